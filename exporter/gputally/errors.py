@@ -1,0 +1,86 @@
+"""The errors a user or an operator meets, split by what the caller does next.
+
+GputallyError            shown in one line; all else is a bug
+├─ ConfigError           the user mends it
+├─ ApiError
+│  ├─ ApiUnreachable     try again, with back-off
+│  ├─ ApiForbidden       name the missing RBAC rule
+│  └─ VersionExpired     code 410: list again
+├─ MalformedObject       skip this object, count it
+├─ LedgerError           leave the file untouched
+│  └─ LedgerUnwritable   keep accounting in memory, write later
+└─ AddressTaken          choose another address
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class GputallyError(Exception):
+    """Anything a user can mend or wait out; its text is one clear message."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing to mend in one file: where it is, what is wrong, what to write instead."""
+
+    file: str
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        """`prices.yaml: rules[2].purchase: unknown 'spto'; write on-demand, spot or reserved`."""
+        return ": ".join(part for part in (self.file, self.field, self.text) if part)
+
+
+class ConfigError(GputallyError):
+    """All problems at once: one round of editing is enough."""
+
+    exit_status = 2
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class ApiError(GputallyError):
+    """The Kubernetes API server did not give what was asked for."""
+
+    exit_status = 3
+
+
+class ApiUnreachable(ApiError):
+    """No answer, a broken answer, or an answer that says: later."""
+
+
+class ApiForbidden(ApiError):
+    """The server knows us and refuses; the message names the missing rule."""
+
+
+class VersionExpired(ApiError):
+    """The server no longer has the history asked for (code 410)."""
+
+
+class MalformedObject(GputallyError):
+    """An API object that contradicts itself; it is counted and left out."""
+
+    def __init__(self, uid: str, text: str) -> None:
+        super().__init__(f"object {uid}: {text}")
+
+
+class LedgerError(GputallyError):
+    """The ledger cannot be opened or trusted; nothing in it was changed."""
+
+    exit_status = 4
+
+
+class LedgerUnwritable(LedgerError):
+    """The ledger refused a write (full disk, I/O error); the same write may succeed later."""
+
+
+class AddressTaken(GputallyError):
+    """The address to listen on belongs to another process."""
+
+    exit_status = 5

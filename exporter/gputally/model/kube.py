@@ -1,0 +1,223 @@
+"""Kubernetes objects as decoded from JSON: only the fields we use; msgspec skips all others.
+
+Shapes: k8s.io/api core/v1, scheduling/v1, events in their core/v1 view, meta/v1.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+Labels = dict[str, str]
+
+
+class Kind(StrEnum):
+    """The resources we watch, by the plural name the API uses."""
+
+    PODS = "pods"
+    NODES = "nodes"
+    NAMESPACES = "namespaces"
+    PRIORITY_CLASSES = "priorityclasses"
+    EVENTS = "events"
+
+
+class _Camel(Struct, rename="camel", frozen=True):
+    """Python names here, the API's camelCase on the wire."""
+
+
+class OwnerReference(_Camel, frozen=True):
+    """`controller` marks the one owner that manages the object."""
+
+    kind: str
+    name: str
+    uid: str
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class Meta(_Camel, frozen=True):
+    """ObjectMeta without annotations, which can be large: `AnnotatedMeta` has them."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: Labels | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class AnnotatedMeta(Meta, frozen=True):
+    """ObjectMeta with annotations."""
+
+    annotations: Labels | None = None
+
+
+class Resources(_Camel, frozen=True):
+    """Quantities as the API writes them: `"8"`, rarely with a suffix."""
+
+    requests: dict[str, str | int] | None = None
+    limits: dict[str, str | int] | None = None
+
+
+class Container(_Camel, frozen=True):
+    """`restart_policy` Always on an init container makes it a sidecar."""
+
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(_Camel, frozen=True):
+    """Where and at which priority the pod runs, and what it asks for."""
+
+    node_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] | None = None
+
+
+class Condition(_Camel, frozen=True):
+    """A condition of a pod or node; `status` is True, False or Unknown."""
+
+    type: str
+    status: str
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: datetime | None = None
+
+
+class Running(_Camel, frozen=True):
+    """A running container."""
+
+    started_at: datetime | None = None
+
+
+class Terminated(_Camel, frozen=True):
+    """A container that ran, or failed to."""
+
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(_Camel, frozen=True):
+    """At most one of the two is set; neither while it waits."""
+
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_Camel, frozen=True):
+    """The present run of a container and the one before."""
+
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class PodStatus(_Camel, frozen=True):
+    """What scheduler and kubelet reported."""
+
+    phase: str = ""
+    reason: str | None = None
+    message: str | None = None
+    start_time: datetime | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+
+
+class Pod(_Camel, frozen=True):
+    """core/v1 Pod."""
+
+    metadata: Meta
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class NodeSpec(_Camel, frozen=True):
+    """`unschedulable` is what `kubectl cordon` sets."""
+
+    unschedulable: bool | None = None
+
+
+class NodeStatus(_Camel, frozen=True):
+    """Quantities of every resource the kubelet reported."""
+
+    capacity: dict[str, str | int] | None = None
+    allocatable: dict[str, str | int] | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Node(_Camel, frozen=True):
+    """core/v1 Node."""
+
+    metadata: Meta
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class Namespace(_Camel, frozen=True):
+    """core/v1 Namespace."""
+
+    metadata: AnnotatedMeta
+
+
+class PriorityClass(_Camel, frozen=True):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    metadata: Meta
+    value: int = 0
+    global_default: bool | None = None
+    preemption_policy: str | None = None
+
+
+class ObjectReference(_Camel, frozen=True):
+    """The object an Event speaks of."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EventSeries(_Camel, frozen=True):
+    """A repeated event."""
+
+    last_observed_time: datetime | None = None
+
+
+class Event(_Camel, frozen=True):
+    """An Event in its core/v1 view: `involvedObject` is the victim, `related` the preemptor."""
+
+    metadata: Meta
+    involved_object: ObjectReference = field(default_factory=ObjectReference)
+    related: ObjectReference | None = None
+    reason: str | None = None
+    message: str | None = None
+    event_time: datetime | None = None
+    last_timestamp: datetime | None = None
+    series: EventSeries | None = None
+
+
+Object = Pod | Node | Namespace | PriorityClass | Event
+
+
+class OwnerMeta(_Camel, frozen=True):
+    """PartialObjectMetadata of an owner: enough to walk on."""
+
+    metadata: Meta
+    kind: str = ""
+    api_version: str = ""
+
+
+class Status(_Camel, frozen=True):
+    """meta/v1 Status: why a request was refused."""
+
+    code: int = 0
+    reason: str | None = None
+    message: str | None = None
+    details: dict[str, Any] | None = None

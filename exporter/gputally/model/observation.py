@@ -1,0 +1,78 @@
+"""What a watch tells the accounting: objects seen and gone, and how far the watch has come.
+
+`at_us` is when we learned it. `since_us` is the earliest moment it can have happened without our
+seeing it: equal to `at_us` on a live stream; after an interruption, the last moment the stream was
+known to be complete. Only facts without an API timestamp of their own depend on it.
+"""
+
+from msgspec import Struct
+
+from gputally.model.kube import Kind, Object
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """The object exists in this form (ADDED, MODIFIED, or an item of a listing)."""
+
+    kind: Kind
+    object: Object
+    at_us: int
+    since_us: int
+
+
+class Gone(Struct, frozen=True, kw_only=True):
+    """The object was deleted; `object` is its last form."""
+
+    kind: Kind
+    object: Object
+    at_us: int
+    since_us: int
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A listing begins: what is not seen before its `Listed` has vanished."""
+
+    kind: Kind
+    at_us: int
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """The listing is complete at `version`; whatever it lacks vanished in [since_us, at_us].
+
+    `since_us` is None when nothing was ever seen of this kind (first start).
+    """
+
+    kind: Kind
+    version: str
+    at_us: int
+    since_us: int | None
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """The watch has come to `version` without anything we keep: a bookmark, or objects that hold no GPU."""
+
+    kind: Kind
+    version: str
+    at_us: int
+
+
+class OwnerSeen(Struct, frozen=True, kw_only=True):
+    """An owner fetched for the owner walk; `parent` is its controller, None at the top or when it is gone."""
+
+    uid: str
+    kind: str
+    name: str
+    parent_uid: str | None
+    parent_kind: str
+    parent_name: str
+    parent_api_version: str
+    at_us: int
+
+
+Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen
+
+
+class Resume(Struct, frozen=True, kw_only=True):
+    """Where a stored watch left off: its resourceVersion and when it was last known complete."""
+
+    version: str
+    at_us: int

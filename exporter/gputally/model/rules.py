@@ -1,0 +1,103 @@
+"""What the operator configures about classification: tiers, tenants, resources, pools, limits."""
+
+import re
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class TierRule(Struct, frozen=True, kw_only=True):
+    """Pods whose class name and priority both match get `tier`; an absent criterion matches all.
+
+    `tier` may hold `{class}`, the PriorityClass name, and groups of `class_name` as `{1}` or `{name}`.
+    """
+
+    tier: str
+    class_name: re.Pattern[str] | None = None
+    min_priority: int | None = None
+    max_priority: int | None = None
+
+
+class TenantSource(StrEnum):
+    """Where a tenant rule looks."""
+
+    POD_LABEL = "pod-label"
+    NAMESPACE_LABEL = "namespace-label"
+    NAMESPACE_ANNOTATION = "namespace-annotation"
+    NAMESPACE = "namespace"
+
+
+class TenantRule(Struct, frozen=True, kw_only=True):
+    """The value found at `source` (label or annotation `key`), if it matches `pattern` whole, gives `tenant`.
+
+    `tenant` may hold `{value}` and groups of `pattern` as `{1}` or `{name}`.
+    """
+
+    source: TenantSource
+    key: str = ""
+    pattern: re.Pattern[str] | None = None
+    tenant: str = "{value}"
+
+
+class Weighing(StrEnum):
+    """How one unit of a resource is turned into physical GPUs."""
+
+    FIXED = "fixed"
+    """`weight` micro-GPUs a unit."""
+    REPLICA = "replica"
+    """One GPU shared by as many replicas as the node's label says (time-slicing, MPS)."""
+    MIG = "mig"
+    """By the slices of the MIG profile in the resource's name."""
+
+
+class ResourceRule(Struct, frozen=True, kw_only=True):
+    """Resource names that match the glob `pattern` are GPUs, weighed by `weighing`."""
+
+    pattern: str
+    weighing: Weighing = Weighing.FIXED
+    weight: int = 1_000_000
+
+
+class MigBasis(StrEnum):
+    """What share of a GPU a MIG profile is: 1g.10gb is 1/7 by compute, 1/8 by memory (80 GB)."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How many values of each label are exported before further ones become `other`."""
+
+    tiers: int = 32
+    tenants: int = 500
+    gpu_models: int = 64
+    pools: int = 200
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """All classification rules; the defaults are the zero-configuration behaviour.
+
+    `known_tiers` are exported as 0 before any pod has them. `digest` changes with the content.
+    """
+
+    tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
+    known_tiers: tuple[str, ...] = ()
+    tenants: tuple[TenantRule, ...] = (TenantRule(source=TenantSource.NAMESPACE),)
+    resources: tuple[ResourceRule, ...] = (
+        ResourceRule(pattern="nvidia.com/gpu.shared", weighing=Weighing.REPLICA),
+        ResourceRule(pattern="nvidia.com/mig-*", weighing=Weighing.MIG),
+        ResourceRule(pattern="nvidia.com/gpu", weighing=Weighing.REPLICA),
+        ResourceRule(pattern="amd.com/gpu"),
+        ResourceRule(pattern="gpu.intel.com/i915"),
+        ResourceRule(pattern="gpu.intel.com/xe"),
+    )
+    pool_labels: tuple[str, ...] = (
+        "karpenter.sh/nodepool",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+    )
+    mig_basis: MigBasis = MigBasis.COMPUTE
+    limits: Limits = Limits()
+    digest: str = ""

@@ -1,0 +1,33 @@
+"""Units: time is integer microseconds since the epoch (UTC), quantity integer micro-GPUs, money exact.
+
+GPU-time is their product, an unbounded integer in µs·µGPU; 10^12 of them are one GPU-second.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+US_PER_SECOND: Final = 1_000_000
+US_PER_HOUR: Final = 3600 * US_PER_SECOND
+GPU: Final = 1_000_000
+"""Micro-GPUs of one whole physical GPU."""
+GPU_SECOND: Final = US_PER_SECOND * GPU
+GPU_HOUR: Final = 3600 * GPU_SECOND
+PICO: Final = 10**12
+"""Price rates are integers of 10^-12 currency units per GPU-hour, so sums of cost stay exact."""
+COST_UNIT: Final = GPU_HOUR * PICO
+"""Accumulated cost (µs·µGPU x pico-rate) of one currency unit."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def to_us(instant: datetime) -> int:
+    """Microseconds since the epoch of an aware `instant`; ValueError for a naive one."""
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant.isoformat()} has no time zone")
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def to_datetime(us: int) -> datetime:
+    """The UTC instant `us` microseconds after the epoch."""
+    return _EPOCH + us * _MICROSECOND
