@@ -1,0 +1,69 @@
+"""What the accounting hands to the ledger, and gets back when the process starts again.
+
+Everything is keyed, and a later value replaces an earlier one: changes that could not be written are
+merged with those that follow, and writing the same changes twice is harmless.
+"""
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gputally.accounting.totals import Labels, Series, Total
+from gputally.model.kube import Kind
+from gputally.model.node import NodeRecord
+from gputally.model.observation import Resume
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """One consistent step of the accounting.
+
+    `revisions` are allocations whose segments changed. `pods`, `nodes` and `preemptions` are the working
+    state to resume from, None for what is no longer kept. `live` is the allocated GPU-time as the counters
+    know it, as the line (a, b); None when nothing is to be compared.
+    """
+
+    evaluated_us: int
+    at_us: int
+    revisions: dict[str, PodRecord] = field(default_factory=dict)
+    pods: dict[str, PodRecord | None] = field(default_factory=dict)
+    nodes: dict[str, NodeRecord | None] = field(default_factory=dict)
+    preemptions: dict[str, Preemption | None] = field(default_factory=dict)
+    counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
+    series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
+    admitted: dict[tuple[str, str], None] = field(default_factory=dict)
+    resumes: dict[Kind, Resume] = field(default_factory=dict)
+    live: tuple[int, int] | None = None
+
+    def followed_by(self, later: "Changes") -> "Changes":
+        """These changes and `later` ones as one step."""
+        return replace(
+            later,
+            revisions=self.revisions | later.revisions,
+            pods=self.pods | later.pods,
+            nodes=self.nodes | later.nodes,
+            preemptions=self.preemptions | later.preemptions,
+            counted_preemptions=self.counted_preemptions | later.counted_preemptions,
+            series=self.series | later.series,
+            admitted=self.admitted | later.admitted,
+            resumes=self.resumes | later.resumes,
+        )
+
+    @property
+    def weight(self) -> int:
+        """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
+        return len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.preemptions) + len(self.series)
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """What a ledger holds of an earlier process: the sum of all its changes."""
+
+    opened_us: int
+    evaluated_us: int
+    at_us: int
+    pods: tuple[PodRecord, ...] = ()
+    nodes: tuple[NodeRecord, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
+    series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
+    admitted: tuple[tuple[str, str], ...] = ()
+    resumes: dict[Kind, Resume] = field(default_factory=dict)

@@ -1,0 +1,173 @@
+"""The state of the fleet: one writer applies observations in the order they come; readers get snapshots.
+
+Observations of different kinds come from different watches in no common order, so every rule here derives
+its result anew from all that is known, and the totals are corrected by the difference.
+"""
+
+from gputally.accounting.admission import Admission
+from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.nodes import Nodes
+from gputally.accounting.pods import Pods
+from gputally.accounting.preemptions import Preemptions
+from gputally.accounting.price_book import PriceBook
+from gputally.accounting.pricing import Pricing
+from gputally.accounting.tier import tier_of
+from gputally.accounting.totals import Total, Totals
+from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+
+_ROUND_US = 5 * US_PER_SECOND
+"""How often deadlines are looked at."""
+
+
+class Fleet:
+    """Pods, nodes and what else is known, the totals they add up to, and the changes not yet in the ledger."""
+
+    def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved) -> None:
+        self.rules = rules
+        self.totals = Totals(opened_us=saved.opened_us, evaluated_us=saved.evaluated_us, series=saved.series)
+        self.admission = Admission(rules.limits, saved.admitted)
+        self.pricing = Pricing(book, now_us=saved.at_us)
+        self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
+        self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
+        self.preemptions = Preemptions(
+            self.totals, self.pods.as_preemptor, lambda tier: self.admission.admit("tier", tier)
+        )
+        self.classes: dict[str, PriorityClass] = {}
+        self.resumes: dict[Kind, Resume] = dict(saved.resumes)
+        self.now_us = saved.at_us
+        self._listing: dict[Kind, set[str]] = {}
+        self._resumed: dict[Kind, Resume] = {}
+        self._next_round_us = 0
+        self._restore(saved)
+
+    def apply(self, observation: Observation) -> None:
+        """Take in one observation.
+
+        Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
+        """
+        self.advance(observation.at_us)
+        match observation:
+            case Seen(kind=kind, object=found):
+                self._seen(observation, found)
+                self._came_to(kind, found.metadata.resource_version, observation.at_us)
+            case Gone(kind=kind, object=found):
+                self._gone(observation, found)
+                self._came_to(kind, found.metadata.resource_version, observation.at_us)
+            case Listing(kind=kind):
+                self._listing[kind] = set()
+            case Listed():
+                self._listed(observation)
+            case Progress(kind=kind, version=version):
+                self._came_to(kind, version, observation.at_us)
+            case OwnerSeen():
+                self.pods.owner_seen(observation, at_us=self.now_us)
+
+    def advance(self, now_us: int) -> None:
+        """Let time pass: prices change, and what was awaited long enough is decided."""
+        self.now_us = max(self.now_us, now_us)
+        if self.now_us < self._next_round_us:
+            return
+        self._next_round_us = self.now_us + _ROUND_US
+        if self.pricing.advance(self.now_us):
+            self.nodes.rebuild_all(at_us=self.now_us)
+            self.pods.account_all(at_us=self.now_us)
+        self.preemptions.advance(self.now_us)
+        self.pods.forget_departed(self.now_us)
+        self.nodes.forget_gone(self.now_us)
+
+    def drain(self) -> Changes:
+        """What has changed since the last call, as one consistent step for the ledger."""
+        live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
+        revisions, pods = self.pods.drain()
+        changes = Changes(
+            evaluated_us=self.totals.evaluated_us,
+            at_us=self.now_us,
+            revisions=revisions,
+            pods=pods,
+            nodes=self.nodes.drain(),
+            preemptions={uid: self.preemptions.known.get(uid) for uid in self.preemptions.changed},
+            counted_preemptions=dict(self.preemptions.counted),
+            series=self.totals.drain(),
+            admitted=dict(self.admission.fresh),
+            resumes=dict(self._resumed),
+            live=(sum(s.a for s in live), sum(s.b for s in live)),
+        )
+        for drained in (self.preemptions.changed, self.preemptions.counted, self.admission.fresh, self._resumed):
+            drained.clear()
+        return changes
+
+    def _seen(self, seen: Seen, found: Object) -> None:
+        if seen.kind in self._listing:
+            self._listing[seen.kind].add(found.metadata.uid)
+        at_us = seen.at_us
+        match found:
+            case Pod():
+                record = self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
+                if record:
+                    self.preemptions.pod_changed(record, at_us=at_us)
+            case Node():
+                moved = self.nodes.seen(found, at_us=at_us)
+                self.pods.account_on(moved, at_us=at_us)
+            case Namespace():
+                self.pods.namespace_seen(found, at_us=at_us)
+            case PriorityClass():
+                self._class_seen(found)
+            case Event():
+                self.preemptions.event_seen(found, at_us=at_us)
+
+    def _gone(self, gone: Gone, found: Object) -> None:
+        match found:
+            case Pod():
+                record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
+                if record:
+                    self.preemptions.pod_changed(record, at_us=gone.at_us)
+            case Node():
+                moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
+                self.pods.account_on(moved, at_us=gone.at_us)
+            case PriorityClass():
+                self.classes.pop(found.metadata.name, None)
+            case _:
+                pass  # a namespace goes after its pods, and an Event's going says nothing
+
+    def _listed(self, listed: Listed) -> None:
+        """Whatever is known and was not in the listing has vanished while nobody watched."""
+        found = self._listing.pop(listed.kind, set())
+        since_us = listed.at_us if listed.since_us is None else listed.since_us
+        if listed.kind is Kind.PODS:
+            for uid in self.pods.known() - found:
+                record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)
+                self.preemptions.pod_changed(record, at_us=listed.at_us)
+        elif listed.kind is Kind.NODES:
+            for uid in self.nodes.known() - found:
+                self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
+        self._came_to(listed.kind, listed.version, listed.at_us)
+
+    def _came_to(self, kind: Kind, version: str, at_us: int) -> None:
+        """A listing under way is no place to resume from: its items do not come in the order of their versions."""
+        if kind not in self._listing:
+            self.resumes[kind] = self._resumed[kind] = Resume(version=version, at_us=at_us)
+
+    def _class_seen(self, found: PriorityClass) -> None:
+        """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""
+        name = found.metadata.name
+        self.classes[name] = found
+        if not name.startswith("system-"):
+            self._admit_tier(tier_of(name, found.value, self.rules))
+
+    def _admit_tier(self, tier: str) -> str:
+        return self.admission.admit("tier", tier)
+
+    def _restore(self, saved: Saved) -> None:
+        for tier in self.rules.known_tiers:
+            self._admit_tier(tier)
+        for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
+            self.totals.close(total, at_us=saved.at_us)
+        self.nodes.restore(saved.nodes, since_us=saved.at_us)
+        self.pods.restore(saved.pods)
+        self.nodes.rebuild_all(at_us=saved.at_us)
+        self.pods.account_all(at_us=saved.at_us)
+        for preemption in saved.preemptions:
+            self.preemptions.restore(preemption)

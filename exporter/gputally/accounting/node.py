@@ -1,0 +1,111 @@
+"""What a Node object says, and the history of it."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from gputally.accounting.gpu_model import gpu_model_of
+from gputally.accounting.purchase import purchase_of
+from gputally.accounting.request import resource_rule
+from gputally.accounting.weight import covered, sharing_of, unit_weight
+from gputally.errors import MalformedObject
+from gputally.model.kube import Condition, Node
+from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.price import Asset
+from gputally.model.rules import Rules
+from gputally.model.units import GPU, to_us
+
+_COUNT = "nvidia.com/gpu.count"
+NO_POOL = "none"
+"""The pool of a node that carries none of the pool labels."""
+
+
+def has_gpus(node: Node, rules: Rules) -> bool:
+    """Whether the node offers, or is labelled with, any GPU."""
+    capacity = node.status.capacity or {}
+    return any(resource_rule(name, rules.resources) for name in capacity) or _COUNT in (node.metadata.labels or {})
+
+
+def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+    """What is true of `node` now. `price_labels` are the label keys that price rules match on.
+
+    Raises: MalformedObject for a capacity that is no whole number.
+    """
+    labels = node.metadata.labels or {}
+    sharing = sharing_of(labels)
+    try:
+        capacity = covered(node.status.capacity, sharing, rules)
+        allocatable = covered(node.status.allocatable, sharing, rules)
+    except ValueError as error:
+        raise MalformedObject(node.metadata.uid, str(error)) from None
+    purchase, conflict = purchase_of(labels)
+    pool = pool_of(labels, rules)
+    asset = Asset(
+        instance_type=labels.get("node.kubernetes.io/instance-type", ""),
+        gpu_model=gpu_model_of(labels),
+        pool=pool,
+        purchase=purchase,
+        labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
+    )
+    return NodeFacts(
+        physical=_physical(labels, capacity, sharing),
+        covered=capacity,
+        allocatable=min(allocatable, capacity),
+        ready=_is_ready(node),
+        cordoned=bool(node.spec.unschedulable),
+        gpu_model=asset.gpu_model,
+        pool=pool,
+        asset=asset,
+        purchase_conflict=conflict,
+        sharing=sharing,
+    )
+
+
+def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
+    """The value of the first pool label the node carries."""
+    return next((labels[key] for key in rules.pool_labels if labels.get(key)), NO_POOL)
+
+
+def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int:
+    """Physical GPUs: as labelled, else as many whole ones as the offered units need.
+
+    Under the single MIG strategy the label counts slices, so it says nothing about GPUs.
+    """
+    label = labels.get(_COUNT, "")
+    if label.isascii() and label.isdigit() and not sharing.profile:
+        return max(int(label) * GPU, capacity)
+    return -(-capacity // GPU) * GPU
+
+
+def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) -> NodeRecord:
+    """`record` with `facts`, from the moment they can be said to hold.
+
+    Readiness has a timestamp of its own; all else holds from its observation, and the first facts from
+    the node's creation.
+    """
+    if not record.facts:
+        return replace(record, facts=((record.created_us, facts),))
+    since_us, latest = record.facts[-1]
+    if facts == latest:
+        return record
+    from_us = at_us
+    condition = _ready_condition(node)
+    if facts == replace(latest, ready=facts.ready) and condition and condition.last_transition_time:
+        from_us = min(at_us, to_us(condition.last_transition_time))
+    entry = (max(from_us, since_us), facts)
+    kept = record.facts[:-1] if entry[0] == since_us else record.facts
+    return replace(record, facts=(*kept, entry))
+
+
+def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: Rules) -> tuple[tuple[str, int], ...]:
+    """µGPU by resource of so many device `units` on a node that shares like `sharing`."""
+    return tuple((name, amount * unit_weight(name, sharing, rules)) for name, amount in units)
+
+
+def _ready_condition(node: Node) -> Condition | None:
+    return next((c for c in node.status.conditions or () if c.type == "Ready"), None)
+
+
+def _is_ready(node: Node) -> bool:
+    condition = _ready_condition(node)
+    return condition is not None and condition.status == "True"

@@ -1,0 +1,179 @@
+"""The nodes of the fleet, by incarnation, with their accounts."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from gputally.accounting.admission import Admission
+from gputally.accounting.node import NO_POOL, facts_of, has_gpus, observed
+from gputally.accounting.node_account import NodeAccount
+from gputally.accounting.pricing import Pricing
+from gputally.accounting.totals import Totals
+from gputally.model.allocation import Segment
+from gputally.model.kube import Node
+from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.pod import PodRecord
+from gputally.model.price import Asset
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_HOUR, to_us
+
+_KEEP_US = US_PER_HOUR
+"""How long the account of a node that is gone stays open to late news of its pods."""
+_NO_FACTS = NodeFacts(
+    physical=0,
+    covered=0,
+    allocatable=0,
+    ready=False,
+    cordoned=False,
+    gpu_model="unknown",
+    pool=NO_POOL,
+    asset=Asset(gpu_model="unknown", pool=NO_POOL),
+)
+
+
+class Nodes:
+    """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
+
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission) -> None:
+        self.accounts: dict[str, NodeAccount] = {}
+        self._rules = rules
+        self._pricing = pricing
+        self._totals = totals
+        self._admission = admission
+        self._by_name: dict[str, list[str]] = {}
+        self._bare: set[str] = set()
+        """Nodes that exist without GPUs; their device plugin may still come."""
+        self._changed: set[str] = set()
+
+    def known(self) -> set[str]:
+        """UIDs of the nodes that exist."""
+        return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not _is_stand_in(uid)}
+
+    def seen(self, node: Node, *, at_us: int) -> str | None:
+        """Take in a Node; returns the node's name if its pods must be looked at again."""
+        meta = node.metadata
+        account = self.accounts.get(meta.uid)
+        if account is None and not has_gpus(node, self._rules):
+            self._bare.add(meta.uid)
+            return None
+        if account is not None and account.record.gone_us is not None:
+            return None  # late news of a node that is gone
+        facts = facts_of(node, self._rules, self._pricing.label_keys)
+        if account is None:
+            created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
+            account = self._open(NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us))
+            if meta.uid in self._bare:  # it had no GPUs until now
+                without = replace(facts, physical=0, covered=0, allocatable=0)
+                account.record = replace(account.record, facts=((created_us, without),))
+                self._bare.remove(meta.uid)
+        before = account.record
+        account.record = observed(before, node, facts, at_us=at_us)
+        if account.record == before:
+            return None
+        self._changed.add(meta.uid)
+        self.rebuild(meta.uid, at_us=at_us)
+        return meta.name if _reclassifies(before, facts) else None
+
+    def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
+        """The node ceased to exist in [since_us, at_us]; returns its name if its pods must be looked at again."""
+        self._bare.discard(uid)
+        account = self.accounts.get(uid)
+        if account is None or account.record.gone_us is not None:
+            return None
+        gone_us = max(min(since_us, at_us), account.record.created_us, account.record.facts[-1][0])
+        account.record = replace(account.record, gone_us=gone_us)
+        self._changed.add(uid)
+        self.rebuild(uid, at_us=at_us)
+        return account.record.name
+
+    def of_pod(self, record: PodRecord) -> NodeAccount:
+        """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known."""
+        bound_us = record.scheduled_us or 0
+        uids = self._by_name.get(record.node, ())
+        fitting = [uid for uid in uids if _existed(self.accounts[uid].record, bound_us)]
+        uid = fitting[-1] if fitting else f"unknown/{record.node}"
+        if uid not in self.accounts:
+            stand_in = NodeRecord(uid=uid, name=record.node, created_us=0, facts=((0, _NO_FACTS),))
+            self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._totals.opened_us)
+        return self.accounts[uid]
+
+    def gone_us(self, record: PodRecord) -> int | None:
+        """When the pod's node ceased to exist. A later incarnation ends what was bound to an earlier, unknown one."""
+        account = self.accounts[record.node_uid]
+        if not _is_stand_in(record.node_uid):
+            return account.record.gone_us
+        births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
+        return min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
+
+    def hold(self, uid: str, pod_uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+        """Replace what a pod held on the node by what it is now known to have held."""
+        if self.accounts[uid].hold(pod_uid, before, after, at_us=at_us):
+            self.rebuild(uid, at_us=at_us)
+
+    def rebuild(self, uid: str, *, at_us: int) -> None:
+        """Derive the node's capacity anew."""
+        pricing = self._pricing
+        self.accounts[uid].rebuild(
+            at_us=at_us, price_of=pricing.of_capacity, price_changes=pricing.changes, admit=self.labels_of
+        )
+
+    def rebuild_all(self, *, at_us: int) -> None:
+        """Derive every node's capacity anew, after prices changed."""
+        for uid in self.accounts:
+            self.rebuild(uid, at_us=at_us)
+
+    def forget_gone(self, now_us: int) -> None:
+        """Drop accounts of nodes long gone, and stand-ins nobody needs."""
+        for uid, account in tuple(self.accounts.items()):
+            gone_us = account.record.gone_us
+            unused = _is_stand_in(uid) and not account.holdings
+            if unused or (gone_us is not None and gone_us < now_us - _KEEP_US):
+                self._close(uid, account.record)
+
+    def drain(self) -> dict[str, NodeRecord | None]:
+        """The records changed since the last call; None for those dropped."""
+        changed = {uid: self.accounts[uid].record if uid in self.accounts else None for uid in self._changed}
+        self._changed.clear()
+        return changed
+
+    def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
+        """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
+        for record in records:
+            self._open(record, since_us=since_us)
+
+    def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
+        start_us = self._totals.opened_us if since_us is None else since_us
+        account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
+        uids = self._by_name.setdefault(record.name, [])
+        uids.append(record.uid)
+        uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
+        return account
+
+    def _close(self, uid: str, record: NodeRecord) -> None:
+        del self.accounts[uid]
+        if _is_stand_in(uid):
+            return
+        self._changed.add(uid)
+        self._by_name[record.name].remove(uid)
+        if not self._by_name[record.name]:
+            del self._by_name[record.name]
+
+    def labels_of(self, facts: NodeFacts) -> tuple[str, str]:
+        """The exported (gpu_model, pool), bounded."""
+        return self._admission.admit("gpu_model", facts.gpu_model), self._admission.admit("pool", facts.pool)
+
+
+def _is_stand_in(uid: str) -> bool:
+    return uid.startswith("unknown/")
+
+
+def _existed(record: NodeRecord, at_us: int) -> bool:
+    return record.created_us <= at_us and (record.gone_us is None or at_us < record.gone_us)
+
+
+def _reclassifies(before: NodeRecord, facts: NodeFacts) -> bool:
+    """Whether the new facts change what the node's pods are or cost."""
+    if not before.facts:
+        return True
+    latest = before.facts[-1][1]
+    return (latest.asset, latest.sharing) != (facts.asset, facts.sharing)

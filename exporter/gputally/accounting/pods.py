@@ -1,0 +1,279 @@
+"""The pods that ask for GPUs: merged, classified, cut into segments and posted to the totals."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from gputally.accounting import lifetime
+from gputally.accounting.admission import Admission
+from gputally.accounting.classify import NamespaceMarks, kept_labels, tenant_for, terms_of
+from gputally.accounting.job import job_of, unknown_owner
+from gputally.accounting.nodes import Nodes
+from gputally.accounting.posting import Posting
+from gputally.accounting.pricing import Pricing
+from gputally.accounting.request import effective_units
+from gputally.accounting.segments import segments_of
+from gputally.accounting.tenant import UNASSIGNED
+from gputally.accounting.tier import NO_TIER, tier_of
+from gputally.accounting.totals import Totals
+from gputally.model.allocation import Terms
+from gputally.model.kube import Namespace, OwnerReference, Pod
+from gputally.model.observation import OwnerSeen
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemptor
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+
+_DEPARTED_US = 600 * US_PER_SECOND
+"""How long a deleted pod is remembered, for news of it that comes late."""
+
+
+class Pods:
+    """Records by pod UID, with the indexes that events need."""
+
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission, nodes: Nodes) -> None:
+        self.records: dict[str, PodRecord] = {}
+        self.pending: set[str] = set()
+        self.without_tier: set[str] = set()
+        self.without_tenant: set[str] = set()
+        self.wanted_owners: dict[str, tuple[OwnerReference, str]] = {}
+        """Owners to fetch for the owner walk, with the namespace they are in, by UID."""
+        self._rules = rules
+        self._pricing = pricing
+        self._nodes = nodes
+        self._posting = Posting(totals, admission)
+        self._namespaces: dict[str, NamespaceMarks] = {}
+        self._owners: dict[str, OwnerSeen] = {}
+        self._guessed: set[str] = set()
+        """Pods classified before their namespace was known."""
+        self._on_node: dict[str, set[str]] = {}
+        self._departed: dict[str, tuple[int, Preemptor]] = {}
+        self._revised: dict[str, PodRecord] = {}
+        self._touched: set[str] = set()
+
+    def known(self) -> set[str]:
+        """UIDs of the pods that exist as far as we know."""
+        return set(self.records)
+
+    def seen(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
+        """Take in a pod's present form; None when it asks for no GPU or was deleted before."""
+        record = self._known_or_new(pod, at_us)
+        if record is None:
+            return None
+        merged = lifetime.seen(self._relabelled(record, pod), pod, at_us=at_us, since_us=since_us)
+        return self._settle(merged, at_us=at_us)
+
+    def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
+        """Take in a pod's deletion with its last form."""
+        record = self._known_or_new(pod, at_us)
+        if record is None:
+            return None
+        ended = lifetime.gone(self._relabelled(record, pod), pod, at_us=at_us, since_us=since_us)
+        return self._depart(self._settle(ended, at_us=at_us), at_us)
+
+    def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
+        """A listing no longer has the pod."""
+        ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
+        return self._depart(self._settle(ended, at_us=at_us), at_us)
+
+    def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
+        """Tenants may follow from the namespace's labels and annotations, from now on."""
+        meta = namespace.metadata
+        marks = NamespaceMarks(meta.labels or {}, meta.annotations or {})
+        before = self._namespaces.get(meta.name)
+        self._namespaces[meta.name] = marks
+        if before != marks:
+            for record in [r for r in self.records.values() if r.namespace == meta.name]:
+                self._settle(record, at_us=at_us, amends=record.uid in self._guessed)
+                self._guessed.discard(record.uid)
+
+    def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
+        """An owner came back from the API: the walks that waited for it go on."""
+        self._owners[owner.uid] = owner
+        self.wanted_owners.pop(owner.uid, None)
+        for record in [r for r in self.records.values() if r.owner]:
+            self._settle(record, at_us=at_us)
+
+    def account_on(self, node: str | None, *, at_us: int) -> None:
+        """Look at the pods of a node again, whose facts or existence changed; None for none."""
+        if node:
+            for uid in tuple(self._on_node.get(node, ())):
+                self._settle(self.records[uid], at_us=at_us)
+
+    def account_all(self, *, at_us: int) -> None:
+        """Look at every pod again, after prices or rules changed."""
+        for record in tuple(self.records.values()):
+            self._settle(record, at_us=at_us)
+
+    def as_preemptor(self, uid: str) -> Preemptor | None:
+        """A pod as a preemptor, with its tier; of one deleted lately too."""
+        record = self.records.get(uid)
+        if record is None:
+            return self._departed[uid][1] if uid in self._departed else None
+        return Preemptor(
+            uid=uid,
+            namespace=record.namespace,
+            name=record.name,
+            tier=tier_of(record.class_name, record.priority, self._rules),
+            tenant=self.tenant(record),
+        )
+
+    def tenant(self, record: PodRecord) -> str:
+        """The pod's tenant by its present marks."""
+        return tenant_for(record, self._namespaces.get(record.namespace, NamespaceMarks()), self._rules)
+
+    def forget_departed(self, now_us: int) -> None:
+        """Forget pods deleted long enough ago that no news of them can come."""
+        while self._departed and next(iter(self._departed.values()))[0] < now_us - _DEPARTED_US:
+            del self._departed[next(iter(self._departed))]
+
+    def drain(self) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None]]:
+        """Allocations revised, and working state touched, since the last call."""
+        revised, touched = self._revised, {uid: self.records.get(uid) for uid in self._touched}
+        self._revised, self._touched = {}, set()
+        return revised, touched
+
+    def restore(self, records: Iterable[PodRecord]) -> None:
+        """Take up the pods an earlier process knew, as they were posted then."""
+        for record in records:
+            self.records[record.uid] = record
+            self._index(record)
+            if record.node_uid:
+                account = self._nodes.of_pod(record)
+                account.hold(record.uid, record.segments, record.segments, at_us=0)
+                self.records[record.uid] = replace(record, node_uid=account.record.uid)
+
+    def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
+        meta = pod.metadata
+        if meta.uid in self._departed:
+            return None
+        record = self.records.get(meta.uid)
+        if record is not None:
+            return record
+        units = effective_units(pod, self._rules.resources)
+        if not units:
+            return None
+        return PodRecord(
+            uid=meta.uid,
+            namespace=meta.namespace,
+            name=meta.name,
+            units=units,
+            class_name=pod.spec.priority_class_name,
+            priority=pod.spec.priority,
+            owner=next((o for o in meta.owner_references or () if o.controller), None),
+            created_us=lifetime.created_us(pod, at_us),
+        )
+
+    def _relabelled(self, record: PodRecord, pod: Pod) -> PodRecord:
+        """The labels of the newest form; versions are compared as numbers, or not at all where they are none."""
+        text = pod.metadata.resource_version
+        version = int(text) if text.isascii() and text.isdigit() else record.version
+        if version < record.version:
+            return record
+        return replace(record, version=version, labels=kept_labels(pod.metadata.labels, self._rules))
+
+    def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False) -> PodRecord:
+        """Derive everything that follows from `record`, and let indexes and totals follow.
+
+        `amends` tells that what is known better now was so all along.
+        """
+        before = self.records.get(record.uid)
+        record = self._with_job(record)
+        if record.scheduled_us is not None:
+            record = self._classified(record, at_us=at_us, amends=amends)
+            record = self._accounted(before, record, at_us=at_us)
+        self.records[record.uid] = record
+        if before is None or replace(record, version=before.version) != before:
+            self._touched.add(record.uid)
+            self._index(record)
+        return record
+
+    def _with_job(self, record: PodRecord) -> PodRecord:
+        labels = dict(record.labels)
+        wanted = unknown_owner(labels, record.owner, self._owners)
+        if wanted:
+            self.wanted_owners[wanted.uid] = (wanted, record.namespace)
+        kind, name = job_of(record.name, labels, record.owner, self._owners)
+        return replace(record, job_kind=kind, job=name)
+
+    def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
+        """`record` on its node and under its present terms; what has ended keeps the terms it had."""
+        unplaced = _is_unplaced(record)
+        account = self._nodes.of_pod(record) if unplaced else self._nodes.accounts[record.node_uid]
+        record = replace(record, node_uid=account.record.uid)
+        amends = amends or unplaced
+        settled = record.end_us is not None or record.namespace not in self._namespaces
+        if record.terms and settled and not amends:
+            return record
+        if record.namespace not in self._namespaces:
+            self._guessed.add(record.uid)
+        marks = self._namespaces.get(record.namespace, NamespaceMarks())
+        facts = account.record.facts[-1][1]
+        start_us = record.scheduled_us or 0
+        terms = terms_of(record, facts, marks, self._rules, from_us=max(at_us, start_us))
+        return replace(record, terms=_with_terms(record.terms, terms, since_us=start_us, amends=amends))
+
+    def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+        record = replace(
+            record,
+            segments=segments_of(
+                record,
+                gone_us=self._nodes.gone_us(record),
+                price_of=self._pricing.of_allocation,
+                price_changes=self._pricing.changes,
+                admit=self._posting.labels_of,
+            ),
+        )
+        self._posting.post(before, record, at_us=at_us)
+        if before is None or before.segments != record.segments or before.job != record.job:
+            record = replace(record, revision=record.revision + 1)
+            self._revised[record.uid] = record
+            self._hold(before, record, at_us=at_us)
+        return record
+
+    def _hold(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> None:
+        """Let the nodes know; a pod first put on a stand-in moves to its node when that is known."""
+        old = before.segments if before else ()
+        if before and before.node_uid and before.node_uid != record.node_uid:
+            self._nodes.hold(before.node_uid, record.uid, old, (), at_us=at_us)
+            old = ()
+        self._nodes.hold(record.node_uid, record.uid, old, record.segments, at_us=at_us)
+
+    def _index(self, record: PodRecord) -> None:
+        lasts = record.end_by is None
+        tier = tier_of(record.class_name, record.priority, self._rules)
+        _keep(self.pending, record.uid, when=lasts and record.scheduled_us is None)
+        _keep(self.without_tier, record.uid, when=lasts and tier == NO_TIER)
+        _keep(self.without_tenant, record.uid, when=lasts and self.tenant(record) == UNASSIGNED)
+        if record.node:
+            self._on_node.setdefault(record.node, set()).add(record.uid)
+
+    def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
+        """Forget a pod that no longer exists, but for a while its UID and tier."""
+        preemptor = self.as_preemptor(record.uid)
+        assert preemptor is not None
+        del self.records[record.uid]
+        for index in (self.pending, self.without_tier, self.without_tenant, self._guessed):
+            index.discard(record.uid)
+        self._on_node.get(record.node, set()).discard(record.uid)
+        self._departed[record.uid] = (at_us, preemptor)
+        self._touched.add(record.uid)
+        return record
+
+
+def _keep(index: set[str], uid: str, *, when: bool) -> None:
+    (index.add if when else index.discard)(uid)
+
+
+def _is_unplaced(record: PodRecord) -> bool:
+    return not record.node_uid or record.node_uid.startswith("unknown/")
+
+
+def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:
+    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on."""
+    if not history:
+        return (replace(terms, from_us=since_us),)
+    if amends:
+        return (*history[:-1], replace(terms, from_us=history[-1].from_us))
+    latest = history[-1]
+    return history if replace(terms, from_us=latest.from_us) == latest else (*history, terms)

@@ -1,0 +1,70 @@
+"""Posting allocations to the totals: what changed between two states of a record, and nothing else."""
+
+from collections.abc import Iterable
+
+from gputally.accounting.admission import Admission
+from gputally.accounting.totals import Total, Totals
+from gputally.model.allocation import Segment, Terms
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
+
+SCHEDULING_BOUNDS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+"""Upper bounds (s) of the time-to-schedule histogram: page-level delays finely, queueing for hours coarsely."""
+BEYOND = "+Inf"
+
+
+class Posting:
+    """Keeps the totals equal to the sum over all records ever posted."""
+
+    def __init__(self, totals: Totals, admission: Admission) -> None:
+        self._totals = totals
+        self._admission = admission
+
+    def labels_of(self, terms: Terms) -> tuple[str, str, str]:
+        """The exported (tier, tenant, gpu_model), bounded."""
+        admit = self._admission.admit
+        return admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
+
+    def post(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
+        """Replace `before` by `after` in the totals."""
+        old = frozenset(before.segments if before else ())
+        new = frozenset(after.segments)
+        if old != new:
+            self._segments(old - new, sign=-1, at_us=at_us)
+            self._segments(new - old, sign=1, at_us=at_us)
+        if before is None or before.scheduled_us is None:
+            self._scheduled(after, at_us=at_us)
+        self._blind(before, after, at_us=at_us)
+
+    def _segments(self, segments: Iterable[Segment], *, sign: int, at_us: int) -> None:
+        for segment in segments:
+            rate, span, labels = sign * segment.quantity, (segment.start_us, segment.end_us), segment.labels
+            self._totals.accrue(Total.ALLOCATED, labels, rate, span, at_us=at_us)
+            if segment.price is None:
+                self._totals.accrue(Total.UNPRICED, labels[:3], rate, span, at_us=at_us)
+            else:
+                cost_labels = (*labels, segment.price.currency)
+                self._totals.accrue(Total.COST, cost_labels, rate * segment.price.rate, span, at_us=at_us)
+
+    def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
+        """Count the time from creation to binding, once, and only of pods bound since the books were opened."""
+        if record.scheduled_us is None or record.scheduled_us < self._totals.opened_us:
+            return
+        waited_us = max(0, record.scheduled_us - record.created_us)
+        tier = self._admission.admit("tier", record.terms[-1].tier)
+        bound = next((b for b in SCHEDULING_BOUNDS_S if waited_us <= b * US_PER_SECOND), None)
+        for each in (*SCHEDULING_BOUNDS_S, BEYOND):
+            self._totals.declare(Total.SCHEDULED, (tier, str(each)), at_us=at_us)
+        self._totals.count(Total.SCHEDULED, (tier, str(bound or BEYOND)), 1, at_us=at_us)
+        self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
+
+    def _blind(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
+        """What may have been allocated inside the blind interval beyond what is charged."""
+        if before and before.blind == after.blind:
+            return
+        for record, sign in ((before, -1), (after, 1)):
+            if record and record.blind and record.terms:
+                span = (record.blind.from_us, record.blind.to_us)
+                quantity = sum(quantity for _, quantity in record.terms[-1].quantities)
+                labels = self.labels_of(record.terms[-1])
+                self._totals.accrue(Total.BLIND, labels, sign * quantity, span, at_us=at_us)

@@ -1,0 +1,130 @@
+"""Pairing preempted pods with their preemptors, and counting each preemption once.
+
+A preemption is a victim with DisruptionTarget for preemption AND a deletion: the condition alone may be
+taken back, and the Event alone may speak of a pod that was never bound. The Event names the preemptor;
+it may come before or after, or be lost, so a preemption without one is counted as by `unknown` after a while.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.totals import Total, Totals
+from gputally.model.allocation import End
+from gputally.model.kube import Event
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption, Preemptor
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+
+UNKNOWN: Final = "unknown"
+_PATIENCE_US = 60 * US_PER_SECOND
+"""How long an Event is awaited; the scheduler sends it right after the deletion."""
+_KEEP_US = US_PER_HOUR
+"""How long counted preemptions and unmatched Events are kept: the API server keeps Events as long."""
+
+PodOf = Callable[[str], Preemptor | None]
+"""The pod of a UID with its tier, if it is, or lately was, known."""
+AdmitTier = Callable[[str], str]
+"""The exported form of a tier, bounded."""
+
+
+class Preemptions:
+    """All preemptions of the last hour, by victim UID."""
+
+    def __init__(self, totals: Totals, pod_of: PodOf, admit: AdmitTier) -> None:
+        self.known: dict[str, Preemption] = {}
+        self.changed: set[str] = set()
+        self.counted: dict[str, Preemption] = {}
+        self._events: dict[str, tuple[int, Preemptor]] = {}
+        self._open: set[str] = set()
+        self._totals = totals
+        self._pod_of = pod_of
+        self._admit = admit
+
+    def restore(self, preemption: Preemption) -> None:
+        """Take up a preemption an earlier process knew of."""
+        self.known[preemption.victim_uid] = preemption
+        if preemption.counted is None or preemption.counted[1] == UNKNOWN:
+            self._open.add(preemption.victim_uid)
+
+    def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
+        """Look at a pod that has been marked, asked to stop, or ended."""
+        deleted = record.deletion_us is not None or record.end_by in (End.DELETED, End.VANISHED)
+        if record.preempted_us is None or not deleted or record.scheduled_us is None or not record.terms:
+            return
+        known = self.known.get(record.uid)
+        if known is None:
+            self._open.add(record.uid)
+        terms = record.terms[-1]
+        preemption = Preemption(
+            victim_uid=record.uid,
+            victim_namespace=record.namespace,
+            victim_name=record.name,
+            victim_tier=terms.tier,
+            victim_tenant=terms.tenant,
+            node=record.node,
+            quantity=sum(quantity for _, quantity in terms.quantities),
+            decided_us=record.preempted_us,
+            requested_us=record.deletion_us,
+            released_us=record.end_us,
+            noticed_us=known.noticed_us if known else at_us,
+            preemptor=known.preemptor if known else None,
+            counted=known.counted if known else None,
+        )
+        self._keep(preemption)
+        self._resolve(record.uid, at_us=at_us)
+
+    def event_seen(self, event: Event, *, at_us: int) -> None:
+        """Remember whom an Event `Preempted` names: `related`, never the text, which varies by version."""
+        victim, preemptor = event.involved_object, event.related
+        if event.reason != "Preempted" or victim.kind != "Pod" or not victim.uid or preemptor is None:
+            return
+        if preemptor.uid:
+            named = Preemptor(uid=preemptor.uid, namespace=preemptor.namespace, name=preemptor.name)
+            self._events[victim.uid] = (at_us, named)
+            self._resolve(victim.uid, at_us=at_us)
+
+    def advance(self, now_us: int) -> None:
+        """Count what has waited long enough, and forget what is an hour old."""
+        for uid in tuple(self._open):
+            self._resolve(uid, at_us=now_us)
+        for uid, preemption in tuple(self.known.items()):
+            if preemption.noticed_us < now_us - _KEEP_US:
+                del self.known[uid]
+                self._open.discard(uid)
+                self.changed.add(uid)
+        for uid, (seen_us, _) in tuple(self._events.items()):
+            if seen_us < now_us - _KEEP_US:
+                del self._events[uid]
+
+    def _resolve(self, victim_uid: str, *, at_us: int) -> None:
+        preemption = self.known.get(victim_uid)
+        if preemption is None or victim_uid not in self._open:
+            return
+        named = self._events.get(victim_uid, (0, preemption.preemptor))[1]
+        preemptor = (self._pod_of(named.uid) or named) if named else None
+        preemption = replace(preemption, preemptor=preemptor)
+        if preemptor and preemptor.tier:
+            self._open.discard(victim_uid)
+            self._count(preemption, self._admit(preemptor.tier), at_us=at_us)
+        elif preemption.counted is None and at_us - preemption.noticed_us >= _PATIENCE_US:
+            self._count(preemption, UNKNOWN, at_us=at_us)
+        elif preemption != self.known[victim_uid]:
+            self._keep(preemption)
+
+    def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
+        """Count under the preemptor's tier; what was counted as unknown before is taken back."""
+        if preemption.counted:
+            self._totals.count(Total.PREEMPTIONS, preemption.counted, -1, at_us=at_us)
+        labels = (self._admit(preemption.victim_tier), tier)
+        self._totals.count(Total.PREEMPTIONS, labels, 1, at_us=at_us)
+        self._keep(replace(preemption, counted=labels))
+
+    def _keep(self, preemption: Preemption) -> None:
+        if self.known.get(preemption.victim_uid) == preemption:
+            return
+        self.known[preemption.victim_uid] = preemption
+        self.changed.add(preemption.victim_uid)
+        if preemption.counted:
+            self.counted[preemption.victim_uid] = preemption

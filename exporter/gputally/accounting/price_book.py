@@ -1,0 +1,154 @@
+"""What a GPU-hour costs: ordered rules, each with dated prices."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from decimal import Context, Decimal, Inexact
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from msgspec import Struct
+
+from gputally.model.price import Asset, Basis, Price, Purchase
+from gputally.model.units import PICO, to_datetime
+
+ALWAYS = 0
+"""The `from_us` of a price that has no beginning: no pod is older than the epoch."""
+_EXACT = Context(prec=60, traps=[Inexact])
+"""Money that does not fit is a bug of the reader, never a rounded price."""
+_DIGEST_PREFIX = 12
+
+
+class Trait(StrEnum):
+    """What of an asset a criterion looks at; the names are those of the file's fields."""
+
+    INSTANCE_TYPE = "instance_type"
+    GPU_MODEL = "gpu_model"
+    POOL = "pool"
+    LABEL = "labels"
+
+
+class Criterion(Struct, frozen=True, kw_only=True):
+    """One of the `globs` matches the asset's `trait` (for labels: the value of label `key`, which must exist).
+
+    Instance types and GPU models are compared without regard to case: makers and clouds spell them freely.
+    """
+
+    trait: Trait
+    key: str = ""
+    globs: tuple[str, ...]
+
+    def fits(self, asset: Asset) -> bool:
+        """Whether the asset has such a value."""
+        return any(self._matches(value, glob) for value in self._values(asset) for glob in self.globs)
+
+    def _values(self, asset: Asset) -> Iterator[str]:
+        if self.trait is Trait.LABEL:
+            yield from (value for key, value in asset.labels if key == self.key)
+        else:
+            yield getattr(asset, self.trait.value)
+
+    def _matches(self, value: str, glob: str) -> bool:
+        if self.trait in (Trait.INSTANCE_TYPE, Trait.GPU_MODEL):
+            return fnmatchcase(value.lower(), glob.lower())
+        return fnmatchcase(value, glob)
+
+
+class DatedPrice(Struct, frozen=True, kw_only=True):
+    """A price of one GPU-hour that holds from `from_us` (µs) until the rule's next one."""
+
+    from_us: int
+    per_gpu_hour: Decimal
+
+
+class PriceRule(Struct, frozen=True, kw_only=True):
+    """Assets that fit all `criteria` (none: every asset), bought in one of `purchases` (none: in any way)."""
+
+    id: str
+    criteria: tuple[Criterion, ...] = ()
+    purchases: tuple[Purchase, ...] = ()
+    prices: tuple[DatedPrice, ...]
+
+    def fits(self, asset: Asset) -> bool:
+        """Whether the rule can price the asset, at any time."""
+        bought = not self.purchases or asset.purchase in self.purchases
+        return bought and all(criterion.fits(asset) for criterion in self.criteria)
+
+    def effective(self, at_us: int) -> DatedPrice | None:
+        """The price that holds at `at_us`; None before the first one."""
+        return max((p for p in self.prices if p.from_us <= at_us), key=lambda p: p.from_us, default=None)
+
+
+class PriceBook(Struct, frozen=True, kw_only=True):
+    """All prices, in one currency and on one basis; `tiers` are (tier, multiplier) pairs.
+
+    `digest` changes with whatever decides a price. `name`, `source` and `as_of` (an ISO date) say for the
+    reader of a bill where the prices come from.
+    """
+
+    currency: str
+    basis: Basis
+    rules: tuple[PriceRule, ...] = ()
+    tiers: tuple[tuple[str, Decimal], ...] = ()
+    name: str = ""
+    source: str = ""
+    as_of: str = ""
+    digest: str = ""
+
+    def __hash__(self) -> int:
+        return hash(self.digest)  # looked up at every allocation; the digest stands for the content
+
+    def price_of(self, asset: Asset, *, tier: str | None, at_us: int) -> Price | None:
+        """The price of a GPU-hour of `asset` at the instant `at_us`; None when no rule prices it.
+
+        The first rule decides that fits and has a price at that time. Allocations pay it times the
+        multiplier of their `tier` (1 for a tier the book does not name), capacity (None) pays it plain.
+        """
+        instants, prices = _timeline(self, asset, tier)
+        index = bisect_right(instants, at_us)
+        return prices[index - 1] if index else None
+
+    def changes(self) -> tuple[int, ...]:
+        """The instants (µs) from which on any price takes effect, sorted; between two of them none changes."""
+        instants = {price.from_us for rule in self.rules for price in rule.prices}
+        return tuple(sorted(instants - {ALWAYS}))
+
+    def label_keys(self) -> frozenset[str]:
+        """The node label keys that rules match on: what `Asset.labels` has to hold."""
+        criteria = (criterion for rule in self.rules for criterion in rule.criteria)
+        return frozenset(criterion.key for criterion in criteria if criterion.trait is Trait.LABEL)
+
+
+@lru_cache(maxsize=16_384)
+def _timeline(book: PriceBook, asset: Asset, tier: str | None) -> tuple[tuple[int, ...], tuple[Price, ...]]:
+    """The price of `asset` as a step function: the instants of its steps, and the price from each of them on."""
+    rules = [rule for rule in book.rules if rule.fits(asset)]
+    multiplier = dict(book.tiers).get(tier, Decimal(1)) if tier is not None else Decimal(1)
+    instants = tuple(sorted({price.from_us for rule in rules for price in rule.prices}))
+    steps = (_first_effective(rules, at_us) for at_us in instants)
+    return instants, tuple(_price(book, rule, dated, asset.purchase, multiplier) for rule, dated in steps)
+
+
+def _first_effective(rules: list[PriceRule], at_us: int) -> tuple[PriceRule, DatedPrice]:
+    """Exists for every instant at which one of `rules` has a price begin."""
+    return next((rule, dated) for rule in rules if (dated := rule.effective(at_us)))
+
+
+def _price(book: PriceBook, rule: PriceRule, dated: DatedPrice, purchase: Purchase, multiplier: Decimal) -> Price:
+    per_gpu_hour = _EXACT.multiply(dated.per_gpu_hour, multiplier)
+    since = shown_instant(dated.from_us)
+    return Price(
+        key=f"{book.digest[:_DIGEST_PREFIX]}/{rule.id}/{purchase}/{since}/x{multiplier.normalize():f}",
+        currency=book.currency,
+        per_gpu_hour=per_gpu_hour,
+        rate=int(_EXACT.to_integral_exact(_EXACT.multiply(per_gpu_hour, Decimal(PICO)))),
+        basis=book.basis,
+        purchase=purchase,
+    )
+
+
+def shown_instant(us: int) -> str:
+    """`always`, `2026-07-20`, or `2026-07-20T12:30:00Z` when it is not midnight; all UTC."""
+    if us == ALWAYS:
+        return "always"
+    return to_datetime(us).isoformat().replace("+00:00", "Z").removesuffix("T00:00:00Z")

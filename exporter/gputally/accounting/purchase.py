@@ -1,0 +1,45 @@
+"""How a node was bought, by its labels."""
+
+from collections.abc import Iterator, Mapping
+
+from gputally.model.price import Purchase
+
+_CLAIMS = {
+    "eks.amazonaws.com/capacityType": {
+        "SPOT": Purchase.SPOT,
+        "ON_DEMAND": Purchase.ON_DEMAND,
+        "CAPACITY_BLOCK": Purchase.RESERVED,
+    },
+    "cloud.google.com/gke-spot": {"true": Purchase.SPOT},
+    "cloud.google.com/gke-preemptible": {"true": Purchase.SPOT},
+    "kubernetes.azure.com/scalesetpriority": {"spot": Purchase.SPOT, "regular": Purchase.ON_DEMAND},
+    "karpenter.sh/capacity-type": {
+        "spot": Purchase.SPOT,
+        "on-demand": Purchase.ON_DEMAND,
+        "reserved": Purchase.RESERVED,
+    },
+    "gputally.io/purchase": {option.value: option for option in Purchase},
+}
+"""What each label says, the surest first: the cloud's own, then Karpenter's, then the operator's."""
+
+
+def purchase_of(node_labels: Mapping[str, str]) -> tuple[Purchase, bool]:
+    """The purchase option, and whether labels contradict each other; on-demand when none says anything.
+
+    Spot or not is decided by the surest label. Reserved does not contradict on-demand: a commitment pays
+    for instances that the cloud itself labels as on-demand.
+
+    Source: aws/karpenter-provider-aws#6244 (ON_DEMAND and spot on one node).
+    """
+    claims = list(_claims(node_labels))
+    conflict = len({claim is Purchase.SPOT for claim in claims}) > 1
+    if claims and claims[0] is Purchase.SPOT:
+        return Purchase.SPOT, conflict
+    return (Purchase.RESERVED if Purchase.RESERVED in claims else Purchase.ON_DEMAND), conflict
+
+
+def _claims(node_labels: Mapping[str, str]) -> Iterator[Purchase]:
+    for key, meanings in _CLAIMS.items():
+        claim = meanings.get(node_labels.get(key, ""))
+        if claim is not None:
+            yield claim

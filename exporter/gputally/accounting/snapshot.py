@@ -1,0 +1,123 @@
+"""An immutable view of the fleet at one instant: all that the metrics read."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.node import quantities_on
+from gputally.accounting.tier import tier_of
+from gputally.accounting.totals import Published, Total
+from gputally.model.kube import Kind
+from gputally.model.node import CapacityState, Sharing
+from gputally.model.observation import Resume
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """Pods of one tier and tenant that are not bound yet; `quantity` in µGPU, `oldest_us` their first creation."""
+
+    pods: int = 0
+    quantity: int = 0
+    oldest_us: int | None = None
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """The fleet as published at `now_us`.
+
+    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0. `scheduled` is the
+    time-to-schedule histogram as (bound, count) by tier, not cumulative.
+    """
+
+    now_us: int
+    opened_us: int
+    totals: Mapping[Total, tuple[Published, ...]]
+    tiers: tuple[str, ...]
+    waiting: Mapping[tuple[str, str], Waiting]
+    unpriced: Mapping[tuple[str, str], int]
+    without_tier: int
+    without_tenant: int
+    pods: int
+    nodes: int
+    purchase_conflicts: int
+    refusals: Mapping[str, int]
+    residuals: Mapping[str, int]
+    resumes: Mapping[Kind, Resume] = field(default_factory=dict)
+
+
+def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Snapshot:
+    """Evaluate the fleet at `now_us`. From here on no counter will be published lower than in this snapshot.
+
+    `ledger` is live allocated GPU-time minus what the ledger's own segments add up to, as the line (a, b); None
+    while it is not known.
+    """
+    fleet.advance(now_us)
+    totals = {total: tuple(rows) for total, rows in fleet.totals.publish(now_us).items()}
+    evaluated_us = fleet.totals.evaluated_us
+    accounts = [account for account in fleet.nodes.accounts.values() if account.record.gone_us is None]
+    facts = [account.record.facts[-1][1] for account in accounts]
+    return Snapshot(
+        now_us=evaluated_us,
+        opened_us=fleet.totals.opened_us,
+        totals=totals,
+        tiers=tuple(sorted(fleet.admission.values["tier"])),
+        waiting=_waiting(fleet),
+        unpriced=_unpriced(fleet, evaluated_us),
+        without_tier=len(fleet.pods.without_tier),
+        without_tenant=len(fleet.pods.without_tenant),
+        pods=len(fleet.pods.records),
+        nodes=sum(1 for f in facts if f.physical),
+        purchase_conflicts=sum(1 for f in facts if f.purchase_conflict),
+        refusals=dict(fleet.admission.refusals),
+        residuals=_residuals(fleet, evaluated_us, ledger),
+        resumes=dict(fleet.resumes),
+    )
+
+
+def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
+    """By exported (tier, tenant); pairs that ever had GPUs are there with zeros, so that alerts can resolve."""
+    admit = fleet.admission.admit
+    found = {(labels[0], labels[1]): Waiting() for labels, _ in fleet.totals.truth(Total.ALLOCATED)}
+    for uid in fleet.pods.pending:
+        record = fleet.pods.records[uid]
+        tier = admit("tier", tier_of(record.class_name, record.priority, fleet.rules))
+        group = (tier, admit("tenant", fleet.pods.tenant(record)))
+        sofar = found.get(group, Waiting())
+        asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
+        found[group] = Waiting(
+            pods=sofar.pods + 1,
+            quantity=sofar.quantity + asked,
+            oldest_us=min(sofar.oldest_us or record.created_us, record.created_us),
+        )
+    return found
+
+
+def _unpriced(fleet: Fleet, now_us: int) -> dict[tuple[str, str], int]:
+    """µGPU of existing nodes that no rule prices, by exported (gpu_model, pool)."""
+    found: dict[tuple[str, str], int] = {}
+    for account in fleet.nodes.accounts.values():
+        facts = account.record.facts[-1][1]
+        if account.record.gone_us is None and facts.physical:
+            group = fleet.nodes.labels_of(facts)
+            unpriced = 0 if fleet.pricing.of_capacity(facts.asset, now_us) else facts.physical
+            found[group] = found.get(group, 0) + unpriced
+    return found
+
+
+def _residuals(fleet: Fleet, now_us: int, ledger: tuple[int, int] | None) -> dict[str, int]:
+    """Allocated by tier against by node; capacity by state against the log of nodes; counters against the ledger."""
+    allocated = _sum(fleet, Total.ALLOCATED, now_us)
+    by_state: dict[str, int] = {}
+    for labels, series in fleet.totals.truth(Total.CAPACITY):
+        by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
+    overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
+    residuals = {
+        "allocated": allocated - by_state.get(CapacityState.ALLOCATED, 0),
+        "capacity": _sum(fleet, Total.PHYSICAL, now_us) + overcommitted - sum(by_state.values()),
+    }
+    if ledger is not None:
+        residuals["ledger"] = ledger[0] + ledger[1] * now_us
+    return residuals
+
+
+def _sum(fleet: Fleet, total: Total, now_us: int) -> int:
+    return sum(series.at(now_us) for _, series in fleet.totals.truth(total))

@@ -1,0 +1,138 @@
+"""Published counters: lines a + b·t per label group that never fall, across corrections and restarts."""
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from enum import StrEnum
+
+from msgspec import Struct
+
+Labels = tuple[str, ...]
+
+
+class Total(StrEnum):
+    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate) or plain counts."""
+
+    ALLOCATED = "allocated"
+    COST = "cost"
+    UNPRICED = "unpriced"
+    CAPACITY = "capacity"
+    CAPACITY_COST = "capacity_cost"
+    PHYSICAL = "physical"
+    """Physical GPUs by the log of node facts alone: the other side of the conservation law."""
+    PREEMPTIONS = "preemptions"
+    SCHEDULED = "scheduled"
+    """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
+    SCHEDULING_TIME = "scheduling_time"
+    """Sum of the times to schedule, µs."""
+    BLIND = "blind"
+    """GPU-time inside blind intervals: what may have been allocated beyond what was charged."""
+
+
+class Series(Struct):
+    """One counter: its true value at t is `a + b·t`.
+
+    `floor` is what was published at `floor_us`, the last evaluation before the line changed; the value
+    published at t is max(true value, floor). `exposed_us` is the evaluation at which it first appeared, as 0.
+    """
+
+    created_us: int
+    a: int = 0
+    b: int = 0
+    floor: int = 0
+    floor_us: int = 0
+    exposed_us: int | None = None
+
+    def at(self, us: int) -> int:
+        """The true value at `us`."""
+        return self.a + self.b * us
+
+
+class Published(Struct, frozen=True):
+    """One exported value, with what it is ahead of the truth."""
+
+    labels: Labels
+    value: int
+    ahead: int
+    slope: int
+    created_us: int
+
+
+class Totals:
+    """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet."""
+
+    def __init__(
+        self, *, opened_us: int, evaluated_us: int = 0, series: Mapping[tuple[Total, Labels], Series] | None = None
+    ) -> None:
+        self.opened_us = opened_us
+        self.evaluated_us = evaluated_us
+        self.series: dict[tuple[Total, Labels], Series] = dict(series or {})
+        self.changed: set[tuple[Total, Labels]] = set()
+
+    def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
+        """The series of these labels, created when it is new, so that it is exported as 0 before it counts."""
+        key = (total, labels)
+        series = self.series.get(key)
+        if series is None:
+            series = self.series[key] = Series(created_us=at_us, floor_us=self.evaluated_us)
+            self.changed.add(key)
+        return series
+
+    def count(self, total: Total, labels: Labels, amount: int, *, at_us: int) -> None:
+        """Add a plain amount; a negative one takes back what was counted by mistake."""
+        self._change(total, labels, at_us=at_us).a += amount
+
+    def accrue(self, total: Total, labels: Labels, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
+        """Add `rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
+        start_us, end_us = max(span[0], self.opened_us), span[1]
+        series = self._change(total, labels, at_us=at_us)
+        if end_us is None:
+            series.a -= rate * start_us
+            series.b += rate
+        elif end_us > start_us:
+            series.a += rate * (end_us - start_us)
+
+    def close(self, total: Total, *, at_us: int) -> None:
+        """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""
+        for labels, series in self.truth(total):
+            if series.b:
+                changing = self._change(total, labels, at_us=at_us)
+                changing.a, changing.b = series.at(at_us), 0
+
+    def publish(self, now_us: int) -> dict[Total, list[Published]]:
+        """Evaluate every series at `now_us`, or at the last evaluation if the clock stepped back."""
+        now_us = self.evaluated_us = max(now_us, self.evaluated_us)
+        published: dict[Total, list[Published]] = {total: [] for total in Total}
+        for (total, labels), series in self.series.items():
+            published[total].append(self._published(total, labels, series))
+        return published
+
+    def drain(self) -> dict[tuple[Total, Labels], Series]:
+        """Copies of the series changed since the last call."""
+        changed = {key: copy(self.series[key]) for key in self.changed}
+        self.changed.clear()
+        return changed
+
+    def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
+        """The series of one family, by labels."""
+        return ((labels, series) for (family, labels), series in self.series.items() if family is total)
+
+    def _published(self, total: Total, labels: Labels, series: Series) -> Published:
+        now_us = self.evaluated_us
+        truth = series.at(now_us)
+        if series.exposed_us is None:
+            series.exposed_us = now_us
+            self.changed.add((total, labels))
+            value = 0
+        else:
+            value = max(truth, series.floor)
+        return Published(labels, value, max(0, value - truth), series.b, series.created_us)
+
+    def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
+        """The series, with what it last published remembered before its line changes."""
+        series = self.declare(total, labels, at_us=at_us)
+        if series.floor_us != self.evaluated_us:
+            if series.exposed_us is not None and series.exposed_us != self.evaluated_us:
+                series.floor = max(series.floor, series.at(self.evaluated_us))
+            series.floor_us = self.evaluated_us
+        self.changed.add((total, labels))
+        return series

@@ -1,0 +1,65 @@
+"""How much of a physical GPU one unit of a resource is, in µGPU."""
+
+import re
+from collections.abc import Mapping
+
+from gputally.accounting.request import count, resource_rule
+from gputally.model.node import Sharing
+from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
+from gputally.model.units import GPU
+
+_PROFILE = re.compile(r"(?:(?P<compute>\d+)c\.)?(?P<slices>\d+)g\.(?P<memory>\d+)gb")
+_MEMORY_SLICES = 8
+_FOUR_SLICES = ("A30", "RTX-PRO-6000")
+"""GPU models that MIG cuts into four compute slices; all others have seven."""
+_MIB_PER_GB = 1024
+
+
+def sharing_of(labels: Mapping[str, str]) -> Sharing:
+    """How a node divides its GPUs, from the labels of GPU feature discovery."""
+    product = labels.get("nvidia.com/gpu.product", "")
+    single = labels.get("nvidia.com/mig.strategy") == "single" and "-MIG-" in product
+    return Sharing(
+        replicas=max(1, _integer(labels.get("nvidia.com/gpu.replicas"), default=1)),
+        profile=product.split("-MIG-")[1] if single else "",
+        slices=4 if any(model in product for model in _FOUR_SLICES) else 7,
+        memory_mib=_integer(labels.get("nvidia.com/gpu.memory"), default=0),
+    )
+
+
+def unit_weight(resource: str, sharing: Sharing, rules: Rules) -> int:
+    """µGPU of one unit of `resource` on a node that shares like `sharing`: floor(10^6 x its fraction)."""
+    rule = resource_rule(resource, rules.resources)
+    if rule is None:
+        return 0
+    return _weight(resource, rule, sharing, rules.mig_basis)
+
+
+def _weight(resource: str, rule: ResourceRule, sharing: Sharing, basis: MigBasis) -> int:
+    if rule.weighing is Weighing.FIXED:
+        return rule.weight
+    if rule.weighing is Weighing.MIG:
+        return _profile_weight(resource.partition("mig-")[2], sharing, basis) // sharing.replicas
+    whole = _profile_weight(sharing.profile, sharing, basis) if sharing.profile else GPU
+    return whole // sharing.replicas
+
+
+def _profile_weight(profile: str, sharing: Sharing, basis: MigBasis) -> int:
+    """By compute slices, or by eighths of memory; an unreadable profile counts as a whole GPU, never as nothing."""
+    match = _PROFILE.match(profile)
+    if match is None:
+        return GPU
+    if basis is MigBasis.MEMORY and sharing.memory_mib:
+        eighths = round(_MEMORY_SLICES * int(match["memory"]) * _MIB_PER_GB / sharing.memory_mib)
+        return GPU * min(max(eighths, 1), _MEMORY_SLICES) // _MEMORY_SLICES
+    return GPU * min(int(match["compute"] or match["slices"]), sharing.slices) // sharing.slices
+
+
+def covered(quantities: Mapping[str, str | int] | None, sharing: Sharing, rules: Rules) -> int:
+    """µGPU that a node's capacity or allocatable `quantities` amount to; ValueError for a broken quantity."""
+    gpus = ((name, amount) for name, amount in (quantities or {}).items() if resource_rule(name, rules.resources))
+    return sum(count(amount) * unit_weight(name, sharing, rules) for name, amount in gpus)
+
+
+def _integer(text: str | None, *, default: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else default

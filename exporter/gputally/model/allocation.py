@@ -1,0 +1,76 @@
+"""What a pod has of a resource, cut into segments of constant state, quantity, labels and price."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gputally.model.price import Asset, Price
+
+
+class State(StrEnum):
+    """A partition of allocated time."""
+
+    STARTING = "starting"
+    """Bound, no container running yet."""
+    RUNNING = "running"
+    TERMINATING = "terminating"
+    """Deletion requested, not yet released."""
+
+
+class End(StrEnum):
+    """What an allocation's end rests on, the surest first."""
+
+    FINISHED = "finished"
+    """The last container's `finishedAt` of a terminal pod."""
+    TERMINAL = "terminal"
+    """The first observed terminal phase, when no container reports a time."""
+    DELETED = "deleted"
+    """The DELETED event of a pod that never became terminal (forced deletion)."""
+    VANISHED = "vanished"
+    """Missing from a listing: it ended somewhere in its blind interval."""
+    REJECTED = "rejected"
+    """Refused by the kubelet: it never held anything."""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What applies to an allocation from `from_us` on; a later entry replaces it.
+
+    `quantities` are µGPU by resource name. `asset` is what its price is looked up by.
+    """
+
+    from_us: int
+    tier: str
+    tenant: str
+    queue: str = ""
+    gpu_model: str
+    pool: str
+    asset: Asset
+    quantities: tuple[tuple[str, int], ...]
+
+
+class Segment(Struct, frozen=True, kw_only=True):
+    """A stretch of one allocation during which nothing about it changes; `end_us` None while it lasts.
+
+    `quantity` is in µGPU. `price` None means unpriced. `labels` are the exported
+    (tier, tenant, gpu_model, state), bounded, where the plain fields keep the full names.
+    """
+
+    resource: str
+    start_us: int
+    end_us: int | None
+    state: State
+    quantity: int
+    tier: str
+    tenant: str
+    queue: str
+    gpu_model: str
+    pool: str
+    price: Price | None
+    labels: tuple[str, str, str, str]
+
+
+class Blind(Struct, frozen=True, kw_only=True):
+    """An allocation ended somewhere in [from_us, to_us]; it is charged up to `from_us`."""
+
+    from_us: int
+    to_us: int

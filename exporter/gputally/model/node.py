@@ -1,0 +1,77 @@
+"""What is kept of a node, one incarnation (one UID) at a time."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gputally.model.price import Asset, Price
+
+
+class CapacityState(StrEnum):
+    """A partition of a node's capacity; what is not allocated falls into the first of the others that applies."""
+
+    ALLOCATED = "allocated"
+    UNKNOWN = "unknown"
+    """The node is not ready or lost."""
+    CORDONED = "cordoned"
+    UNHEALTHY = "unhealthy"
+    """Reported by the device plugin, but not allocatable."""
+    UNSLICED = "unsliced"
+    """Left over by the layout of slices or replicas."""
+    FREE = "free"
+    OVERCOMMITTED = "overcommitted"
+    """Allocations above capacity: capacity + overcommitted = allocated + the others."""
+
+
+class Sharing(Struct, frozen=True, kw_only=True):
+    """How the node's GPUs are divided, from its labels.
+
+    `replicas` per GPU (time-slicing, MPS), `profile` of the single MIG strategy ("" for none), `slices` a
+    whole GPU has by compute, `memory_mib` of one GPU (0 when unknown).
+    """
+
+    replicas: int = 1
+    profile: str = ""
+    slices: int = 7
+    memory_mib: int = 0
+
+
+class NodeFacts(Struct, frozen=True, kw_only=True):
+    """What is true of a node until it changes; quantities in µGPU.
+
+    `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`.
+    """
+
+    physical: int
+    covered: int
+    allocatable: int
+    ready: bool
+    cordoned: bool
+    gpu_model: str
+    pool: str
+    asset: Asset
+    purchase_conflict: bool = False
+    sharing: Sharing = Sharing()
+
+
+class NodeRecord(Struct, frozen=True, kw_only=True):
+    """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first."""
+
+    uid: str
+    name: str
+    created_us: int
+    gone_us: int | None = None
+    facts: tuple[tuple[int, NodeFacts], ...] = ()
+
+
+class CapacityPiece(Struct, frozen=True, kw_only=True):
+    """`quantity` µGPU of a node were in a state from `start_us` to `end_us` (None while they are).
+
+    `labels` are the exported (gpu_model, pool, state).
+    """
+
+    labels: tuple[str, str, str]
+    quantity: int
+    price: Price | None
+    start_us: int
+    end_us: int | None

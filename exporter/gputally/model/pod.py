@@ -1,0 +1,41 @@
+"""What is kept of a pod that asks for GPUs."""
+
+from msgspec import Struct
+
+from gputally.model.allocation import Blind, End, Segment, Terms
+from gputally.model.kube import OwnerReference
+
+
+class PodRecord(Struct, frozen=True, kw_only=True):
+    """Everything known of one pod (one UID), merged over all observations.
+
+    Times are µs. `units` are device counts by resource name. `labels` holds only what the rules and the
+    job derivation look at. `terms` is the history of classification, the oldest first; `segments` is the
+    allocation as last computed. `revision` counts what was handed to the ledger.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    version: int = 0
+    units: tuple[tuple[str, int], ...]
+    class_name: str = ""
+    priority: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    owner: OwnerReference | None = None
+    created_us: int
+    node: str = ""
+    node_uid: str = ""
+    scheduled_us: int | None = None
+    started_us: int | None = None
+    deletion_us: int | None = None
+    preempted_us: int | None = None
+    """When DisruptionTarget was set with a preemption reason."""
+    end_us: int | None = None
+    end_by: End | None = None
+    blind: Blind | None = None
+    job_kind: str = ""
+    job: str = ""
+    terms: tuple[Terms, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    revision: int = 0
