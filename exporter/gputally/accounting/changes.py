@@ -20,9 +20,11 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     `revisions` are allocations whose segments changed. `pods`, `nodes` and `preemptions` are the working
     state to resume from, None for what is no longer kept. `live` is the allocated GPU-time as the counters
-    know it, as the line (a, b); None when nothing is to be compared.
+    know it, as the line (a, b); None when nothing is to be compared. `interruptions` are times nobody
+    watched a kind, as (kind, from) to end.
     """
 
+    opened_us: int
     evaluated_us: int
     at_us: int
     revisions: dict[str, PodRecord] = field(default_factory=dict)
@@ -33,6 +35,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
     admitted: dict[tuple[str, str], None] = field(default_factory=dict)
     resumes: dict[Kind, Resume] = field(default_factory=dict)
+    interruptions: dict[tuple[Kind, int], int] = field(default_factory=dict)
     live: tuple[int, int] | None = None
 
     def followed_by(self, later: "Changes") -> "Changes":
@@ -47,6 +50,7 @@ class Changes(Struct, frozen=True, kw_only=True):
             series=self.series | later.series,
             admitted=self.admitted | later.admitted,
             resumes=self.resumes | later.resumes,
+            interruptions=self.interruptions | later.interruptions,
         )
 
     @property

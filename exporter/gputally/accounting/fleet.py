@@ -40,6 +40,7 @@ class Fleet:
         self.now_us = saved.at_us
         self._listing: dict[Kind, set[str]] = {}
         self._resumed: dict[Kind, Resume] = {}
+        self._interruptions: dict[tuple[Kind, int], int] = {}
         self._next_round_us = 0
         self._restore(saved)
 
@@ -83,6 +84,7 @@ class Fleet:
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods = self.pods.drain()
         changes = Changes(
+            opened_us=self.totals.opened_us,
             evaluated_us=self.totals.evaluated_us,
             at_us=self.now_us,
             revisions=revisions,
@@ -93,9 +95,11 @@ class Fleet:
             series=self.totals.drain(),
             admitted=dict(self.admission.fresh),
             resumes=dict(self._resumed),
+            interruptions=dict(self._interruptions),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
-        for drained in (self.preemptions.changed, self.preemptions.counted, self.admission.fresh, self._resumed):
+        self.preemptions.changed.clear()
+        for drained in (self.preemptions.counted, self.admission.fresh, self._resumed, self._interruptions):
             drained.clear()
         return changes
 
@@ -136,6 +140,8 @@ class Fleet:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
         found = self._listing.pop(listed.kind, set())
         since_us = listed.at_us if listed.since_us is None else listed.since_us
+        if since_us < listed.at_us:
+            self._interruptions[listed.kind, since_us] = listed.at_us
         if listed.kind is Kind.PODS:
             for uid in self.pods.known() - found:
                 record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)

@@ -25,7 +25,7 @@ class NodeAccount:
 
     def __init__(self, record: NodeRecord, totals: Totals, *, since_us: int) -> None:
         self.record = record
-        self.since_us = self.settled_us = since_us
+        self.settled_us = since_us
         self.holdings: dict[tuple[str, str], tuple[Holding, ...]] = {}
         self.pieces: frozenset[CapacityPiece] = frozenset()
         self._physical: tuple[Holding, ...] = ()
@@ -78,7 +78,7 @@ class NodeAccount:
 
     def _post_physical(self, *, at_us: int) -> None:
         """The physical GPUs from the log of facts alone, which the pieces must add up to."""
-        spans = tuple(_physical(self.record, self.since_us))
+        spans = tuple(_physical(self.record, self.settled_us))
         if spans == self._physical:
             return
         for sign, parts in ((-1, self._physical), (1, spans)):
@@ -91,6 +91,9 @@ class NodeAccount:
         if until_us <= self.settled_us:
             return
         self.settled_us = until_us
+        self._physical = tuple(_physical(self.record, until_us))
+        outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
+        self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
         lasting = (piece for piece in self.pieces if piece.end_us is None or piece.end_us > until_us)
         self.pieces = frozenset(replace(piece, start_us=max(piece.start_us, until_us)) for piece in lasting)
         self.holdings = {key: parts for key, parts in self.holdings.items() if _reaches(parts, until_us)}

@@ -8,7 +8,7 @@ class Pricing:
     """Prices at instants. Without a book everything is unpriced."""
 
     def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
-        self._book = book
+        self.book = book
         self._all = book.changes() if book else ()
         self.changes: tuple[int, ...] = ()
         self.label_keys: frozenset[str] = book.label_keys() if book else frozenset()
@@ -22,8 +22,8 @@ class Pricing:
 
     def of_allocation(self, asset: Asset, tier: str, at_us: int) -> Price | None:
         """The price of one GPU-hour of what a pod of `tier` has."""
-        return self._book.price_of(asset, tier=tier, at_us=at_us) if self._book else None
+        return self.book.price_of(asset, tier=tier, at_us=at_us) if self.book else None
 
     def of_capacity(self, asset: Asset, at_us: int) -> Price | None:
         """The price of one GPU-hour of what a node offers, whoever has it."""
-        return self._book.price_of(asset, tier=None, at_us=at_us) if self._book else None
+        return self.book.price_of(asset, tier=None, at_us=at_us) if self.book else None

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.node import quantities_on
+from gputally.accounting.price_book import PriceBook
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Published, Total
 from gputally.model.kube import Kind
@@ -41,6 +42,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     purchase_conflicts: int
     refusals: Mapping[str, int]
     residuals: Mapping[str, int]
+    book: PriceBook | None = None
     resumes: Mapping[Kind, Resume] = field(default_factory=dict)
 
 
@@ -69,6 +71,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         purchase_conflicts=sum(1 for f in facts if f.purchase_conflict),
         refusals=dict(fleet.admission.refusals),
         residuals=_residuals(fleet, evaluated_us, ledger),
+        book=fleet.pricing.book,
         resumes=dict(fleet.resumes),
     )
 

@@ -23,3 +23,29 @@ class WatchHealth(Struct, kw_only=True):
     """Lines or objects that could not be decoded; skipped."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failed requests and broken streams by kind of error: unreachable, forbidden, idle, throttled, server."""
+
+
+class LedgerHealth(Struct, kw_only=True):
+    """How writing the ledger goes: written by the task that writes it, read by the exposition."""
+
+    writable: bool = True
+    last_write_us: int | None = None
+    writes: int = 0
+    failures: int = 0
+    waiting: int = 0
+    """Rows that wait in memory because the last write failed."""
+    write_us: int = 0
+    """Time spent writing, µs."""
+
+
+class Health(Struct, kw_only=True):
+    """The exporter's own health, apart from what it measures."""
+
+    version: str
+    python: str
+    watches: tuple[WatchHealth, ...]
+    ledger: LedgerHealth
+    skipped: dict[Kind, int] = field(default_factory=dict)
+    """Objects that contradict themselves, left out of the accounting."""
+    queued: int = 0
+    """Observations read and not yet accounted."""

@@ -1,0 +1,1 @@
+"""Every series, declared once: exposition, documentation and checks derive from these declarations."""

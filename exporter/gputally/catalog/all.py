@@ -1,0 +1,28 @@
+"""The whole catalog, in the order it is exposed and documented."""
+
+from typing import Final
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.catalog import allocation, books, capacity, health, pending, preemption, prices
+from gputally.catalog.metric import Metric
+
+FLEET: Final[tuple[Metric[Snapshot], ...]] = (
+    *allocation.METRICS,
+    *capacity.METRICS,
+    *pending.METRICS,
+    *preemption.METRICS,
+    *prices.METRICS,
+    *books.METRICS,
+)
+"""What the fleet did: rows from a Snapshot."""
+HEALTH: Final = health.METRICS
+"""How the exporter itself does: rows from a Health."""
+GROUPS: Final = {
+    "Allocation": allocation.METRICS,
+    "Capacity": capacity.METRICS,
+    "Pending": pending.METRICS,
+    "Preemption": preemption.METRICS,
+    "Prices": prices.METRICS,
+    "Books": books.METRICS,
+    "Exporter health": health.METRICS,
+}

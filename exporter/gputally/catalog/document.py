@@ -1,0 +1,79 @@
+"""docs/metrics.md, written from the catalog."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gputally.catalog.metric import Metric, Stability
+
+_UNITS: Final = {
+    "gpu_seconds": "One physical GPU for one second; 3600 of them are a GPU-hour.",
+    "timestamp_seconds": "Seconds since 1970-01-01 00:00 UTC; subtract from `time()` for an age.",
+    "seconds": "Seconds.",
+    "gpus": "Physical GPUs; a share of one is a fraction.",
+    "cost": "Units of the currency named by the price book.",
+    "bytes": "Bytes.",
+    "ratio": "A share, from 0 to 1.",
+    "joules": "Joules; their rate per second is the power in watts.",
+    "celsius": "Degrees Celsius.",
+    "watts": "Watts.",
+    "info": "Always 1; the labels tell the facts, to be joined to other series.",
+}
+"""The ending of a name (before `_total`) and what one unit of it is; the longer ending comes first."""
+
+_STABILITY: Final = {
+    Stability.ALPHA: "may change or go in any release; the changelog says so.",
+    Stability.STABLE: "keeps name, type and meaning; goes at the earliest two minor releases after its deprecation.",
+}
+
+_INTRODUCTION: Final = """\
+# Metrics
+
+Every series that gputally exposes. This page is written from the declarations in `gputally.catalog`: change those.
+"""
+
+
+def document(groups: Mapping[str, Sequence[Metric[Any]]]) -> str:
+    """The page as Markdown: a table for each group (title: metrics), in the order given."""
+    metrics = [metric for group in groups.values() for metric in group]
+    sections = [_INTRODUCTION, _units(metrics), _stability(), *(_section(*group) for group in groups.items())]
+    return "\n".join(sections)
+
+
+def _units(metrics: Iterable[Metric[Any]]) -> str:
+    used = {ending for metric in metrics if (ending := _ending(metric))}
+    rows = [(f"`_{ending}`", meaning) for ending, meaning in _UNITS.items() if ending in used]
+    note = "`_total` after the unit marks a counter: read it through `rate()` or `increase()`.\n"
+    return "## Units\n\n" + (_table(("Ending", "Unit"), rows) + "\n" if rows else "") + note
+
+
+def _ending(metric: Metric[Any]) -> str | None:
+    name = metric.name.removesuffix("_total")
+    return next((ending for ending in _UNITS if name.endswith(f"_{ending}")), None)
+
+
+def _stability() -> str:
+    return "## Stability\n\n" + "".join(f"- {level} {promise}\n" for level, promise in _STABILITY.items())
+
+
+def _section(title: str, metrics: Iterable[Metric[Any]]) -> str:
+    heads = ("Name", "Type", "Labels", "Meaning", "Stability")
+    return f"## {title}\n\n" + _table(heads, map(_cells, metrics))
+
+
+def _cells(metric: Metric[Any]) -> tuple[str, ...]:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    return (f"`{metric.name}`", str(metric.kind), labels, metric.help, str(metric.stability))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"{line}\n" for line in _lines(heads, rows))
+
+
+def _lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _line(heads)
+    yield _line(["---"] * len(heads))
+    yield from map(_line, rows)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"

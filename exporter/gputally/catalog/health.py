@@ -1,0 +1,197 @@
+"""The exporter's own health: a set of its own, which says nothing about GPUs."""
+
+from collections.abc import Callable, Iterator
+
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.health import Health, WatchHealth
+from gputally.model.units import US_PER_SECOND
+
+
+def _each_watch(value: Callable[[WatchHealth], float]) -> Callable[[Health], Iterator[Row]]:
+    return lambda health: (Row((watch.kind.value,), value(watch)) for watch in health.watches)
+
+
+def _activity(health: Health) -> Iterator[Row]:
+    """No row before the first sign of life: any timestamp would lie."""
+    for watch in health.watches:
+        if watch.last_activity_us is not None:
+            yield Row((watch.kind.value,), watch.last_activity_us / US_PER_SECOND)
+
+
+def _errors(health: Health) -> Iterator[Row]:
+    for watch in health.watches:
+        for reason in ("forbidden", "idle", "server", "throttled", "unreachable"):
+            yield Row((watch.kind.value, reason), watch.errors.get(reason, 0))
+
+
+def _last_write(health: Health) -> Iterator[Row]:
+    if health.ledger.last_write_us is not None:
+        yield Row((), health.ledger.last_write_us / US_PER_SECOND)
+
+
+BUILD_INFO = Metric[Health](
+    name="gputally_build_info",
+    kind=Kind.INFO,
+    help="Version of the exporter and of the Python it runs on.",
+    labels=("version", "python_version"),
+    rows=lambda health: [Row((health.version, health.python), 1)],
+)
+
+WATCH_SYNCED = Metric[Health](
+    name="gputally_watch_synced",
+    kind=Kind.GAUGE,
+    help="Whether the watch has come to a complete picture since the start.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.synced),
+)
+
+WATCH_CONNECTED = Metric[Health](
+    name="gputally_watch_connected",
+    kind=Kind.GAUGE,
+    help="Whether the watch has an open stream now.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.connected),
+)
+
+WATCH_LAST_ACTIVITY = Metric[Health](
+    name="gputally_watch_last_activity_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="When the watch last received anything, which a healthy one does at least every minute.",
+    labels=("resource",),
+    rows=_activity,
+)
+
+WATCH_OBJECTS = Metric[Health](
+    name="gputally_watch_objects_total",
+    kind=Kind.COUNTER,
+    help="Objects received in changes and listings, kept or not.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.events),
+)
+
+WATCH_BOOKMARKS = Metric[Health](
+    name="gputally_watch_bookmarks_total",
+    kind=Kind.COUNTER,
+    help="Bookmarks received.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.bookmarks),
+)
+
+WATCH_LISTINGS = Metric[Health](
+    name="gputally_watch_listings_total",
+    kind=Kind.COUNTER,
+    help="Complete listings, of which more than one since the start means that the watch lost its place.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.listings),
+)
+
+WATCH_RECONNECTS = Metric[Health](
+    name="gputally_watch_reconnects_total",
+    kind=Kind.COUNTER,
+    help="Streams opened again after one ended.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.reconnects),
+)
+
+WATCH_EXPIRED = Metric[Health](
+    name="gputally_watch_expired_total",
+    kind=Kind.COUNTER,
+    help="Times the server's history no longer reached back to where the watch was.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.expired),
+)
+
+WATCH_MALFORMED = Metric[Health](
+    name="gputally_watch_malformed_objects_total",
+    kind=Kind.COUNTER,
+    help="Objects or lines that could not be decoded and were left out.",
+    labels=("resource",),
+    rows=_each_watch(lambda watch: watch.malformed),
+)
+
+WATCH_ERRORS = Metric[Health](
+    name="gputally_watch_errors_total",
+    kind=Kind.COUNTER,
+    help="Failed requests and broken streams.",
+    labels=("resource", "reason"),
+    rows=_errors,
+)
+
+SKIPPED_OBJECTS = Metric[Health](
+    name="gputally_skipped_objects_total",
+    kind=Kind.COUNTER,
+    help="Objects that contradict themselves and were left out of the accounting.",
+    labels=("resource",),
+    rows=lambda health: [Row((watch.kind.value,), health.skipped.get(watch.kind, 0)) for watch in health.watches],
+)
+
+QUEUED_OBSERVATIONS = Metric[Health](
+    name="gputally_queued_observations",
+    kind=Kind.GAUGE,
+    help="Observations read from the watches and not yet accounted.",
+    rows=lambda health: [Row((), health.queued)],
+)
+
+LEDGER_WRITABLE = Metric[Health](
+    name="gputally_ledger_writable",
+    kind=Kind.GAUGE,
+    help="Whether the last write of the ledger succeeded, while accounting goes on in memory if not.",
+    rows=lambda health: [Row((), health.ledger.writable)],
+)
+
+LEDGER_WAITING = Metric[Health](
+    name="gputally_ledger_waiting_rows",
+    kind=Kind.GAUGE,
+    help="Rows that wait in memory until the ledger can be written again.",
+    rows=lambda health: [Row((), health.ledger.waiting)],
+)
+
+LEDGER_LAST_WRITE = Metric[Health](
+    name="gputally_ledger_last_write_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="When the ledger was last written.",
+    rows=_last_write,
+)
+
+LEDGER_WRITES = Metric[Health](
+    name="gputally_ledger_writes_total",
+    kind=Kind.COUNTER,
+    help="Transactions committed to the ledger.",
+    rows=lambda health: [Row((), health.ledger.writes)],
+)
+
+LEDGER_WRITE_FAILURES = Metric[Health](
+    name="gputally_ledger_write_failures_total",
+    kind=Kind.COUNTER,
+    help="Transactions the ledger refused, each tried again later.",
+    rows=lambda health: [Row((), health.ledger.failures)],
+)
+
+LEDGER_WRITE_SECONDS = Metric[Health](
+    name="gputally_ledger_write_seconds_total",
+    kind=Kind.COUNTER,
+    help="Time spent writing the ledger.",
+    rows=lambda health: [Row((), health.ledger.write_us / US_PER_SECOND)],
+)
+
+METRICS = (
+    BUILD_INFO,
+    WATCH_SYNCED,
+    WATCH_CONNECTED,
+    WATCH_LAST_ACTIVITY,
+    WATCH_OBJECTS,
+    WATCH_BOOKMARKS,
+    WATCH_LISTINGS,
+    WATCH_RECONNECTS,
+    WATCH_EXPIRED,
+    WATCH_MALFORMED,
+    WATCH_ERRORS,
+    SKIPPED_OBJECTS,
+    QUEUED_OBSERVATIONS,
+    LEDGER_WRITABLE,
+    LEDGER_WAITING,
+    LEDGER_LAST_WRITE,
+    LEDGER_WRITES,
+    LEDGER_WRITE_FAILURES,
+    LEDGER_WRITE_SECONDS,
+)

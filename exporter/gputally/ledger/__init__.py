@@ -1,0 +1,1 @@
+"""The durable record of all allocations: append-only, one writer, exact."""

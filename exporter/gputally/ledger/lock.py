@@ -1,0 +1,34 @@
+"""One writer: whoever holds the lock file beside the ledger owns it, until its process ends."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from gputally.errors import LedgerError
+
+
+class Lock:
+    """An exclusive lock on `path`, freed by the kernel when the process dies, however it dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+
+    def acquire(self) -> None:
+        """Take the lock; LedgerError when another process has it or the folder refuses."""
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise LedgerError(
+                f"{self._path}: another process writes this ledger; stop it, or give this one a ledger of its own"
+            ) from None
+        except OSError as error:
+            raise LedgerError(f"{self._path}: {error.strerror}; choose a folder this user can write to") from None
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, since removing it would let two processes hold it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

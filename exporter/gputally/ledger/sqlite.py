@@ -1,0 +1,155 @@
+"""The ledger in one SQLite file: WAL, one writer, one transaction per step of the accounting."""
+
+import json
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.totals import Labels, Series, Total
+from gputally.errors import LedgerError, LedgerUnwritable
+from gputally.ledger import rows
+from gputally.ledger.lock import Lock
+from gputally.ledger.protocol import Entry, Line
+from gputally.ledger.schema import connect
+from gputally.model.kube import Kind
+from gputally.model.node import NodeRecord
+from gputally.model.observation import Resume
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption
+
+Record = TypeVar("Record")
+
+
+class SqliteLedger:
+    """See `Ledger`. The file belongs to one cluster; `bind` refuses another one."""
+
+    def __init__(self, path: Path) -> None:
+        """Own and open `path`; LedgerError if it cannot be, and then it is untouched."""
+        self.path = path
+        self._lock = Lock(path.with_name(path.name + ".lock"))
+        self._lock.acquire()
+        try:
+            self._connection = connect(path)
+        except LedgerError:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._connection.close()
+        self._lock.release()
+
+    def bind(self, cluster: str) -> None:
+        """Tie the ledger to a cluster (a UID that never changes): watched through another, all its pods would vanish.
+
+        Raises: LedgerError when it is tied to another one.
+        """
+        bound = self._meta("cluster")
+        if bound is None:
+            self._connection.execute("INSERT INTO meta VALUES ('cluster', ?)", (cluster,))
+        elif bound != cluster:
+            raise LedgerError(
+                f"{self.path}: belongs to the cluster {bound}, this one is {cluster}; give each cluster its own ledger"
+            )
+
+    def saved(self, *, now_us: int) -> Saved:
+        """See `Ledger.saved`."""
+        opened = self._meta("opened_us")
+        if opened is None:
+            return Saved(opened_us=now_us, evaluated_us=now_us, at_us=now_us)
+        execute = self._connection.execute
+        watches = execute("SELECT kind, version, at_us FROM watches")
+        return Saved(
+            opened_us=int(opened),
+            evaluated_us=int(self._meta("evaluated_us") or opened),
+            at_us=int(self._meta("at_us") or opened),
+            pods=self._working("pod", PodRecord),
+            nodes=self._working("node", NodeRecord),
+            preemptions=self._working("preemption", Preemption),
+            series=dict(self._series()),
+            admitted=tuple(execute("SELECT label, value FROM admitted")),
+            resumes={Kind(kind): Resume(version=version, at_us=at_us) for kind, version, at_us in watches},
+        )
+
+    def write(self, changes: Changes) -> Line | None:
+        """See `Ledger.write`."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                balance = self._write(changes)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk may have rolled back already
+                    self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise LedgerUnwritable(f"{self.path}: cannot be written: {error}") from None
+        if changes.live is None:
+            return None
+        return changes.live[0] - balance[0], changes.live[1] - balance[1]
+
+    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
+        """See `Ledger.overlapping`."""
+        found = self._connection.execute(rows.OVERLAPPING, (end_us, start_us))
+        return [rows.entry(row) for row in found]
+
+    def _write(self, changes: Changes) -> Line:
+        many = self._connection.executemany
+        balance = self._revise(changes)
+        many(rows.INSERT_PRICE, rows.prices(changes))
+        many(rows.INSERT_CAPACITY, rows.capacity(changes))
+        many(rows.INSERT_NODE_END, rows.node_ends(changes))
+        many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
+        many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
+        many(rows.UPSERT_SERIES, rows.series(changes))
+        many("INSERT OR IGNORE INTO admitted VALUES (?, ?)", changes.admitted)
+        many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
+        many("DELETE FROM working WHERE kind = ? AND uid = ?", rows.dropped(changes))
+        many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?)", rows.watches(changes))
+        marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us}
+        marks |= {"balance_a": balance[0], "balance_b": balance[1]}
+        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])
+        many("INSERT OR IGNORE INTO meta VALUES ('opened_us', ?)", [(str(changes.opened_us),)])
+        return balance
+
+    def _revise(self, changes: Changes) -> Line:
+        """Append the revisions; the balance is kept from the ledger's own rows, never from the counters."""
+        a, b = int(self._meta("balance_a") or 0), int(self._meta("balance_b") or 0)
+        for record in changes.revisions.values():
+            replaced = self._connection.execute(rows.SELECT_SPANS, (record.uid, record.uid)).fetchall()
+            inserted = self._connection.execute(rows.INSERT_ALLOCATION, rows.allocation(record, changes.at_us))
+            if not inserted.rowcount:
+                continue  # these changes were written before
+            self._connection.executemany(rows.INSERT_SEGMENT, rows.segments(record))
+            added = [(s.start_us, s.end_us, s.quantity) for s in record.segments]
+            for spans, sign in ((replaced, -1), (added, 1)):
+                more_a, more_b = rows.line_of(spans, changes.opened_us)
+                a, b = a + sign * more_a, b + sign * more_b
+        return a, b
+
+    def _meta(self, key: str) -> str | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def _working(self, kind: str, type_: type[Record]) -> tuple[Record, ...]:
+        decoder = msgspec.json.Decoder(type_)
+        documents = self._connection.execute("SELECT document FROM working WHERE kind = ? ORDER BY uid", (kind,))
+        return tuple(decoder.decode(document) for (document,) in documents)
+
+    def _series(self) -> list[tuple[tuple[Total, Labels], Series]]:
+        found = self._connection.execute("SELECT * FROM series")
+        return [
+            (
+                (Total(family), tuple(json.loads(labels))),
+                Series(created, int(a), int(b), int(floor), floor_us, exposed_us),
+            )
+            for family, labels, created, a, b, floor, floor_us, exposed_us in found
+        ]
