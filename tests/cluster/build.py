@@ -1,0 +1,130 @@
+"""Builds the control plane's programs from Go modules, each once: `python -m tests.cluster.build`.
+
+They are kept in the user's cache folder under name and version. The go.mod files below `binaries/` are the one place
+that names a version; with their go.sum every machine builds from the same sources.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+MODULES = Path(__file__).parent / "binaries"
+VERSION_PACKAGE = "k8s.io/component-base/version"
+
+
+class BuildFailed(Exception):
+    """What this machine lacks, or what the Go compiler said."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A Go command of a module that is pinned in `binaries/<folder>`."""
+
+    name: str
+    folder: str
+    module: str
+    package: str
+
+    @property
+    def version(self) -> str:
+        """`v1.36.3`, as the go.mod requires it."""
+        pinned = re.search(
+            rf"^\s+{re.escape(self.module)} (v\S+)", (MODULES / self.folder / "go.mod").read_text(), re.MULTILINE
+        )
+        assert pinned, f"binaries/{self.folder}/go.mod does not require {self.module}"
+        return pinned.group(1)
+
+    @property
+    def path(self) -> Path:
+        """Where the program is, once it is built."""
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "gputally" / "bin" / f"{self.name}-{self.version}" / self.name
+
+    @property
+    def linker_flags(self) -> str:
+        """Kubernetes reports the version that it was told when linked."""
+        if self.module != "k8s.io/kubernetes":
+            return "-s -w"
+        major, minor, _ = self.version.removeprefix("v").split(".")
+        stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+        return " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
+
+
+def of_kubernetes(name: str) -> Binary:
+    return Binary(name=name, folder="kubernetes", module="k8s.io/kubernetes", package=f"k8s.io/kubernetes/cmd/{name}")
+
+
+ETCD = Binary(name="etcd", folder="etcd", module="go.etcd.io/etcd/server/v3", package="go.etcd.io/etcd/server/v3")
+API_SERVER = of_kubernetes("kube-apiserver")
+SCHEDULER = of_kubernetes("kube-scheduler")
+CONTROLLER_MANAGER = of_kubernetes("kube-controller-manager")
+KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="sigs.k8s.io/kwok/cmd/kwok")
+BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
+
+
+def build(binary: Binary) -> None:
+    """Compile beside the final path and rename: a build that is interrupted leaves nothing that looks finished."""
+    unfinished = binary.path.with_name(f".{binary.name}.{os.getpid()}")
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        compile_to(unfinished, binary)
+        unfinished.replace(binary.path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def compile_to(target: Path, binary: Binary) -> None:
+    command = ["go", "build", "-trimpath", "-ldflags", binary.linker_flags, "-o", str(target), binary.package]
+    environment = os.environ | {"CGO_ENABLED": "0"}
+    result = subprocess.run(
+        command, cwd=MODULES / binary.folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise BuildFailed(f"{' '.join(command)}\n{result.stderr.strip()}{missing_git()}")
+
+
+def missing_git() -> str:
+    if shutil.which("git"):
+        return ""
+    return "\n(git is not installed: Go needs it for modules that no proxy serves; install git and run this again)"
+
+
+def build_missing() -> None:
+    """Build what the cache lacks, and say how long each took."""
+    missing = [binary for binary in BINARIES if not binary.path.exists()]
+    if missing and not shutil.which("go"):
+        names = ", ".join(binary.name for binary in missing)
+        raise BuildFailed(f"go is not installed: it compiles {names}; install Go 1.26 or newer from https://go.dev/dl")
+    if missing:
+        say("Compiling takes about six minutes on two cores, once.\n")
+    for number, binary in enumerate(missing, start=1):
+        say(f"[{number}/{len(missing)}] {binary.name} {binary.version} ...")
+        started = time.monotonic()
+        build(binary)
+        say(f" {time.monotonic() - started:.0f} s\n")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """For the shell: 0, or 1 and one message."""
+    started = time.monotonic()
+    try:
+        build_missing()
+    except BuildFailed as failure:
+        sys.stderr.write(f"\n{failure}\n")
+        return 1
+    say(f"{len(BINARIES)} programs in {BINARIES[0].path.parents[1]}, after {time.monotonic() - started:.1f} s\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

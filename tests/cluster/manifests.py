@@ -1,0 +1,165 @@
+"""Manifests as plain dicts: what tests put into a cluster, real or simulated."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+Labels = Mapping[str, str]
+
+GPU = "nvidia.com/gpu"
+POOL = "gputally.io/pool"
+
+
+def collection(manifest: Json) -> str:
+    """The path under which objects like `manifest` live."""
+    version, kind = manifest["apiVersion"], manifest["kind"].lower()
+    group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = manifest["metadata"].get("namespace")
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"{group}{within}/{kind}{'es' if kind.endswith('s') else 's'}"
+
+
+def path(manifest: Json) -> str:
+    """The path of the object itself."""
+    return f"{collection(manifest)}/{manifest['metadata']['name']}"
+
+
+def gpu_node(
+    name: str, *, gpus: int = 8, product: str = "NVIDIA-A100-SXM4-80GB", pool: str = "", labels: Labels | None = None
+) -> Json:
+    """A node that kwok runs; a pod of the same `pool` is bound to such nodes only."""
+    resources = {"cpu": "96", "memory": "1Ti", "pods": "110", GPU: str(gpus)}
+    discovered = {f"{GPU}.present": "true", f"{GPU}.product": product, f"{GPU}.count": str(gpus)}
+    given = {"kubernetes.io/hostname": name, POOL: pool, **(labels or {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": discovered | given,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def conduct(*, start_after: str = "", run_for: str = "", exit_as: str = "", stop_after: str = "") -> dict[str, str]:
+    """Annotations that direct a pod's life; durations are Go's, and what is empty is left out.
+
+    Args:
+        start_after: From the binding until the containers run.
+        run_for: From running until the containers complete; without it they run for ever.
+        exit_as: `Failed` makes the completion a failure, with exit code 1.
+        stop_after: From the deletion request until the containers have exited.
+    """
+    given = {"start-after": start_after, "run-for": run_for, "exit": exit_as, "stop-after": stop_after}
+    return {f"pod.gputally.io/{name}": value for name, value in given.items() if value}
+
+
+def gpu_pod(
+    name: str,
+    namespace: str,
+    *,
+    gpus: int = 1,
+    labels: Labels | None = None,
+    annotations: Labels | None = None,
+    **spec: object,
+) -> Json:
+    """A pod of one container; `spec` takes fields of a PodSpec by their own names, as in `priorityClassName="high"`."""
+    container = {
+        "name": "main",
+        "image": "registry.example/train:1",
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {GPU: str(gpus)} if gpus else {}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(name, namespace, labels) | {"annotations": dict(annotations or {})},
+        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 30} | spec,
+    }
+
+
+def job(pod: Json, *, parallelism: int = 1, **spec: object) -> Json:
+    """A Job named as `pod`, which runs copies of it."""
+    return workload("batch/v1", "Job", pod, {"parallelism": parallelism, "completions": parallelism} | spec)
+
+
+def deployment(pod: Json, *, replicas: int = 1) -> Json:
+    """A Deployment named as `pod`, which keeps copies of it running."""
+    app = {"app": pod["metadata"]["name"]}
+    labelled = {**pod["metadata"], "labels": pod["metadata"]["labels"] | app}
+    served = {**pod, "metadata": labelled, "spec": pod["spec"] | {"restartPolicy": "Always"}}
+    return workload("apps/v1", "Deployment", served, {"replicas": replicas, "selector": {"matchLabels": app}})
+
+
+def workload(api_version: str, kind: str, pod: Json, spec: Json) -> Json:
+    template = {"metadata": {field: pod["metadata"][field] for field in ("labels", "annotations")}, "spec": pod["spec"]}
+    own = metadata(pod["metadata"]["name"], pod["metadata"]["namespace"], pod["metadata"]["labels"])
+    return {"apiVersion": api_version, "kind": kind, "metadata": own, "spec": spec | {"template": template}}
+
+
+def namespace(name: str, *, labels: Labels | None = None) -> Json:
+    """A namespace, a tenant to most clusters."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, "", labels)}
+
+
+def priority_class(name: str, value: int, *, preempts: bool = True, default: bool = False) -> Json:
+    """A tier; with `preempts=False` its pods evict nobody."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": metadata(name),
+        "value": value,
+        "globalDefault": default,
+        "preemptionPolicy": "PreemptLowerPriority" if preempts else "Never",
+    }
+
+
+def pod_disruption_budget(name: str, namespace: str, *, labels: Labels, min_available: int) -> Json:
+    """Keep `min_available` of the pods with `labels` undisturbed."""
+    spec = {"minAvailable": min_available, "selector": {"matchLabels": dict(labels)}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(name, namespace),
+        "spec": spec,
+    }
+
+
+def resource_quota(name: str, namespace: str, *, gpus: int, priority_class: str = "") -> Json:
+    """At most `gpus` requested in the namespace, by pods of `priority_class` if one is named."""
+    scope = {"scopeName": "PriorityClass", "operator": "In", "values": [priority_class]}
+    scoped: Json = {"scopeSelector": {"matchExpressions": [scope]}} if priority_class else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata(name, namespace),
+        "spec": {"hard": {f"requests.{GPU}": str(gpus)}} | scoped,
+    }
+
+
+def cluster_role(name: str, rules: Sequence[Json]) -> Json:
+    """Rights of the form `{"apiGroups": [...], "resources": [...], "verbs": [...]}`."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata(name),
+        "rules": list(rules),
+    }
+
+
+def cluster_role_binding(role: str, *, user: str = "gputally") -> Json:
+    """Gives `user` the rights of the ClusterRole `role`."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata(f"{role}-{user}"),
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    }
+
+
+def metadata(name: str, namespace: str = "", labels: Labels | None = None) -> Json:
+    place = {"namespace": namespace} if namespace else {}
+    return {"name": name, **place, "labels": dict(labels or {})}
