@@ -44,6 +44,8 @@ class Pods:
         self._posting = Posting(totals, admission)
         self._namespaces: dict[str, NamespaceMarks] = {}
         self._owners: dict[str, OwnerSeen] = {}
+        self._walking: dict[str, set[str]] = {}
+        """Pods whose owner walk waits for an owner, by its UID."""
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
         self._on_node: dict[str, set[str]] = {}
@@ -91,8 +93,9 @@ class Pods:
         """An owner came back from the API: the walks that waited for it go on."""
         self._owners[owner.uid] = owner
         self.wanted_owners.pop(owner.uid, None)
-        for record in [r for r in self.records.values() if r.owner]:
-            self._settle(record, at_us=at_us)
+        for uid in self._walking.pop(owner.uid, ()):
+            if uid in self.records:
+                self._settle(self.records[uid], at_us=at_us)
 
     def account_on(self, node: str | None, *, at_us: int) -> None:
         """Look at the pods of a node again, whose facts or existence changed; None for none."""
@@ -193,6 +196,7 @@ class Pods:
         wanted = unknown_owner(labels, record.owner, self._owners)
         if wanted:
             self.wanted_owners[wanted.uid] = (wanted, record.namespace)
+            self._walking.setdefault(wanted.uid, set()).add(record.uid)
         kind, name = job_of(record.name, labels, record.owner, self._owners)
         return replace(record, job_kind=kind, job=name)
 

@@ -5,6 +5,7 @@ taken back, and the Event alone may speak of a pod that was never bound. The Eve
 it may come before or after, or be lost, so a preemption without one is counted as by `unknown` after a while.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -22,6 +23,8 @@ _PATIENCE_US = 60 * US_PER_SECOND
 """How long an Event is awaited; the scheduler sends it right after the deletion."""
 _KEEP_US = US_PER_HOUR
 """How long counted preemptions and unmatched Events are kept: the API server keeps Events as long."""
+
+_TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
 """The pod of a UID with its tier, if it is, or lately was, known."""
@@ -76,13 +79,10 @@ class Preemptions:
         self._resolve(record.uid, at_us=at_us)
 
     def event_seen(self, event: Event, *, at_us: int) -> None:
-        """Remember whom an Event `Preempted` names: `related`, never the text, which varies by version."""
-        victim, preemptor = event.involved_object, event.related
-        if event.reason != "Preempted" or victim.kind != "Pod" or not victim.uid or preemptor is None:
-            return
-        if preemptor.uid:
-            named = Preemptor(uid=preemptor.uid, namespace=preemptor.namespace, name=preemptor.name)
-            self._events[victim.uid] = (at_us, named)
+        """Remember whom an Event `Preempted` names."""
+        victim, preemptor = event.involved_object, preemptor_of(event)
+        if event.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
+            self._events[victim.uid] = (at_us, preemptor)
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
@@ -128,3 +128,16 @@ class Preemptions:
         self.changed.add(preemption.victim_uid)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
+
+
+def preemptor_of(event: Event) -> Preemptor | None:
+    """Whom the Event names: by `related`, else by the UID in its text.
+
+    kube-scheduler 1.36 leaves `related` out, by an oversight in pkg/scheduler/framework/preemption/executor.go;
+    1.27 and 1.28 name nobody in the text.
+    """
+    related = event.related
+    if related and related.uid:
+        return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
+    match = _TEXT.match(event.message or "")
+    return Preemptor(uid=match["uid"], namespace="", name="") if match else None

@@ -1,0 +1,7 @@
+"""`python -m gputally` is `gputally`."""
+
+import sys
+
+from gputally.cli import main
+
+sys.exit(main())

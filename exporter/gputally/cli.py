@@ -1,0 +1,146 @@
+"""The command line: read, call, print."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from gputally import __version__
+from gputally.errors import GputallyError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status. A GputallyError becomes one message, all else is a bug and shows as such."""
+    parsed = parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+    except GputallyError as error:
+        sys.stderr.write(f"gputally: {error}\n")
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    from gputally.runtime.settings import add_flags  # noqa: PLC0415 - each command imports what it needs
+
+    root = argparse.ArgumentParser(prog="gputally", description="Exact GPU accounting for Kubernetes.")
+    root.add_argument("--version", action="version", version=f"gputally {__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    command = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics")
+    add_flags(command)
+    _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs nothing"))
+    command = _command(commands, "check", check, "check configurations and price books, all problems at once")
+    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
+    return root
+
+
+def _add_demo_flags(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--for", dest="duration", metavar="TIME", default="", help="stop after e.g. 30s or 5m; else runs until Ctrl-C")
+    add(
+        "--web.listen-address",
+        dest="address",
+        metavar="HOST:PORT",
+        default="127.0.0.1:0",
+        help="where to serve /metrics; port 0 takes a free one [default: %(default)s]",
+    )
+    add("--ledger", metavar="FILE", type=Path, help="keep the ledger there; otherwise it is thrown away")
+    add("--seed", type=int, metavar="N", default=1, help="what happens follows from it [default: 1]")
+    add(
+        "--speed",
+        type=float,
+        metavar="X",
+        default=600.0,
+        help="simulated seconds per second; 600 is a day in 2.4 minutes [default: 600]",
+    )
+    add(
+        "--scenario",
+        choices=("s1", "s2"),
+        default="s1",
+        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas [default: s1]",
+    )
+
+
+def aggregator(parsed: argparse.Namespace) -> int:
+    """Run the aggregator until it is asked to stop."""
+    from gputally.runtime.aggregator import aggregate  # noqa: PLC0415 - heavy
+    from gputally.runtime.clock import system_clock  # noqa: PLC0415
+    from gputally.runtime.log import configure  # noqa: PLC0415
+    from gputally.runtime.settings import settings_from  # noqa: PLC0415
+
+    settings = settings_from(vars(parsed))
+    configure(level=settings.log_level, form=settings.log_format)
+    return _until_stopped(lambda: aggregate(settings, system_clock))
+
+
+def demo(parsed: argparse.Namespace) -> int:
+    """Run the demo until it is over or asked to stop."""
+    from gputally.runtime.demo import Demo, run, seconds  # noqa: PLC0415 - heavy
+
+    plan = Demo(
+        address=parsed.address,
+        ledger=parsed.ledger,
+        seed=parsed.seed,
+        speed=parsed.speed,
+        scenario=parsed.scenario,
+        duration_s=seconds(parsed.duration),
+    )
+    return _until_stopped(lambda: run(plan))
+
+
+def check(parsed: argparse.Namespace) -> int:
+    """Report what is wrong with the files."""
+    from gputally.config.check import check as problems_of  # noqa: PLC0415 - heavy
+
+    problems = problems_of(parsed.files)
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
+    count = len(parsed.files)
+    if not problems:
+        sys.stdout.write(f"{count} file{'s' if count > 1 else ''} checked, no problems\n")
+    return 2 if problems else 0
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+    command.set_defaults(run=run)
+    return command
+
+
+def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """Run `work` to its end, or until SIGINT or SIGTERM asks it to end cleanly."""
+
+    async def stoppable() -> None:
+        task = asyncio.create_task(work(), name="main")
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, task.cancel)
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass  # asked for
+        except BaseExceptionGroup as group:
+            known, _ = group.split(GputallyError)
+            raise _first(known) if known else group from None
+
+    asyncio.run(stoppable())
+    return 0
+
+
+def _first(group: BaseExceptionGroup[GputallyError]) -> BaseException:
+    """The first error inside nested groups."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

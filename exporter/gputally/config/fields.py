@@ -1,0 +1,163 @@
+"""Reading the fields of a file, noting every problem at its path and going on.
+
+A reader is a function that makes a value of a `Field`, or notes what is wrong and returns None; a parser
+makes a value of a text, or raises ValueError with what is wrong and what to write instead.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import yaml
+
+from gputally.config.values import a_list_of, choice, nearest
+from gputally.errors import ConfigError, Problem
+
+T = TypeVar("T")
+D = TypeVar("D")
+Parser = Callable[[str], T]
+_PLAIN_KEY = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A value in a file. `path` reads like `rules[2].purchase`.
+
+    All fields of a file share its `problems`, each with the line it was noted at.
+    """
+
+    file: str
+    path: str
+    node: yaml.Node
+    problems: dict[Problem, int] = field(default_factory=dict)
+
+    def refuse(self, text: str) -> None:
+        """Note a problem here: what is wrong, and what to write instead."""
+        self.problems.setdefault(Problem(self.file, self.path, text), self.node.start_mark.line)
+
+    @property
+    def sound(self) -> bool:
+        """Whether no problem was noted here or below; asked of sections and entries, not of the whole file."""
+        below = (f"{self.path}.", f"{self.path}[")
+        return not any(p.field == self.path or p.field.startswith(below) for p in self.problems)
+
+    def raise_problems(self) -> None:
+        """Raises: ConfigError with all problems of the file from top to bottom, if there are any."""
+        if self.problems:
+            raise ConfigError(sorted(self.problems, key=self.problems.__getitem__))
+
+    def child(self, key: str, node: yaml.Node) -> "Field":
+        """The field `key` of this mapping."""
+        if not _PLAIN_KEY.fullmatch(key):
+            return self._at(f'{self.path}["{key}"]', node)
+        return self._at(f"{self.path}.{key}" if self.path else key, node)
+
+    def entry(self, index: int, node: yaml.Node) -> "Field":
+        """The entry `index` of this list."""
+        return self._at(f"{self.path}[{index}]", node)
+
+    def _at(self, path: str, node: yaml.Node) -> "Field":
+        return Field(file=self.file, path=path, node=node, problems=self.problems)
+
+    def parse(self, parser: Parser[T]) -> T | None:
+        """What `parser` makes of this text or number."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            self.refuse(f"is {_shape(self.node)}; write one value")
+            return None
+        if not self.node.value:
+            self.refuse("is empty; write a value, or remove the field")
+            return None
+        try:
+            return parser(self.node.value)
+        except ValueError as error:
+            self.refuse(str(error))
+            return None
+
+    def items(self) -> list["Field"]:
+        """The entries of this list, which has to have some."""
+        if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:
+            self.refuse(f"is {_shape(self.node)}; write a list of entries, each after '- '")
+            return []
+        return [self.entry(index, node) for index, node in enumerate(self.node.value)]
+
+    def pairs(self, remedy: str = "write fields, each as `name: value`") -> list[tuple[str, "Field"]]:
+        """The keys and fields of this mapping, which has to have some; else the problem says `remedy`."""
+        if not isinstance(self.node, yaml.MappingNode) or not self.node.value:
+            self.refuse(f"is {_shape(self.node)}; {remedy}")
+            return []
+        keys = ((key, node) for key, node in self.node.value if isinstance(key, yaml.ScalarNode))
+        return [(key.value, self.child(key.value, node)) for key, node in keys]
+
+    def section(self, *known: str) -> "Section":
+        """This mapping, which may have the `known` fields and no others."""
+        return Section(self, known)
+
+
+class Section:
+    """A mapping with known fields."""
+
+    def __init__(self, field: Field, known: Iterable[str]) -> None:
+        self.field = field
+        self._known = tuple(map(str, known))
+        self._fields = dict(field.pairs(f"write fields ({', '.join(self._known)}), each as `name: value`"))
+        for key in self._fields:
+            if key not in self._known:
+                self._fields[key].refuse(self._unknown(key))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._fields
+
+    def __getitem__(self, key: str) -> Field:
+        return self._fields[key]
+
+    def read(self, key: str, reader: Callable[[Field], T | None], default: D) -> T | D:
+        """What `reader` makes of the field; `default` when it is absent, or wrong (a problem is noted then)."""
+        value = reader(self._fields[key]) if key in self._fields else None
+        return default if value is None else value
+
+    def require(self, key: str, reader: Callable[[Field], T | None], remedy: str) -> T | None:
+        """What `reader` makes of the field; when it is absent, a problem that says to do what `remedy` says."""
+        if key in self._fields:
+            return reader(self._fields[key])
+        if self._fields:  # of a mapping that is none, only that is worth saying
+            self.field.child(key, self.field.node).refuse(f"is missing; {remedy}")
+        return None
+
+    def _unknown(self, key: str) -> str:
+        near = nearest(key, self._known)
+        remedy = f"did you mean {near!r}?" if near else f"known are {a_list_of(self._known)}"
+        return f"unknown field; {remedy}"
+
+
+def value(parser: Parser[T]) -> Callable[[Field], T | None]:
+    """A reader of one value."""
+    return lambda field: field.parse(parser)
+
+
+def values(parser: Parser[T]) -> Callable[[Field], tuple[T, ...]]:
+    """A reader of one value or a list of them; the wrong ones are noted and left out, and so are repeated ones."""
+
+    def read(field: Field) -> tuple[T, ...]:
+        fields = [field] if isinstance(field.node, yaml.ScalarNode) else field.items()
+        return tuple(dict.fromkeys(found for f in fields if (found := f.parse(parser)) is not None))
+
+    return read
+
+
+def kind_of(root: Field, kinds: Collection[str]) -> str | None:
+    """What the file declares itself to be by its field `kind`, which has to be one of `kinds`."""
+    declared = dict(root.pairs())
+    if "kind" in declared:
+        return declared["kind"].parse(choice(kinds))
+    if declared:
+        root.child("kind", root.node).refuse(f"is missing; write {' or '.join(f'`kind: {kind}`' for kind in kinds)}")
+    return None
+
+
+def _shape(node: yaml.Node) -> str:
+    """What a value is, for the reader of a problem."""
+    if isinstance(node, yaml.ScalarNode):
+        return "one value" if node.value else "empty"
+    kind = "list" if isinstance(node, yaml.SequenceNode) else "mapping"
+    return f"a {kind}" if node.value else f"an empty {kind}"

@@ -1,0 +1,29 @@
+"""The files an aggregator starts with, read together, so that one round of editing mends them all."""
+
+from pathlib import Path
+
+from gputally.accounting.price_book import PriceBook
+from gputally.config.price_file import read_price_book
+from gputally.config.rules_file import default_rules, read_rules
+from gputally.errors import ConfigError, Problem
+from gputally.model.rules import Rules
+
+
+def read_files(configuration: Path | None, prices: Path | None) -> tuple[Rules, PriceBook | None]:
+    """Rules (the defaults without a file) and price book (None without one).
+
+    Raises: ConfigError with the problems of both files.
+    """
+    problems: list[Problem] = []
+    rules, book = default_rules(), None
+    try:
+        rules = read_rules(configuration) if configuration else rules
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        book = read_price_book(prices) if prices else None
+    except ConfigError as error:
+        problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return rules, book

@@ -1,0 +1,73 @@
+"""The configuration file: tiers, tenants, GPU resources, node pools and limits. See examples/config.yaml."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from gputally.config.digest import digest
+from gputally.config.document import load
+from gputally.config.fields import Field, kind_of, value, values
+from gputally.config.resources import resources
+from gputally.config.tenants import tenants
+from gputally.config.tiers import tiers
+from gputally.config.values import member, text, whole
+from gputally.model.rules import Limits, MigBasis, Rules
+
+CONFIGURATION: Final = "Configuration"
+"""The `kind` of these files."""
+_LIMIT = whole(1, 100_000)
+
+
+def read_rules(path: Path) -> Rules:
+    """The rules of a configuration file.
+
+    Raises: ConfigError with all problems of the file.
+    """
+    root = load(path)
+    found = rules(root) if kind_of(root, [CONFIGURATION]) else Rules()
+    root.raise_problems()
+    return found
+
+
+def default_rules() -> Rules:
+    """The rules without a configuration, with their digest."""
+    return _stamped(Rules())
+
+
+def rules(root: Field) -> Rules:
+    """The rules at the top of a file; meaningless once `root` has problems."""
+    section = root.section("kind", "tiers", "tenants", "resources", "pools", "mig", "limits")
+    default = Rules()
+    tier_rules, known = section.read("tiers", tiers, (default.tiers, default.known_tiers))
+    found = Rules(
+        tiers=tier_rules,
+        known_tiers=known,
+        tenants=section.read("tenants", tenants, default.tenants),
+        resources=section.read("resources", resources, default.resources),
+        pool_labels=section.read("pools", _pool_labels, default.pool_labels),
+        mig_basis=section.read("mig", _mig_basis, default.mig_basis),
+        limits=section.read("limits", _limits, default.limits),
+    )
+    if len(known) > found.limits.tiers:
+        section["tiers"].refuse(f"names {len(known)} tiers, limits.tiers allows {found.limits.tiers}; raise it")
+    return _stamped(found)
+
+
+def _pool_labels(field: Field) -> tuple[str, ...]:
+    return field.section("labels").require("labels", values(text), "write the node labels that name a pool") or ()
+
+
+def _mig_basis(field: Field) -> MigBasis | None:
+    return field.section("basis").require("basis", value(member(MigBasis)), "write compute or memory")
+
+
+def _limits(field: Field) -> Limits:
+    default = msgspec.structs.asdict(Limits())
+    section = field.section(*default)
+    return Limits(**{name: section.read(name, value(_LIMIT), limit) for name, limit in default.items()})
+
+
+def _stamped(found: Rules) -> Rules:
+    return replace(found, digest=digest(found))

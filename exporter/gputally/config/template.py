@@ -1,0 +1,23 @@
+"""Templates of tiers and tenants, checked against what they can refer to."""
+
+import re
+from collections.abc import Callable
+
+from gputally.accounting.template import placeholders
+from gputally.config.values import a_list_of, text
+
+
+def template(name: str, pattern: re.Pattern[str] | None) -> Callable[[str], str]:
+    """A parser of templates that may hold `{name}` and the groups of `pattern`."""
+    groups = (*map(str, range(1, pattern.groups + 1)), *pattern.groupindex) if pattern else ()
+    known = tuple(f"{{{option}}}" for option in (name, *groups))
+
+    def parse(value: str) -> str:
+        for placeholder in placeholders(text(value)):
+            if f"{{{placeholder}}}" not in known:
+                raise ValueError(f"{{{placeholder}}} stands for nothing; write {a_list_of(known, 'or')}")
+        if value.count("{") + value.count("}") != 2 * len(placeholders(value)):
+            raise ValueError(f"{value!r} has a brace without its pair; write {a_list_of(known, 'or')}")
+        return value
+
+    return parse

@@ -1,0 +1,74 @@
+"""The section `tiers`: which tier a pod's PriorityClass and priority give."""
+
+import re
+from collections.abc import Sequence
+
+from gputally.accounting.template import placeholders
+from gputally.config.fields import Field, Section, value, values
+from gputally.config.presets import PRESETS, PRIORITY_CLASS
+from gputally.config.template import template
+from gputally.config.values import choice, pattern, text, whole
+from gputally.model.rules import TierRule
+
+_PRIORITIES = whole(-(2**31), 2**31 - 1)  # PriorityClass values are 32 bits wide
+_OWN_TIER = (TierRule(tier="{class}"),)
+
+
+def tiers(field: Field) -> tuple[tuple[TierRule, ...], tuple[str, ...]]:
+    """The rules in their order, those written before those of the preset, and the tiers known in advance."""
+    section = field.section("preset", "rules", "known")
+    written = section.read("rules", _rules, ())
+    preset = section.read("preset", value(choice(PRESETS)), "" if "rules" in section else PRIORITY_CLASS)
+    if preset:
+        _check_reached(section, written)
+    known = (
+        *(rule.tier for rule in written if not placeholders(rule.tier)),
+        *PRESETS.get(preset, ()),
+        *section.read("known", values(text), ()),
+    )
+    return (*written, *_preset_rules(preset)), tuple(dict.fromkeys(known))
+
+
+def _preset_rules(preset: str) -> tuple[TierRule, ...]:
+    if preset == PRIORITY_CLASS:
+        return _OWN_TIER
+    return tuple(TierRule(tier=name, class_name=re.compile(re.escape(name))) for name in PRESETS.get(preset, ()))
+
+
+def _rules(field: Field) -> tuple[TierRule, ...]:
+    fields = field.items()
+    found = [_rule(entry) for entry in fields]
+    for index, rule in enumerate(found[:-1]):
+        if fields[index].sound and _takes_all(rule):
+            fields[index].refuse("takes every pod, so that no later rule is reached; move it to the end")
+    return tuple(found)
+
+
+def _rule(field: Field) -> TierRule:
+    section = field.section("tier", "class", "min_priority", "max_priority")
+    class_name = section.read("class", value(pattern), None)
+    lowest = section.read("min_priority", value(_PRIORITIES), None)
+    highest = section.read("max_priority", value(_PRIORITIES), None)
+    if lowest is not None and highest is not None and lowest > highest:
+        section["max_priority"].refuse(f"{highest} is below min_priority {lowest}; no pod matches")
+    return TierRule(
+        tier=_tier(section, class_name),
+        class_name=class_name,
+        min_priority=lowest,
+        max_priority=highest,
+    )
+
+
+def _tier(section: Section, class_name: re.Pattern[str] | None) -> str:
+    if "class" in section and class_name is None:
+        return ""  # without the pattern nothing can be said about its groups
+    return section.require("tier", value(template("class", class_name)), "write the tier's name, or {class}") or ""
+
+
+def _takes_all(rule: TierRule) -> bool:
+    return rule.class_name is None and rule.min_priority is None and rule.max_priority is None
+
+
+def _check_reached(section: Section, written: Sequence[TierRule]) -> None:
+    if "preset" in section and written and section.field.sound and _takes_all(written[-1]):
+        section["preset"].refuse(f"is never reached: rules[{len(written) - 1}] takes every pod; leave one of them out")

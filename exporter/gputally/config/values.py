@@ -1,0 +1,137 @@
+"""Parsers: the value a text means, or ValueError with what is wrong and what to write instead."""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from gputally.model.units import to_us
+
+E = TypeVar("E", bound=StrEnum)
+_FEW = 8
+"""So many options are listed in full; of more, only the nearest is named."""
+MAX_DECIMALS: Final = 12
+"""Rates are exact to 10^-12."""
+_MAX_AMOUNT = 1_000_000
+_NUMBER = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(_DATE.pattern + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?")
+
+
+def text(value: str) -> str:
+    """Any text that is more than blanks."""
+    if not value.strip():
+        raise ValueError("is blank; write a value, or remove the field")
+    return value
+
+
+def a_list_of(options: Iterable[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    *head, tail = options
+    return f"{', '.join(head)} {last} {tail}" if head else tail
+
+
+def nearest(value: str, options: Iterable[str]) -> str | None:
+    """The option that `value` was probably meant to be."""
+    folded = {option.casefold(): option for option in options}
+    matches = get_close_matches(value.casefold(), folded, n=1)
+    return folded[matches[0]] if matches else None
+
+
+def unknown(value: str, options: Collection[str], example: str = "") -> str:
+    """What to say of a `value` that is none of the `options`."""
+    near = nearest(value, options)
+    if len(options) <= _FEW:
+        hint = f" (did you mean {near!r}?)" if near and len(options) > 1 else ""
+        return f"unknown {value!r}; write {a_list_of(options, 'or')}{hint}"
+    return f"unknown {value!r}; " + (f"did you mean {near!r}?" if near else f"write one such as {example}")
+
+
+def choice(options: Collection[str], example: str = "") -> Callable[[str], str]:
+    """A parser of one of the `options`."""
+
+    def parse(value: str) -> str:
+        if value not in options:
+            raise ValueError(unknown(value, options, example))
+        return value
+
+    return parse
+
+
+def member(kind: type[E]) -> Callable[[str], E]:
+    """A parser of a member of the enumeration."""
+    parse = choice([option.value for option in kind])
+    return lambda value: kind(parse(value))
+
+
+def flag(value: str) -> bool:
+    """Written as `true` or `false`; YAML's yes, no, on and off are refused."""
+    return choice(["true", "false"])(value) == "true"
+
+
+def whole(minimum: int, maximum: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `minimum` to `maximum`."""
+
+    def parse(value: str) -> int:
+        if not _WHOLE.fullmatch(value) or not minimum <= int(value) <= maximum:
+            raise ValueError(f"{value!r} is no whole number from {minimum} to {maximum}")
+        return int(value)
+
+    return parse
+
+
+def amount(value: str) -> Decimal:
+    """A number that is not negative, with at most 12 decimals and 1,000,000 at most, as exact as written."""
+    if not _NUMBER.fullmatch(value):
+        raise ValueError(f"{value!r} is no number; write digits and a decimal point, such as 2.21")
+    number = Decimal(value)
+    if number < 0:
+        raise ValueError(f"{value} is negative; write 0 or more")
+    if number > _MAX_AMOUNT:
+        raise ValueError(f"{value} is more than {_MAX_AMOUNT}; write whole currency units an hour")
+    if decimals(number) > MAX_DECIMALS:
+        raise ValueError(f"{value} has more than {MAX_DECIMALS} decimals; round it")
+    return number
+
+
+def decimals(number: Decimal) -> int:
+    """How many digits after the point `number` needs; trailing zeros do not count."""
+    exponent = number.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def instant(value: str) -> int:
+    """µs of a date (00:00 UTC) or of a time with its zone, since 1970."""
+    if not (_DATE.fullmatch(value) or _TIME.fullmatch(value)):
+        raise ValueError(f"{value!r} is no date; write one such as 2026-07-20 or 2026-07-20T12:00:00Z")
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no date: {error}") from None
+    if _DATE.fullmatch(value):
+        moment = moment.replace(tzinfo=UTC)
+    if moment.tzinfo is None:
+        raise ValueError(f"{value!r} has no time zone; add Z for UTC, or an offset such as +02:00")
+    if to_us(moment) <= 0:
+        raise ValueError(f"{value!r} is before 1970; no GPU is that old")
+    return to_us(moment)
+
+
+def day(value: str) -> str:
+    """A date, kept as written."""
+    if not _DATE.fullmatch(value):
+        raise ValueError(f"{value!r} is no date; write one such as 2026-07-20")
+    instant(value)
+    return value
+
+
+def pattern(value: str) -> re.Pattern[str]:
+    """A regular expression of Python's `re`, which will have to match whole values."""
+    try:
+        return re.compile(value)
+    except re.error as error:
+        raise ValueError(f"{value!r} is no regular expression: {error}") from None

@@ -1,0 +1,1 @@
+"""What leaves the process: text formats and the HTTP server."""

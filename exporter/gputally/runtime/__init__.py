@@ -1,0 +1,1 @@
+"""Wiring only: tasks, signals, settings. Nothing here knows the domain."""

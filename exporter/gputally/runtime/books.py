@@ -1,0 +1,133 @@
+"""Between the accounting, which is instant, and the ledger, which takes its time."""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from gputally import __version__
+from gputally.accounting.changes import Changes
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.snapshot import publish
+from gputally.catalog.all import FLEET, HEALTH
+from gputally.errors import LedgerUnwritable, MalformedObject
+from gputally.export.text import registry_text, render
+from gputally.ledger.protocol import Ledger
+from gputally.model.health import Health, LedgerHealth, WatchHealth
+from gputally.model.kube import Kind
+from gputally.model.observation import Gone, Listed, Observation, Seen
+from gputally.runtime.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+ROOM: Final = 500_000
+"""Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
+FLUSH_SECONDS: Final = 0.25
+RETRY_SECONDS: Final = 1.0
+
+
+class Books:
+    """The fleet and its ledger. The fleet is changed by one task only; the ledger is written by one thread only."""
+
+    def __init__(self, fleet: Fleet, ledger: Ledger, *, clock: Clock, watches: tuple[WatchHealth, ...]) -> None:
+        self.fleet = fleet
+        self.health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
+        self._ledger = ledger
+        self._clock = clock
+        self._residual: tuple[int, int] | None = None
+        self._unwritten: Changes | None = None
+        self._writing = asyncio.Lock()
+        self._dirty = asyncio.Event()
+        self.listed = {kind: asyncio.Event() for kind in Kind}
+        """Set once a complete listing of the kind is accounted."""
+        self.room = asyncio.Event()
+        """Set while few enough rows wait in memory."""
+        self.room.set()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+
+    def take(self, observations: Iterable[Observation]) -> None:
+        """Account `observations`. One that contradicts itself is counted, logged and left out."""
+        for observation in observations:
+            try:
+                self.fleet.apply(observation)
+            except MalformedObject as error:
+                self._skip(observation, error)
+            if isinstance(observation, Listed):
+                self.listed[observation.kind].set()
+        self._dirty.set()
+
+    async def flush(self) -> None:
+        """Bring the ledger up to date. What it refuses is kept, and written with what follows."""
+        async with self._writing:
+            self._dirty.clear()
+            changes = self.fleet.drain()
+            if self._unwritten:
+                changes = self._unwritten.followed_by(changes)
+            started = time.monotonic_ns()
+            try:
+                loop = asyncio.get_running_loop()
+                self._residual = await loop.run_in_executor(self._thread, self._ledger.write, changes)
+            except LedgerUnwritable as error:
+                self._refused(changes, error)
+            except BaseException:  # cancelled in the middle: the same changes are written again
+                self._unwritten = changes
+                raise
+            else:
+                self._written(time.monotonic_ns() - started)
+
+    async def keep_flushed(self) -> None:
+        """For ever: bring the ledger up to date soon after anything changed."""
+        while True:
+            await self._dirty.wait()
+            await self.flush()
+            if self._unwritten:
+                self._dirty.set()
+            await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
+
+    async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
+        """The exposition as of now. What it says is in the ledger before it is returned."""
+        snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
+        await self.flush()
+        fleet = ((metric, metric.rows(snapshot)) for metric in FLEET)
+        own = ((metric, metric.rows(self.health)) for metric in HEALTH)
+        more = registry_text(self._registry, openmetrics=openmetrics)
+        return render((*fleet, *own), openmetrics=openmetrics, more=more)
+
+    async def close(self) -> None:
+        """Write what is left and let the thread go."""
+        await self.flush()
+        self._thread.shutdown()
+
+    def _skip(self, observation: Observation, error: MalformedObject) -> None:
+        if isinstance(observation, Seen | Gone):
+            skipped = self.health.skipped
+            skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
+        logger.warning("left out of the accounting: %s", error)
+
+    def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
+        health = self.health.ledger
+        if health.writable:
+            logger.error("%s; accounting goes on in memory, and is written when that is possible again", error)
+        self._unwritten, health.writable = changes, False
+        health.failures += 1
+        health.waiting = changes.weight
+        if changes.weight > ROOM:
+            self.room.clear()
+
+    def _written(self, took_ns: int) -> None:
+        health = self.health.ledger
+        if not health.writable:
+            logger.info("the ledger can be written again: %d rows that waited are in it", health.waiting)
+        self._unwritten, health.writable, health.waiting = None, True, 0
+        self.room.set()
+        health.writes += 1
+        health.write_us += took_ns // 1000
+        health.last_write_us = self._clock()

@@ -1,0 +1,86 @@
+"""What is asked of an API server before the watches begin, and what is watched."""
+
+import asyncio
+import logging
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.request import holds_gpu
+from gputally.errors import ApiForbidden, ApiUnreachable
+from gputally.model.kube import Event, Kind, Meta, Namespace, Node, Pod, PriorityClass
+from gputally.model.rules import Rules
+from gputally.sources.api import Api
+from gputally.sources.feed import Resource
+
+logger = logging.getLogger(__name__)
+
+_EVENTS_IDLE_S: Final = 900.0
+"""Servers send no bookmarks for Events, and end a watch after ten minutes at the latest."""
+_RETRY_S: Final = 1.0
+
+
+class _Item(Struct, frozen=True):
+    metadata: Meta
+
+
+class _Items(Struct, frozen=True):
+    items: list[_Item]
+
+
+def resources(rules: Rules) -> dict[Kind, Resource]:
+    """The watches of the aggregator. Pods without GPUs are decoded and dropped."""
+    return {
+        Kind.NAMESPACES: Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace),
+        Kind.PRIORITY_CLASSES: Resource(
+            kind=Kind.PRIORITY_CLASSES, path="/apis/scheduling.k8s.io/v1/priorityclasses", type=PriorityClass
+        ),
+        Kind.NODES: Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node),
+        Kind.PODS: Resource(
+            kind=Kind.PODS, path="/api/v1/pods", type=Pod, keep=partial(holds_gpu, resources=rules.resources)
+        ),
+        Kind.EVENTS: Resource(
+            kind=Kind.EVENTS,
+            path="/api/v1/events",
+            type=Event,
+            field_selector="reason=Preempted",
+            idle_seconds=_EVENTS_IDLE_S,
+        ),
+    }
+
+
+async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
+    """The UID of the cluster, which is that of its namespace kube-system, once everything to be watched can be listed.
+
+    Raises: ApiUnreachable when the server does not answer within `patience_s`; ApiForbidden with every missing right.
+    """
+    try:
+        async with asyncio.timeout(patience_s):
+            return await _answered(api, rules)
+    except TimeoutError:
+        raise ApiUnreachable(
+            f"{api.server}: no answer within {patience_s:.0f} s; check the server of the kubeconfig and the network"
+        ) from None
+
+
+async def _answered(api: Api, rules: Rules) -> str:
+    while True:
+        try:
+            await _check_rights(api, rules)
+            found = await api.get_json("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"}, _Items)
+            return found.items[0].metadata.uid if found.items else api.server
+        except ApiUnreachable as error:
+            logger.warning("waiting for the API server: %s", error)
+            await asyncio.sleep(_RETRY_S)
+
+
+async def _check_rights(api: Api, rules: Rules) -> None:
+    missing: list[str] = []
+    for resource in resources(rules).values():
+        try:
+            await api.get_json(resource.path, {"limit": "1"}, _Items)
+        except ApiForbidden as error:
+            missing.append(str(error))
+    if missing:
+        raise ApiForbidden("\n".join(missing))

@@ -1,0 +1,83 @@
+"""Nodes: they become ready, get lost, come back and are taken away with what runs on them."""
+
+from functools import partial
+
+from gputally.sim.documents import Doc, Key, key_of, uid_of
+from gputally.sim.instants import SECOND_US
+from gputally.sim.kubelet import Kubelets
+from gputally.sim.pods import condition, node_of, with_condition
+from gputally.sim.registry import Registry
+from gputally.sim.store import Change, Verb
+
+POD_GC_US = 40 * SECOND_US
+"""How long PodGC waits before it believes that a node is gone. Source: kubernetes pkg/controller/podgc."""
+
+_READY_REASONS = {"True": "KubeletReady", "False": "KubeletNotReady", "Unknown": "NodeStatusUnknown"}
+
+
+class Nodes:
+    """The life of nodes, with hooks to interfere; a new node is ready at once unless it says otherwise."""
+
+    def __init__(self, registry: Registry, kubelets: Kubelets) -> None:
+        self._registry = registry
+        self._kubelets = kubelets
+        registry.store.subscribe("nodes", self._observe)
+
+    def mark_ready(self, name: str) -> None:
+        """The node is back; what came due on it meanwhile happens now."""
+        self._report(name, "True")
+        self._kubelets.resume(name)
+
+    def mark_not_ready(self, name: str) -> None:
+        """The kubelet reports that the node cannot take pods; those on it go on."""
+        self._report(name, "False")
+
+    def mark_unknown(self, name: str) -> None:
+        """The kubelet is no longer heard of: pods on the node neither end nor stop as far as the API can tell."""
+        self._kubelets.unreachable.add(name)
+        self._report(name, "Unknown")
+
+    def cordon(self, name: str, *, unschedulable: bool = True) -> None:
+        """Keep new pods away, or let them come again."""
+        self._registry.patch("nodes", ("", name), {"spec": {"unschedulable": unschedulable or None}})
+
+    def set_allocatable(self, name: str, quantities: dict[str, str]) -> None:
+        """Change what the node offers, as a device plugin does when a device fails."""
+        self._registry.patch("nodes", ("", name), {"status": {"allocatable": quantities}}, status=True)
+
+    def delete(self, name: str) -> None:
+        """Take the node away; its pods follow when PodGC has noticed."""
+        self._registry.delete("nodes", ("", name))
+
+    def _observe(self, change: Change) -> None:
+        name = change.key[1]
+        if change.verb is Verb.DELETED:
+            self._registry.agenda.after(POD_GC_US, partial(self._collect_pods, name))
+        elif change.verb is Verb.ADDED:
+            self._registry.agenda.after(0, partial(self._kubelets.resume, name))
+            if condition(change.now.doc, "Ready") is None:
+                self._registry.agenda.after(0, partial(self._introduce, change.key))
+
+    def _introduce(self, key: Key) -> None:
+        if self._registry.store.get("nodes", key):
+            self._report(key[1], "True")
+
+    def _report(self, name: str, status: str) -> None:
+        node = self._registry.read("nodes", ("", name)).doc
+        reason = _READY_REASONS[status]
+        conditions = with_condition(node, self._registry.agenda.now_us, "Ready", status, reason=reason)
+        self._registry.patch("nodes", ("", name), {"status": {"conditions": conditions}}, status=True)
+
+    def _collect_pods(self, name: str) -> None:
+        if self._registry.store.get("nodes", ("", name)) is None:
+            for pod in [doc for doc in self._registry.store.docs("pods") if node_of(doc) == name]:
+                self._fail_and_delete(pod)
+
+    def _fail_and_delete(self, pod: Doc) -> None:
+        text = "PodGC: node no longer exists"
+        now_us = self._registry.agenda.now_us
+        if pod["status"]["phase"] not in ("Succeeded", "Failed"):
+            conditions = with_condition(pod, now_us, "DisruptionTarget", "True", reason="DeletionByPodGC", message=text)
+            status = {"phase": "Failed", "conditions": conditions}
+            self._registry.patch("pods", key_of(pod), {"status": status}, status=True)
+        self._registry.delete("pods", key_of(pod), grace_seconds=0, uid=uid_of(pod))

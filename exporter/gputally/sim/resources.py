@@ -1,0 +1,55 @@
+"""The resources the simulated API server serves."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of one API group; `has_status` tells that `/status` is written apart from the rest."""
+
+    plural: str
+    kind: str
+    group: str = ""
+    namespaced: bool = True
+    has_status: bool = False
+    version: str = "v1"
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """As error messages name it: `pods`, `jobs.batch`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+EVENTS = Resource("events", "Event", group="events.k8s.io")
+"""The newer view of the same Events that core/v1 serves."""
+
+RESOURCES = (
+    Resource("pods", "Pod", has_status=True),
+    Resource("nodes", "Node", namespaced=False, has_status=True),
+    Resource("namespaces", "Namespace", namespaced=False, has_status=True),
+    Resource("events", "Event"),
+    Resource("resourcequotas", "ResourceQuota", has_status=True),
+    EVENTS,
+    Resource("priorityclasses", "PriorityClass", group="scheduling.k8s.io", namespaced=False),
+    Resource("replicasets", "ReplicaSet", group="apps", has_status=True),
+    Resource("deployments", "Deployment", group="apps", has_status=True),
+    Resource("jobs", "Job", group="batch", has_status=True),
+    Resource("cronjobs", "CronJob", group="batch", has_status=True),
+    Resource("poddisruptionbudgets", "PodDisruptionBudget", group="policy", has_status=True),
+    Resource("leases", "Lease", group="coordination.k8s.io"),
+)
+
+BY_PLURAL = {resource.plural: resource for resource in RESOURCES if resource is not EVENTS}
+"""The storage resource of each plural name."""
+
+_BY_GROUP = {(resource.group, resource.version, resource.plural): resource for resource in RESOURCES}
+
+
+def find(group: str, version: str, plural: str) -> Resource | None:
+    """The resource served there, if any."""
+    return _BY_GROUP.get((group, version, plural))

@@ -1,0 +1,188 @@
+"""One API server over HTTP: documents and endless streams of lines, with errors a caller can act on."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import Final, Self, TypeVar
+
+import msgspec
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientSSLError, ClientTimeout, SocketTimeoutError
+from msgspec import Struct, structs
+
+import gputally
+from gputally.errors import ApiForbidden
+from gputally.model.kube import Status
+from gputally.sources.failures import Failure, RequestFailed, error_of
+from gputally.sources.lines import Lines
+
+JSON: Final = "application/json"
+CONNECT_SECONDS: Final = 10
+ANSWER_SECONDS: Final = 60
+"""How long a plain request may stay without a byte; the server itself gives up after 60 s."""
+LOGIN_SECONDS: Final = 30
+"""How long an exec plugin may take."""
+BUFFER_BYTES: Final = 1 << 20
+
+T = TypeVar("T")
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """How to reach one API server, and where its credentials come from (`login`, for messages).
+
+    `authorization` gives the header of this moment, "" for none; it may block. `tls` is None for http.
+    """
+
+    server: str
+    login: str
+    authorization: Callable[[], str]
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+def new_session() -> ClientSession:
+    """A session for `Api`. Without compression: server and client sit in one network, and inflating costs more."""
+    headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
+    return ClientSession(headers=headers, read_bufsize=BUFFER_BYTES)
+
+
+class Batches:
+    """The lines of a response as they come: per chunk of bytes those that it completes, perhaps none."""
+
+    def __init__(self, response: ClientResponse, url: str) -> None:
+        self._chunks = response.content.iter_any()
+        self._lines = Lines()
+        self._url = url
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        """Raises RequestFailed when the connection breaks or falls silent."""
+        with _reached(self._url, silence=Failure.IDLE):
+            return self._lines.feed(await anext(self._chunks))
+
+
+class Api:
+    """The requests of one process to one API server, each with the credentials of its moment.
+
+    Errors: ApiForbidden (401 after a second try with credentials read anew, 403), VersionExpired (410),
+    RequestFailed (no answer, 429, 5xx), RequestRefused (any other status).
+    """
+
+    def __init__(self, session: ClientSession, access: Access, *, reread: Callable[[], Access]) -> None:
+        self._session = session
+        self._access = access
+        self._reread = reread
+        # One thread: the package's renewal is not thread-safe, and a plugin must not run twice at once.
+        self._login = ThreadPoolExecutor(max_workers=1, thread_name_prefix="login")
+
+    @property
+    def server(self) -> str:
+        """The server's URL."""
+        return self._access.server
+
+    async def get_json(self, path: str, params: Mapping[str, str], shape: type[T], *, accept: str = JSON) -> T:
+        """The document at `path` decoded as `shape`; one that cannot be is a RequestFailed."""
+        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS)
+        async with self._get(path, params, accept, patience) as response:
+            with _reached(self.server + path):
+                body = await response.read()
+        try:
+            return msgspec.json.decode(body, type=shape)
+        except ValueError as error:
+            raise RequestFailed(f"{self.server}{path}: unexpected answer: {error}", Failure.SERVER) from error
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str], *, idle_seconds: float) -> AsyncIterator[Batches]:
+        """An endless response; without a byte for `idle_seconds` it fails as idle."""
+        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
+        async with self._get(path, params, JSON, patience) as response:
+            yield Batches(response, self.server + path)
+
+    @asynccontextmanager
+    async def _get(
+        self, path: str, params: Mapping[str, str], accept: str, patience: ClientTimeout
+    ) -> AsyncIterator[ClientResponse]:
+        send = partial(self._send, path, params=params, accept=accept, patience=patience)
+        with _reached(self.server + path):
+            access = self._access
+            response = await send(access)
+            if response.status == HTTPStatus.UNAUTHORIZED:
+                response.close()
+                await self._renew(access)
+                response = await send(self._access)
+        async with response:
+            if response.status != HTTPStatus.OK:
+                await self._refuse(response, path)
+            yield response
+
+    async def _send(
+        self, path: str, access: Access, *, params: Mapping[str, str], accept: str, patience: ClientTimeout
+    ) -> ClientResponse:
+        try:
+            return await self._session.get(
+                access.server + path,
+                params=params,
+                headers={"Accept": accept} | await self._authorization(access),
+                ssl=access.tls or True,
+                server_hostname=access.server_name,
+                proxy=access.proxy,
+                timeout=patience,
+                allow_redirects=False,  # an API server never redirects, and a token must not follow
+            )
+        except ClientSSLError:
+            await self._renew(access)  # the authority's file may have been replaced; the next try uses it
+            raise
+
+    async def _authorization(self, access: Access) -> dict[str, str]:
+        header = await self._in_login_thread(access.login, access.authorization)
+        return {"Authorization": header} if header else {}
+
+    async def _renew(self, refused: Access) -> None:
+        """Read the settings anew, unless another request did so since it used `refused`."""
+
+        def reread() -> None:
+            if self._access is refused:
+                self._access = self._reread()
+
+        await self._in_login_thread(refused.login, reread)
+
+    async def _in_login_thread(self, login: str, call: Callable[[], T]) -> T:
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                return await asyncio.get_running_loop().run_in_executor(self._login, call)
+        except Exception as error:  # whatever a plugin or the package's hook makes of it
+            raise RequestFailed(f"{login}: {str(error) or repr(error)}", Failure.UNREACHABLE) from error
+
+    async def _refuse(self, response: ClientResponse, path: str) -> None:
+        with _reached(self.server + path):
+            status = _status(response.status, await response.read())
+        pause = response.headers.get("Retry-After", "")
+        error = error_of(status, self.server, path, retry_after_seconds=float(pause) if pause.isdigit() else 0.0)
+        if status.code == HTTPStatus.UNAUTHORIZED:
+            error = ApiForbidden(f"{error}; renew the credentials in {self._access.login}")
+        raise error
+
+
+def _status(code: int, body: bytes) -> Status:
+    """The refusal's Status; what stands between us and the server may answer with something else."""
+    try:
+        return structs.replace(msgspec.json.decode(body, type=Status), code=code)
+    except ValueError:
+        return Status(code=code, message=body[:200].decode(errors="replace").strip() or None)
+
+
+@contextmanager
+def _reached(url: str, *, silence: Failure = Failure.UNREACHABLE) -> Iterator[None]:
+    """Errors of the network as RequestFailed with URL and reason; a silent connection counts as `silence`."""
+    try:
+        yield
+    except SocketTimeoutError as error:
+        raise RequestFailed(f"{url}: no byte for too long: {error}", silence) from error
+    except (ClientError, OSError) as error:  # TimeoutError is an OSError
+        raise RequestFailed(f"{url}: {str(error) or type(error).__name__}", Failure.UNREACHABLE) from error

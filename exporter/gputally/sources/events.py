@@ -1,0 +1,82 @@
+"""The lines of a watch, decoded: each is one event about one object."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from gputally.errors import MalformedObject
+from gputally.model.kube import Labels, Object, Status
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """ADDED, MODIFIED or DELETED, with the object as it is or last was."""
+
+    type: str
+    object: Any
+
+
+class Bookmark(Struct, frozen=True, kw_only=True):
+    """All changes up to `version` have been sent; `ends_listing` when the initial ones end with it."""
+
+    version: str
+    ends_listing: bool
+
+
+class _Envelope(Struct):
+    type: str
+    object: Raw
+
+
+class _BookmarkMeta(Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: Labels = field(default_factory=dict)
+
+
+class _BookmarkObject(Struct):
+    metadata: _BookmarkMeta
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_bookmark = msgspec.json.Decoder(_BookmarkObject)
+_status = msgspec.json.Decoder(Status)
+
+
+def decoder(shape: type[Object]) -> Callable[[bytes], Change | Bookmark | Status]:
+    """A function from a line to what it says; it raises ValueError or RecursionError for a line that says nothing.
+
+    Nearly all lines are changes, so a line is decoded as one in a single pass: 1.6 times as fast as
+    reading the envelope first. Bookmarks and errors, whose objects have other shapes, are read again.
+    """
+    typed = msgspec.defstruct("Typed", [("object", shape)], bases=(Change,), frozen=True, kw_only=True)
+    change: msgspec.json.Decoder[Any] = msgspec.json.Decoder(typed)
+
+    def decode(line: bytes) -> Change | Bookmark | Status:
+        try:
+            decoded: Change = change.decode(line)
+        except ValueError:
+            return other(line) or cast("Change", change.decode(line))
+        return (other(line) if decoded.type in ("BOOKMARK", "ERROR") else None) or decoded
+
+    return decode
+
+
+def other(line: bytes) -> Bookmark | Status | None:
+    """The bookmark or error in `line`, None for a change."""
+    envelope = _envelope.decode(line)
+    if envelope.type == "BOOKMARK":
+        meta = _bookmark.decode(envelope.object).metadata
+        return Bookmark(
+            version=meta.resource_version, ends_listing=meta.annotations.get("k8s.io/initial-events-end") == "true"
+        )
+    return _status.decode(envelope.object) if envelope.type == "ERROR" else None
+
+
+def identified(found: Object) -> Object:
+    """`found`, if it has what every later step relies on; else MalformedObject."""
+    meta = found.metadata
+    if meta.uid and meta.resource_version:
+        return found
+    lacking = "uid" if not meta.uid else "resourceVersion"
+    raise MalformedObject(meta.uid or f"{meta.namespace}/{meta.name}", f"no {lacking}")

@@ -1,0 +1,94 @@
+"""What the API server's refusals and failures mean for the caller."""
+
+from enum import StrEnum
+from http import HTTPStatus
+
+from gputally.errors import ApiError, ApiForbidden, ApiUnreachable, VersionExpired
+from gputally.model.kube import Status
+
+
+class Failure(StrEnum):
+    """Why a request or a stream failed, as `WatchHealth.errors` counts it."""
+
+    UNREACHABLE = "unreachable"
+    FORBIDDEN = "forbidden"
+    IDLE = "idle"
+    THROTTLED = "throttled"
+    SERVER = "server"
+    REFUSED = "refused"
+
+
+class RequestFailed(ApiUnreachable):
+    """ApiUnreachable with its kind, and the pause in seconds the server asks for (0: none)."""
+
+    def __init__(self, text: str, failure: Failure, *, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(text)
+        self.failure = failure
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RequestRefused(ApiError):
+    """The server will not do what was asked in this form (400, 404, 422, ...); `status` is its HTTP status."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def failure_of(error: ApiError) -> Failure:
+    """The kind under which `error` is counted."""
+    match error:
+        case RequestFailed():
+            return error.failure
+        case ApiForbidden():
+            return Failure.FORBIDDEN
+        case RequestRefused():
+            return Failure.REFUSED
+        case _:
+            return Failure.UNREACHABLE
+
+
+def error_of(status: Status, server: str, path: str, *, retry_after_seconds: float = 0.0) -> ApiError:
+    """The error a Status stands for, be it the body of an answer or an ERROR event inside a watch."""
+    text = f"{server}{path}: {status.code} {status.reason or ''}".rstrip() + f": {status.message or 'no message'}"
+    if status.code == HTTPStatus.GONE or _is_from_another_history(status):
+        return VersionExpired(text)
+    if status.code == HTTPStatus.UNAUTHORIZED:
+        return ApiForbidden(text)
+    if status.code == HTTPStatus.FORBIDDEN:
+        return ApiForbidden(f"{text}; {remedy(path)}")
+    throttled = status.code == HTTPStatus.TOO_MANY_REQUESTS
+    if throttled or status.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        pause = max(retry_after_seconds, float((status.details or {}).get("retryAfterSeconds", 0)))
+        return RequestFailed(text, Failure.THROTTLED if throttled else Failure.SERVER, retry_after_seconds=pause)
+    return RequestRefused(text, status.code)
+
+
+def _is_from_another_history(status: Status) -> bool:
+    """Whether our version lies ahead of the server's, as after a restore from a backup: waiting would never end.
+
+    Source: k8s.io/apiserver pkg/storage/errors.go, NewTooLargeResourceVersionError.
+    """
+    causes = (status.details or {}).get("causes") or ()
+    return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes)
+
+
+def remedy(path: str) -> str:
+    """The RBAC rule that would allow a GET of `path`: `grant list,watch on nodes in API group ''`."""
+    match path.strip("/").split("/"):
+        case ["api", _, *rest]:
+            return _grant("", rest)
+        case ["apis", group, _, *rest]:
+            return _grant(group, rest)
+        case _:
+            return f"grant get on the non-resource URL '{path}'"
+
+
+def _grant(group: str, rest: list[str]) -> str:
+    match rest:
+        case ["namespaces", _, resource, _] | [resource, _]:
+            return f"grant get on {resource} in API group '{group}'"
+        case ["namespaces", _, resource] | [resource]:
+            return f"grant list,watch on {resource} in API group '{group}'"
+        case _:
+            return f"grant get on {'/'.join(rest)} in API group '{group}'"

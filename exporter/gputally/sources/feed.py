@@ -1,0 +1,241 @@
+"""What one watch knows between its connections, and what the bytes of the server mean to it."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gputally.errors import ApiError, MalformedObject, VersionExpired
+from gputally.model.health import WatchHealth
+from gputally.model.kube import Kind, Object, Status
+from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen
+from gputally.sources.backoff import Backoff
+from gputally.sources.continuity import Continuity
+from gputally.sources.events import Bookmark, Change, decoder, identified
+from gputally.sources.failures import Failure, RequestFailed, RequestRefused, error_of, failure_of
+from gputally.sources.once import Once
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS: Final = 150.0
+"""The server sends a bookmark about every minute: two lost ones and some slack."""
+PAGE_ITEMS: Final = 500
+WATCH_SECONDS: Final = (300, 600)
+"""Responses end after a random time between these, as client-go's do, so that servers can rebalance."""
+UNDECODABLE: Final = (ValueError, RecursionError, MalformedObject)
+
+
+def everything(_: object) -> bool:
+    """Keep every object."""
+    return True
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """What to watch: `path` such as /api/v1/pods, decoded as `type`.
+
+    Objects for which `keep` is False are passed over; it must depend on nothing that changes in an
+    object's life, or on things whose loss need not be told, and never raise. `idle_seconds` without a byte end a
+    connection: give a resource without bookmarks (core events on most servers) more than 600.
+    """
+
+    kind: Kind
+    path: str
+    type: type[Object]
+    field_selector: str = ""
+    keep: Callable[[Any], bool] = everything
+    idle_seconds: float = IDLE_SECONDS
+
+
+class Feed:
+    """The state of one watch. `version` is where to resume; "" means: list first."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        health: WatchHealth,
+        *,
+        clock: Callable[[], int],
+        backoff: Backoff,
+        resume: Resume | None,
+    ) -> None:
+        self.resource = resource
+        self.health = health
+        self.clock = clock
+        self.version = resume.version if resume else ""
+        self.lists_by_stream = True
+        self._backoff = backoff
+        self._continuity = Continuity(resume.at_us if resume else None)
+        self._decode = decoder(resource.type)
+        self._decode_item = msgspec.json.Decoder(resource.type).decode
+        self._trouble = Once(logger, kind=resource.kind)
+        self._malformed = Once(logger, kind=resource.kind)
+        self._was_connected = False
+        self._went_on = False
+        self._pause_seconds = 0.0
+
+    def watch_params(self) -> dict[str, str]:
+        """The query of a watch from `version`, or of a streaming list."""
+        start = (
+            {"resourceVersion": self.version}
+            if self.version
+            else {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        )
+        timeout = self._backoff.random.randint(*WATCH_SECONDS)
+        return self._selected({"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout)} | start)
+
+    def page_params(self, token: str) -> dict[str, str]:
+        """The query of one page of a listing."""
+        start = {"continue": token} if token else {}
+        return self._selected({"limit": str(PAGE_ITEMS)} | start)
+
+    def _selected(self, params: dict[str, str]) -> dict[str, str]:
+        selector = self.resource.field_selector
+        return params | {"fieldSelector": selector} if selector else params
+
+    def connected(self) -> None:
+        """A watch or streaming list is established."""
+        self.health.connected = True
+        self.health.reconnects += self._was_connected
+        self._was_connected = True
+        if self.version:
+            self.health.synced = True
+            self._continuity.connected(self.clock())
+
+    def disconnected(self) -> None:
+        """Whatever was established is gone."""
+        self.health.connected = False
+        self._continuity.interrupted()
+
+    def begin_listing(self) -> Listing:
+        """A listing begins."""
+        self.health.listings += 1
+        self._continuity.interrupted()
+        return Listing(kind=self.resource.kind, at_us=self.clock())
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[Observation]:
+        """What the lines of one chunk say; objects passed over become one Progress at its end.
+
+        Raises: the ApiError that an ERROR event stands for.
+        """
+        at_us = self._alive()
+        passed_over = False
+        for line in lines:
+            match self._decoded(line):
+                case Change() as change:
+                    passed_over = not self._is_kept(change)
+                    if not passed_over:
+                        yield self._changed(change, at_us)
+                case Bookmark() as bookmark:
+                    passed_over = False
+                    yield from self._marked(bookmark, at_us)
+                case Status() as status:
+                    raise error_of(status, "", self.resource.path)
+        if passed_over and self.version:
+            yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
+        self._continuity.received(at_us)
+
+    def read_items(self, items: Iterable[Raw]) -> Iterator[Observation]:
+        """The objects of one page of a listing."""
+        at_us = self._alive()
+        since_us = self._continuity.since_us(at_us)
+        for item in items:
+            self.health.events += 1
+            try:
+                found = identified(self._decode_item(item))
+            except UNDECODABLE as error:
+                self._skip(error)
+                continue
+            if self.resource.keep(found):
+                yield Seen(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
+
+    def listed(self, version: str, *, as_of_us: int) -> Listed:
+        """The listing is complete: all objects are known as they were at `as_of_us`."""
+        if not version:
+            raise RequestFailed(f"{self.resource.path}: a listing without resourceVersion", Failure.SERVER)
+        at_us = self.clock()
+        since_us = self._continuity.interrupted_since_us(at_us)
+        self.version = version
+        self.health.synced = True
+        self._continuity.listed(as_of_us)
+        self._go_on()
+        return Listed(kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us)
+
+    def failed(self, error: ApiError) -> None:
+        """Count, log and decide how to go on."""
+        if self._refuses_streaming(error):
+            self.lists_by_stream = False
+            self._went_on = True
+            logger.info("no streaming lists here: %s", error, extra={"kind": self.resource.kind})
+            return
+        self._went_on = False
+        if isinstance(error, VersionExpired):
+            self.version = ""
+            self.health.expired += 1
+        else:
+            failure = failure_of(error)
+            self.health.errors[failure] = self.health.errors.get(failure, 0) + 1
+        if isinstance(error, RequestFailed):
+            self._pause_seconds = error.retry_after_seconds
+        self._trouble.warn(f"{self.resource.kind}: {error}")
+
+    async def rest(self) -> None:
+        """Wait before the next connection, unless the last one brought something and ended in peace."""
+        if not self._went_on:
+            await self._backoff.wait(self._pause_seconds)
+        self._went_on = False
+        self._pause_seconds = 0.0
+
+    def _refuses_streaming(self, error: ApiError) -> bool:
+        asked = self.lists_by_stream and not self.version
+        return asked and isinstance(error, RequestRefused) and error.status != HTTPStatus.NOT_FOUND
+
+    def _alive(self) -> int:
+        at_us = self.health.last_activity_us = self.clock()
+        return at_us
+
+    def _decoded(self, line: bytes) -> Change | Bookmark | Status | None:
+        try:
+            decoded = self._decode(line)
+            if isinstance(decoded, Change):
+                self.health.events += 1
+                identified(decoded.object)
+        except UNDECODABLE as error:
+            self._skip(error)
+            return None
+        return decoded
+
+    def _skip(self, error: Exception) -> None:
+        self.health.malformed += 1
+        self._malformed.warn(f"{self.resource.kind}: skipped what cannot be read: {error}")
+
+    def _is_kept(self, change: Change) -> bool:
+        if self.version:
+            self.version = change.object.metadata.resource_version
+            self._go_on()
+        return change.type == "DELETED" or self.resource.keep(change.object)
+
+    def _changed(self, change: Change, at_us: int) -> Seen | Gone:
+        told = Gone if change.type == "DELETED" else Seen
+        since_us = self._continuity.since_us(at_us)
+        return told(kind=self.resource.kind, object=change.object, at_us=at_us, since_us=since_us)
+
+    def _marked(self, bookmark: Bookmark, at_us: int) -> Iterator[Observation]:
+        self.health.bookmarks += 1
+        if not self.version:
+            if bookmark.ends_listing:
+                yield self.listed(bookmark.version, as_of_us=at_us)
+                self._continuity.caught_up(at_us)
+            return
+        self.version = bookmark.version or self.version
+        self._continuity.caught_up(at_us)
+        self._go_on()
+        yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
+
+    def _go_on(self) -> None:
+        if not self._went_on:
+            self._went_on = True
+            self._backoff.reset()
+            self._trouble.forget()

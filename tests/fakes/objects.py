@@ -1,0 +1,56 @@
+"""Small API objects and watch lines as the server writes them."""
+
+import json
+from typing import Any
+
+
+def pod(name: str = "a", version: int = 1, **metadata: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A pod whose uid is derived from its name."""
+    meta = {"name": name, "namespace": "ml", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta | metadata, "spec": {}, "status": {}}
+
+
+def line(kind: str, body: object) -> bytes:
+    """A line of a watch."""
+    return json.dumps({"type": kind, "object": body}).encode() + b"\n"
+
+
+def added(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+    """The pod is there."""
+    return line("ADDED", pod(name, version, **metadata))
+
+
+def modified(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+    """The pod has changed."""
+    return line("MODIFIED", pod(name, version, **metadata))
+
+
+def deleted(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+    """The pod is gone."""
+    return line("DELETED", pod(name, version, **metadata))
+
+
+def bookmark(version: int, *, ends_listing: bool = False) -> bytes:
+    """All before `version` was sent. The shape is a real server's: lists of the spec are null."""
+    annotations = {"annotations": {"k8s.io/initial-events-end": "true"}} if ends_listing else {}
+    return line(
+        "BOOKMARK",
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": str(version), "creationTimestamp": None} | annotations,
+            "spec": {"containers": None},
+            "status": {},
+        },
+    )
+
+
+def failure(code: int, reason: str = "", **more: Any) -> bytes:  # noqa: ANN401
+    """The server breaks off inside the stream."""
+    status = {"kind": "Status", "status": "Failure", "metadata": {}, "code": code, "reason": reason}
+    return line("ERROR", status | {"message": f"{reason} happened"} | more)
+
+
+def page(*pods: object, version: int = 1, token: str = "") -> dict[str, Any]:
+    """A page of a listing; `token` leads to the next one."""
+    return {"kind": "PodList", "metadata": {"resourceVersion": str(version), "continue": token}, "items": list(pods)}

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from gputally.config.check import check
+from tests.conftest import Golden
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["bad_prices", "bad_config"])
+def test_all_problems_of_a_very_bad_file_are_listed_at_once(
+    name: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(HERE)
+
+    problems = check([Path(f"{name}.yaml")])
+
+    golden.check(f"{name}.problems", "".join(f"{problem}\n" for problem in problems))
+
+
+def test_the_problems_of_all_files_are_listed_together(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").touch()
+
+    problems = check([tmp_path / "empty.yaml", tmp_path / "missing.yaml", *EXAMPLES.rglob("*.yaml")])
+
+    assert [Path(problem.file).name for problem in problems] == ["empty.yaml", "missing.yaml"]
+
+
+def test_the_examples_have_no_problems() -> None:
+    files = sorted(EXAMPLES.rglob("*.yaml"))
+
+    assert len(files) >= 3
+    assert check(files) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("currency: USD\n", "kind: is missing; write `kind: PriceBook` or `kind: Configuration`"),
+        (
+            "kind: Pricebook\n",
+            "kind: unknown 'Pricebook'; write PriceBook or Configuration (did you mean 'PriceBook'?)",
+        ),
+        ("- kind: PriceBook\n", "is a list; write fields, each as `name: value`"),
+        ("just text\n", "is one value; write fields, each as `name: value`"),
+    ],
+)
+def test_a_file_says_what_it_is(content: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(content)
+
+    assert [str(found) for found in check([path])] == [f"{path}: {problem}"]

@@ -1,0 +1,142 @@
+from pathlib import Path
+
+import pytest
+
+from gputally.accounting.tier import tier_of
+from gputally.config.rules_file import default_rules, read_rules
+from gputally.errors import ConfigError
+from gputally.model.rules import Limits, MigBasis, ResourceRule, Rules, TenantSource, Weighing
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
+
+
+def rules(text: str, tmp_path: Path) -> Rules:
+    path = tmp_path / "config.yaml"
+    path.write_text("kind: Configuration\n" + text)
+    return read_rules(path)
+
+
+def problems(text: str, tmp_path: Path) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        rules(text, tmp_path)
+    return [f"{problem.field}: {problem.text}" for problem in raised.value.problems]
+
+
+def test_a_file_that_configures_nothing_means_the_defaults(tmp_path: Path) -> None:
+    assert rules("", tmp_path) == default_rules()
+
+
+@pytest.mark.parametrize(
+    ("preset", "tiers"),
+    [
+        (
+            "inference-training",
+            ["inference-critical", "inference-standard", "training-high", "training-standard", "training-low"],
+        ),
+        ("four-tier", ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]),
+        ("three-tier", ["critical", "normal", "scavenger"]),
+        ("research", ["production-retrain", "experiment-high", "experiment-normal", "development"]),
+    ],
+)
+def test_a_preset_knows_its_tiers_and_leaves_other_classes_out(preset: str, tiers: list[str], tmp_path: Path) -> None:
+    found = rules(f"tiers: {{preset: {preset}}}", tmp_path)
+
+    assert list(found.known_tiers) == tiers
+    assert [tier_of(name, 0, found) for name in tiers] == tiers
+    assert {tier_of("system-node-critical", 2_000_001_000, found), tier_of("", 0, found)} == {"none"}
+
+
+def test_own_tier_rules_come_before_those_of_the_preset(tmp_path: Path) -> None:
+    text = "tiers: {preset: three-tier, rules: [{tier: urgent, class: critical, min_priority: 9}]}"
+    found = rules(text, tmp_path)
+
+    assert [tier_of("critical", priority, found) for priority in (9, 8)] == ["urgent", "critical"]
+    assert found.known_tiers == ("urgent", "critical", "normal", "scavenger")
+
+
+def test_without_a_preset_only_the_own_tier_rules_count(tmp_path: Path) -> None:
+    found = rules('tiers: {rules: [{tier: "{1}", class: "gpu-(.*)"}], known: [training, batch]}', tmp_path)
+
+    assert [tier_of(name, 0, found) for name in ("gpu-training", "other")] == ["training", "none"]
+    assert found.known_tiers == ("training", "batch")
+
+
+def test_known_tiers_alone_leave_each_class_its_own_tier(tmp_path: Path) -> None:
+    found = rules("tiers: {known: a}", tmp_path)
+
+    assert (found.tiers, found.known_tiers) == (Rules().tiers, ("a",))
+
+
+def test_more_known_tiers_than_the_limit_are_refused(tmp_path: Path) -> None:
+    text = "tiers: {preset: three-tier}\nlimits: {tiers: 2}"
+
+    assert problems(text, tmp_path) == ["tiers: names 3 tiers, limits.tiers allows 2; raise it"]
+
+
+def test_a_preset_behind_a_rule_that_takes_every_pod_is_refused(tmp_path: Path) -> None:
+    (problem,) = problems("tiers: {preset: three-tier, rules: [{tier: a, class: b}, {tier: c}]}", tmp_path)
+
+    assert problem == "tiers.preset: is never reached: rules[1] takes every pod; leave one of them out"
+
+
+def test_a_tenant_rule_behind_one_that_takes_every_namespace_is_refused(tmp_path: Path) -> None:
+    (problem,) = problems("tenants: {rules: [{from: namespace}, {from: pod-label, key: team}]}", tmp_path)
+
+    assert problem.startswith("tenants.rules[0]: takes every namespace")
+
+
+@pytest.mark.parametrize(
+    ("weight", "micro_gpus"),
+    [("1", 1_000_000), ("0.5", 500_000), ('"1/7"', 142_857), ("1/3", 333_333), ("8", 8_000_000)],
+)
+def test_a_weight_is_a_share_of_a_gpu_rounded_down(weight: str, micro_gpus: int, tmp_path: Path) -> None:
+    found = rules(f"resources: {{rules: [{{pattern: a/b, weight: {weight}}}]}}", tmp_path)
+
+    assert found.resources == (ResourceRule(pattern="a/b", weight=micro_gpus), *Rules().resources)
+
+
+@pytest.mark.parametrize("weight", ["0", "1/0", "1/10000000", "1025", "-1", "half", "1e-1", "1/2/3"])
+def test_a_weight_that_is_no_share_of_a_gpu_is_refused(weight: str, tmp_path: Path) -> None:
+    (problem,) = problems(f"resources: {{rules: [{{pattern: a/b, weight: {weight}}}]}}", tmp_path)
+
+    assert problem.startswith("resources.rules[0].weight: ")
+
+
+def test_the_built_in_resources_can_be_dropped(tmp_path: Path) -> None:
+    found = rules("resources: {defaults: false, rules: [{pattern: a/b, weighing: replica}]}", tmp_path)
+
+    assert found.resources == (ResourceRule(pattern="a/b", weighing=Weighing.REPLICA),)
+
+
+def test_a_configuration_under_which_nothing_is_a_gpu_is_refused(tmp_path: Path) -> None:
+    (problem,) = problems("resources: {defaults: false}", tmp_path)
+
+    assert problem.startswith("resources.defaults: is false, and no rules are written")
+
+
+def test_pools_mig_and_limits_are_read(tmp_path: Path) -> None:
+    found = rules("pools: {labels: [a, b]}\nmig: {basis: memory}\nlimits: {tenants: 7}", tmp_path)
+
+    assert (found.pool_labels, found.mig_basis) == (("a", "b"), MigBasis.MEMORY)
+    assert found.limits == Limits(tenants=7)
+
+
+def test_the_digest_changes_with_the_rules_and_not_with_the_layout(tmp_path: Path) -> None:
+    plain = rules("tiers: {preset: three-tier}", tmp_path)
+    laid_out = rules("tiers:\n  # the same\n  preset: three-tier\n", tmp_path)
+    other = rules("tiers: {preset: four-tier}", tmp_path)
+
+    assert plain.digest == laid_out.digest
+    assert len({plain.digest, other.digest, default_rules().digest}) == 3
+
+
+def test_the_example_teaches_every_source_of_tenants() -> None:
+    found = read_rules(EXAMPLE)
+
+    assert {rule.source for rule in found.tenants} == set(TenantSource)
+    assert tier_of("lab-gold", 0, found) == "lab-gold"
+
+
+def test_a_price_book_is_no_configuration() -> None:
+    with pytest.raises(ConfigError, match="kind: unknown 'PriceBook'; write Configuration"):
+        read_rules(EXAMPLE.parent / "prices" / "research-team.yaml")

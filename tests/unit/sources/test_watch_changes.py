@@ -1,0 +1,212 @@
+"""Following changes: resuming, bookmarks, objects passed over, since_us."""
+
+import msgspec
+from gputally.model.observation import Gone, Progress, Resume, Seen
+
+from tests.fakes.objects import added, bookmark, deleted, modified
+from tests.fakes.scripted_api import ScriptedApi
+from tests.unit.sources.conftest import PODS, Clock, Watcher
+
+SECOND = 1_000_000
+
+
+async def test_a_watch_with_a_stored_version_starts_there_without_listing(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+
+    request = await server.request()
+    await request.send(modified("a", 8))
+
+    assert request.query["resourceVersion"] == "7"
+    assert "sendInitialEvents" not in request.query
+    assert isinstance(await watcher.next(), Seen)
+    assert watcher.health.listings == 0
+
+
+async def test_a_watch_asks_for_bookmarks_and_ends_after_five_to_ten_minutes(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(msgspec.structs.replace(PODS, field_selector="spec.nodeName=n"), Resume(version="7", at_us=500))
+
+    query = (await server.request()).query
+
+    assert query["watch"] == query["allowWatchBookmarks"] == "true"
+    assert query["fieldSelector"] == "spec.nodeName=n"
+    assert 300 <= int(query["timeoutSeconds"]) <= 600
+
+
+async def test_a_bookmark_moves_the_version_the_watch_resumes_from(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+
+    await request.send(bookmark(90))
+    progress = await watcher.next()
+    await request.close()
+
+    assert isinstance(progress, Progress)
+    assert progress.version == "90"
+    assert (await server.request()).query["resourceVersion"] == "90"
+    assert watcher.health.bookmarks == 1
+
+
+async def test_a_response_the_server_ends_is_no_error_and_is_followed_at_once(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+    await request.send(modified("a", 8))
+    await request.close()
+
+    await (await server.request()).send()
+    await watcher.until(lambda: watcher.health.reconnects)
+
+    assert watcher.pauses == []
+    assert watcher.health.errors == {}
+
+
+async def test_responses_that_end_without_a_word_are_not_asked_for_in_a_hot_loop(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    for _ in range(3):
+        await (await server.request()).close()
+    await server.request()
+
+    assert len(watcher.pauses) == 3
+
+
+async def test_a_deleted_object_is_gone_in_its_last_form(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+
+    await (await server.request()).send(deleted("a", 9))
+
+    gone = await watcher.next()
+    assert isinstance(gone, Gone)
+    assert gone.object.metadata.resource_version == "9"
+
+
+async def test_objects_passed_over_become_one_progress_a_chunk(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+
+    request = await server.request()
+    await request.send(modified("web-1", 8), modified("web-2", 9), modified("web-3", 10))
+    first = await watcher.next()
+    await request.send(modified("web-1", 11), modified("a", 12))
+    second = await watcher.next()
+
+    assert isinstance(first, Progress)
+    assert first.version == "10"
+    assert isinstance(second, Seen)
+    assert watcher.health.events == 5
+
+
+async def test_an_object_passed_over_is_told_when_it_is_deleted(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+
+    await (await server.request()).send(deleted("web-1", 8))
+
+    assert isinstance(await watcher.next(), Gone)
+
+
+async def test_an_object_of_three_megabytes_and_one_with_a_cut_character_come_whole(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+    odd = modified("b", 9, labels={"owner": "Zoë"}).replace(b"\\u00eb", "ë".encode())
+    cut = odd.index("ë".encode()) + 1
+
+    await request.send(modified("a", 8, annotations={"huge": "x" * 3_000_000}), odd[:cut])
+    big = await watcher.next()
+    await request.send(odd[cut:])
+    cut_apart = await watcher.next()
+
+    assert isinstance(big, Seen)
+    assert isinstance(cut_apart, Seen)
+    assert cut_apart.object.metadata.labels == {"owner": "Zoë"}
+
+
+async def test_fields_and_event_types_of_tomorrow_are_passed_over(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+
+    await (await server.request()).send(modified("a", 8, novelty={"deep": [1, {"er": None}]}))
+
+    assert isinstance(await watcher.next(), Seen)
+    assert watcher.health.malformed == 0
+
+
+async def test_what_cannot_be_read_is_counted_and_the_watch_goes_on_from_the_next_good_object(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+
+    await request.send(
+        b"{not json\n",
+        b'{"type": "ADDED", "object": {"metadata": {"name": 5}}}\n',
+        added("b", 8, uid=""),
+        added("c", 9, resourceVersion=""),
+        added("d", 10),
+    )
+    seen = await watcher.next()
+    await request.abort()
+
+    assert isinstance(seen, Seen)
+    assert seen.object.metadata.name == "d"
+    assert watcher.health.malformed == 4
+    assert (await server.request()).query["resourceVersion"] == "10"
+
+
+async def test_on_a_live_stream_a_change_happens_when_it_is_seen(
+    server: ScriptedApi, watcher: Watcher, clock: Clock
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+    await request.send(bookmark(8))
+    await watcher.next()
+
+    clock.now += 1
+    await request.send(modified("a", 9))
+
+    seen = await watcher.next()
+    assert isinstance(seen, Seen)
+    assert (seen.since_us, seen.at_us) == (clock.now, clock.now)
+
+
+async def test_a_change_that_comes_while_catching_up_is_as_old_as_the_stored_watch(
+    server: ScriptedApi, watcher: Watcher, clock: Clock
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+    await request.send(modified("a", 8))
+    first = await watcher.next()
+    clock.now += 2 * SECOND
+    await request.send(modified("a", 9))
+    second = await watcher.next()
+
+    assert isinstance(first, Seen)
+    assert isinstance(second, Seen)
+    assert first.since_us == 500
+    assert second.since_us == clock.now
+
+
+async def test_after_a_broken_connection_a_change_is_as_old_as_the_last_byte(
+    server: ScriptedApi, watcher: Watcher, clock: Clock
+) -> None:
+    watcher.start(resume=Resume(version="7", at_us=500))
+    request = await server.request()
+    clock.now = 5 * SECOND
+    await request.send(bookmark(8))
+    await watcher.next()
+    clock.now = 6 * SECOND
+    await request.send(modified("a", 9))
+    await watcher.next()
+
+    clock.now = 60 * SECOND
+    await request.abort()
+    await (await server.request()).send(deleted("a", 10))
+
+    gone = await watcher.next()
+    assert isinstance(gone, Gone)
+    assert (gone.since_us, gone.at_us) == (6 * SECOND, 60 * SECOND)
