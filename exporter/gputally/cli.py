@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,6 +11,12 @@ from typing import Any
 
 from gputally import __version__
 from gputally.errors import GputallyError
+from gputally.runtime.settings import add_flags, settings_from
+
+_STATUSES = (
+    "exit status: 0 done or asked to stop; 1 a bug, with a traceback; 2 flags, configuration or prices; "
+    "3 API server; 4 ledger; 5 address taken; 130 interrupted"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,21 +27,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GputallyError as error:
         sys.stderr.write(f"gputally: {error}\n")
         return error.exit_status
+    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
     return status
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from gputally.runtime.settings import add_flags  # noqa: PLC0415 - each command imports what it needs
-
-    root = argparse.ArgumentParser(prog="gputally", description="Exact GPU accounting for Kubernetes.")
+    root = argparse.ArgumentParser(
+        prog="gputally", description="Exact GPU accounting for Kubernetes.", epilog=_STATUSES, allow_abbrev=False
+    )
     root.add_argument("--version", action="version", version=f"gputally {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    command = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics")
-    add_flags(command)
+    add_flags(_command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs nothing"))
     command = _command(commands, "check", check, "check configurations and price books, all problems at once")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
@@ -73,7 +82,6 @@ def aggregator(parsed: argparse.Namespace) -> int:
     from gputally.runtime.aggregator import aggregate  # noqa: PLC0415 - heavy
     from gputally.runtime.clock import system_clock  # noqa: PLC0415
     from gputally.runtime.log import configure  # noqa: PLC0415
-    from gputally.runtime.settings import settings_from  # noqa: PLC0415
 
     settings = settings_from(vars(parsed))
     configure(level=settings.log_level, form=settings.log_format)
@@ -114,7 +122,9 @@ def _command(
     run: Callable[[argparse.Namespace], int],
     summary: str,
 ) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
+    )
     command.set_defaults(run=run)
     return command
 
@@ -129,18 +139,21 @@ def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
         try:
             await task
         except asyncio.CancelledError:
-            pass  # asked for
+            if not task.cancelling():
+                raise  # nobody asked for it
         except BaseExceptionGroup as group:
-            known, _ = group.split(GputallyError)
-            raise _first(known) if known else group from None
+            raise _the_one(group) from None
 
     asyncio.run(stoppable())
     return 0
 
 
-def _first(group: BaseExceptionGroup[GputallyError]) -> BaseException:
-    """The first error inside nested groups."""
-    error: BaseException = group
+def _the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to tell the user, if nothing but such errors is in the group; otherwise the group."""
+    mendable, bugs = group.split((GputallyError, BrokenPipeError))
+    if mendable is None or bugs:
+        return group
+    error: BaseException = mendable
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 
-def pod(name: str = "a", version: int = 1, **metadata: Any) -> dict[str, Any]:  # noqa: ANN401
+def pod(name: str = "a", version: int = 1, **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
     """A pod whose uid is derived from its name."""
     meta = {"name": name, "namespace": "ml", "uid": f"uid-{name}", "resourceVersion": str(version)}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": meta | metadata, "spec": {}, "status": {}}
@@ -15,17 +15,17 @@ def line(kind: str, body: object) -> bytes:
     return json.dumps({"type": kind, "object": body}).encode() + b"\n"
 
 
-def added(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+def added(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401 - any JSON
     """The pod is there."""
     return line("ADDED", pod(name, version, **metadata))
 
 
-def modified(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+def modified(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401 - any JSON
     """The pod has changed."""
     return line("MODIFIED", pod(name, version, **metadata))
 
 
-def deleted(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401
+def deleted(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noqa: ANN401 - any JSON
     """The pod is gone."""
     return line("DELETED", pod(name, version, **metadata))
 
@@ -45,7 +45,7 @@ def bookmark(version: int, *, ends_listing: bool = False) -> bytes:
     )
 
 
-def failure(code: int, reason: str = "", **more: Any) -> bytes:  # noqa: ANN401
+def failure(code: int, reason: str = "", **more: Any) -> bytes:  # noqa: ANN401 - any JSON
     """The server breaks off inside the stream."""
     status = {"kind": "Status", "status": "Failure", "metadata": {}, "code": code, "reason": reason}
     return line("ERROR", status | {"message": f"{reason} happened"} | more)

@@ -29,7 +29,7 @@ class Request:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.answered.set_result(web.Response(body=data, status=status, headers=headers))
 
-    def refuse(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None, **more: Any) -> None:  # noqa: ANN401
+    def refuse(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None, **more: Any) -> None:  # noqa: ANN401 - any JSON
         """Answer with a Status, as the API server refuses."""
         self.answer(
             {"kind": "Status", "code": status, "message": message, "metadata": {}, **more},
@@ -65,6 +65,7 @@ class ScriptedApi:
     def __init__(self) -> None:
         self.url = ""
         self._incoming: asyncio.Queue[Request] = asyncio.Queue()
+        self._open: list[Request] = []
 
     async def request(self) -> Request:
         """The next request."""
@@ -79,8 +80,15 @@ class ScriptedApi:
     async def handle(self, raw: web.Request) -> web.StreamResponse:
         """Wait for the test's answer."""
         request = Request(raw)
+        self._open.append(request)
         self._incoming.put_nowait(request)
-        return await request.answered
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await request.answered
+
+    def leave(self) -> None:
+        """Give up every request still open."""
+        for request in self._open:
+            request.answered.cancel()
 
 
 @asynccontextmanager
@@ -89,7 +97,7 @@ async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedAp
     scripted = ScriptedApi()
     application = web.Application()
     application.router.add_get("/{path:.*}", scripted.handle)
-    runner = web.AppRunner(application, shutdown_timeout=0, access_log=None)
+    runner = web.AppRunner(application, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
@@ -98,4 +106,5 @@ async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedAp
     try:
         yield scripted
     finally:
+        scripted.leave()
         await runner.cleanup()

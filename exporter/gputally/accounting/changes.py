@@ -13,6 +13,7 @@ from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
+from gputally.model.units import US_PER_SECOND
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -71,3 +72,8 @@ class Saved(Struct, frozen=True, kw_only=True):
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
     admitted: tuple[tuple[str, str], ...] = ()
     resumes: dict[Kind, Resume] = field(default_factory=dict)
+
+
+def new_books(now_us: int) -> Saved:
+    """Books opened at `now_us`: at the beginning of that second, since API timestamps are cut to seconds."""
+    return Saved(opened_us=now_us - now_us % US_PER_SECOND, evaluated_us=now_us, at_us=now_us)

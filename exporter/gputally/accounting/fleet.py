@@ -154,7 +154,8 @@ class Fleet:
     def _came_to(self, kind: Kind, version: str, at_us: int) -> None:
         """A listing under way is no place to resume from: its items do not come in the order of their versions."""
         if kind not in self._listing:
-            self.resumes[kind] = self._resumed[kind] = Resume(version=version, at_us=at_us)
+            resume = Resume(version=version, at_us=at_us, rules=self.rules.digest)
+            self.resumes[kind] = self._resumed[kind] = resume
 
     def _class_seen(self, found: PriorityClass) -> None:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""

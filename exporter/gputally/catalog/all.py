@@ -1,6 +1,7 @@
 """The whole catalog, in the order it is exposed and documented."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.catalog import allocation, books, capacity, health, pending, preemption, prices
@@ -17,7 +18,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
 """What the fleet did: rows from a Snapshot."""
 HEALTH: Final = health.METRICS
 """How the exporter itself does: rows from a Health."""
-GROUPS: Final = {
+GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
     "Capacity": capacity.METRICS,
     "Pending": pending.METRICS,

@@ -8,7 +8,10 @@ from gputally.errors import LedgerError
 
 
 class Lock:
-    """An exclusive lock on `path`, freed by the kernel when the process dies, however it dies."""
+    """An exclusive lock for the ledger at `path`, freed by the kernel when the process dies, however it dies.
+
+    The lock is on a file of its own: closing any descriptor of the ledger itself would drop SQLite's locks on it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,15 +20,18 @@ class Lock:
     def acquire(self) -> None:
         """Take the lock; LedgerError when another process has it or the folder refuses."""
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._file)
+            self.release()
             raise LedgerError(
                 f"{self._path}: another process writes this ledger; stop it, or give this one a ledger of its own"
             ) from None
         except OSError as error:
-            raise LedgerError(f"{self._path}: {error.strerror}; choose a folder this user can write to") from None
+            self.release()
+            raise LedgerError(
+                f"{self._path}: cannot be locked: {error.strerror}; choose a folder this user can write to"
+            ) from None
 
     def release(self) -> None:
         """Give the lock back; the file stays, since removing it would let two processes hold it."""

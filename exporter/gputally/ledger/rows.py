@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -134,6 +135,7 @@ def entry(row: Row) -> Entry:
     )
 
 
+@lru_cache(maxsize=1024)
 def _price(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
     amount = Decimal(per_gpu_hour)
     return Price(
@@ -231,7 +233,7 @@ def dropped(changes: Changes) -> Iterator[Row]:
 
 def watches(changes: Changes) -> Iterator[Row]:
     """Where the watches have come to."""
-    return ((kind.value, resume.version, resume.at_us) for kind, resume in changes.resumes.items())
+    return ((kind.value, resume.version, resume.at_us, resume.rules) for kind, resume in changes.resumes.items())
 
 
 def _working(changes: Changes) -> tuple[tuple[str, dict[str, Any]], ...]:

@@ -1,6 +1,7 @@
 """Opening a ledger file: what it is, whether it is sound, and bringing it to the present schema."""
 
 import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from gputally.errors import LedgerError
 APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
-_BUSY_S = 10
+_BUSY_S = 5
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -22,23 +23,69 @@ def migrations() -> list[tuple[int, str]]:
 def connect(path: Path) -> sqlite3.Connection:
     """Open the ledger at `path`, created if there is none, at the present schema.
 
-    Raises: LedgerError for a file that is no ledger, is corrupt, or was written by a newer version; such a
-    file is not touched.
+    Raises: LedgerError for a file that is no ledger, is corrupt, cannot be written, or was written by a newer
+    version; such a file is not touched.
     """
+    if path.is_dir():
+        raise LedgerError(f"{path}: is a folder; name a file in it")
     if path.exists() and path.stat().st_size:
         _examine(path)
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        _migrate(connection)
+        return _opened(path)
+    except sqlite3.Error as error:
+        raise LedgerError(
+            f"{path}: cannot be opened: {error}; check its rights, the space it has, and what else has it open"
+        ) from None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.executescript("BEGIN IMMEDIATE; ROLLBACK;")  # a file we may only read opens without complaint
+        migrate(connection, migrations())
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
-    except sqlite3.Error as error:
-        raise LedgerError(f"{path}: cannot be opened: {error}; check the folder, its rights and its space") from None
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
+def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
+    """Apply the `steps` that are missing, each in one transaction.
+
+    A new file is not in WAL mode yet, so that its header on disk says what it is before anything else can happen.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    for number, script in steps:
+        if number > version:
+            marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
+            connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks} COMMIT;")
+
+
 def _examine(path: Path) -> None:
-    """Refuse what is not ours to write, from the header and a read-only check."""
+    """Refuse what is not ours to write, by reading alone."""
+    _expect_ours(path)
+    newest = migrations()[-1][0]
+    try:
+        with closing(_reader(path)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if version <= newest else "ok"
+    except sqlite3.Error as error:
+        version, verdict = 0, str(error)
+    if version > newest:
+        raise LedgerError(
+            f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, "
+            "run the newer gputally again or restore the backup made before the upgrade"
+        )
+    if verdict != "ok":
+        raise LedgerError(
+            f"{path}: is corrupt ({verdict}); it was left untouched, restore a backup or move it away to begin anew"
+        )
+
+
+def _expect_ours(path: Path) -> None:
+    """Look at the header before SQLite does: it would act on the journal of a database that is not ours."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -48,37 +95,10 @@ def _examine(path: Path) -> None:
         raise LedgerError(f"{path}: is no SQLite file; it was left untouched, choose another path")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise LedgerError(f"{path}: is a database of another program; it was left untouched, choose another path")
-    version, newest = int.from_bytes(header[60:64], "big"), migrations()[-1][0]
-    if version > newest:
-        raise LedgerError(
-            f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, "
-            "run the newer gputally again or restore the backup made before the upgrade"
-        )
-    _check(path)
 
 
-def _check(path: Path) -> None:
-    try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=_BUSY_S)
-        try:
-            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        verdict = str(error)
-    if verdict != "ok":
-        raise LedgerError(
-            f"{path}: is corrupt ({verdict}); it was left untouched, restore a backup or move it away to begin anew"
-        )
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing steps, each in one transaction, before WAL mode: the header on disk then tells the truth."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    missing = [(number, script) for number, script in migrations() if number > version]
-    if not missing:
-        return
-    connection.execute("PRAGMA journal_mode = DELETE")
-    for number, script in missing:
-        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
-        connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks} COMMIT;")
+def _reader(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, except to undo a migration that a killed process left half done."""
+    half_done = Path(f"{path}-journal").exists()
+    uri = f"{path.absolute().as_uri()}?mode={'rw' if half_done else 'ro'}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_S)

@@ -2,13 +2,15 @@
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
 
-from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger import rows
@@ -22,6 +24,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 
 Record = TypeVar("Record")
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class SqliteLedger:
@@ -30,11 +33,11 @@ class SqliteLedger:
     def __init__(self, path: Path) -> None:
         """Own and open `path`; LedgerError if it cannot be, and then it is untouched."""
         self.path = path
-        self._lock = Lock(path.with_name(path.name + ".lock"))
+        self._lock = Lock(path)
         self._lock.acquire()
         try:
             self._connection = connect(path)
-        except LedgerError:
+        except BaseException:
             self._lock.release()
             raise
 
@@ -44,29 +47,78 @@ class SqliteLedger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._connection.close()
-        self._lock.release()
+        try:
+            self._connection.close()
+        finally:
+            self._lock.release()
 
     def bind(self, cluster: str) -> None:
         """Tie the ledger to a cluster (a UID that never changes): watched through another, all its pods would vanish.
 
         Raises: LedgerError when it is tied to another one.
         """
-        bound = self._meta("cluster")
-        if bound is None:
-            self._connection.execute("INSERT INTO meta VALUES ('cluster', ?)", (cluster,))
-        elif bound != cluster:
+        with self._answering():
+            self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('cluster', ?)", (cluster,))
+            bound = self._meta("cluster")
+        if bound != cluster:
             raise LedgerError(
                 f"{self.path}: belongs to the cluster {bound}, this one is {cluster}; give each cluster its own ledger"
             )
 
     def saved(self, *, now_us: int) -> Saved:
         """See `Ledger.saved`."""
+        with self._answering():
+            try:
+                return self._saved(now_us)
+            except ValueError as error:
+                raise LedgerError(
+                    f"{self.path}: holds what this gputally cannot read ({error}); run the version that wrote it"
+                ) from None
+
+    def write(self, changes: Changes) -> Line | None:
+        """See `Ledger.write`."""
+        with self._answering(), self._transaction():
+            balance = self._write(changes)
+        if changes.live is None:
+            return None
+        return changes.live[0] - balance[0], changes.live[1] - balance[1]
+
+    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
+        """See `Ledger.overlapping`."""
+        with self._answering():
+            return [rows.entry(row) for row in self._connection.execute(rows.OVERLAPPING, (end_us, start_us))]
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """SQLite's troubles in our words; what is neither the disk's fault nor the file's is a bug and passes."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise LedgerUnwritable(f"{self.path}: cannot be used now: {error}") from None
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
+                raise
+            raise LedgerError(
+                f"{self.path}: is corrupt ({error}); restore a backup or move it away to begin anew"
+            ) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk may have rolled back already
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _saved(self, now_us: int) -> Saved:
         opened = self._meta("opened_us")
         if opened is None:
-            return Saved(opened_us=now_us, evaluated_us=now_us, at_us=now_us)
+            return new_books(now_us)
         execute = self._connection.execute
-        watches = execute("SELECT kind, version, at_us FROM watches")
+        watches = execute("SELECT kind, version, at_us, rules FROM watches")
         return Saved(
             opened_us=int(opened),
             evaluated_us=int(self._meta("evaluated_us") or opened),
@@ -76,30 +128,11 @@ class SqliteLedger:
             preemptions=self._working("preemption", Preemption),
             series=dict(self._series()),
             admitted=tuple(execute("SELECT label, value FROM admitted")),
-            resumes={Kind(kind): Resume(version=version, at_us=at_us) for kind, version, at_us in watches},
+            resumes={
+                Kind(kind): Resume(version=version, at_us=at_us, rules=digest)
+                for kind, version, at_us, digest in watches
+            },
         )
-
-    def write(self, changes: Changes) -> Line | None:
-        """See `Ledger.write`."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                balance = self._write(changes)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:  # a full disk may have rolled back already
-                    self._connection.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise LedgerUnwritable(f"{self.path}: cannot be written: {error}") from None
-        if changes.live is None:
-            return None
-        return changes.live[0] - balance[0], changes.live[1] - balance[1]
-
-    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
-        """See `Ledger.overlapping`."""
-        found = self._connection.execute(rows.OVERLAPPING, (end_us, start_us))
-        return [rows.entry(row) for row in found]
 
     def _write(self, changes: Changes) -> Line:
         many = self._connection.executemany
@@ -113,7 +146,7 @@ class SqliteLedger:
         many("INSERT OR IGNORE INTO admitted VALUES (?, ?)", changes.admitted)
         many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
         many("DELETE FROM working WHERE kind = ? AND uid = ?", rows.dropped(changes))
-        many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?)", rows.watches(changes))
+        many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
         marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us}
         marks |= {"balance_a": balance[0], "balance_b": balance[1]}
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])

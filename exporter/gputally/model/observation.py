@@ -72,7 +72,11 @@ Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen
 
 
 class Resume(Struct, frozen=True, kw_only=True):
-    """Where a stored watch left off: its resourceVersion and when it was last known complete."""
+    """Where a stored watch left off: its resourceVersion and when it was last known complete.
+
+    `rules` is the digest of the rules by which objects were kept or passed over until then.
+    """
 
     version: str
     at_us: int
+    rules: str = ""

@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-
 from gputally import __version__
 from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.snapshot import publish
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.errors import LedgerUnwritable, MalformedObject
+from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
@@ -25,6 +24,8 @@ from gputally.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+QUEUE: Final = 10_000
+"""Observations that may wait to be accounted before the watches are held back."""
 ROOM: Final = 500_000
 """Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
 FLUSH_SECONDS: Final = 0.25
@@ -37,24 +38,29 @@ class Books:
     def __init__(self, fleet: Fleet, ledger: Ledger, *, clock: Clock, watches: tuple[WatchHealth, ...]) -> None:
         self.fleet = fleet
         self.health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
-        self._ledger = ledger
-        self._clock = clock
-        self._residual: tuple[int, int] | None = None
-        self._unwritten: Changes | None = None
-        self._writing = asyncio.Lock()
-        self._dirty = asyncio.Event()
+        self.queue = asyncio.Queue[Observation](QUEUE)
+        """Observations not yet accounted."""
         self.listed = {kind: asyncio.Event() for kind in Kind}
         """Set once a complete listing of the kind is accounted."""
         self.room = asyncio.Event()
         """Set while few enough rows wait in memory."""
         self.room.set()
+        self._ledger = ledger
+        self._clock = clock
+        self._sound = True
+        self._residual: tuple[int, int] | None = None
+        self._unwritten: Changes | None = None
+        self._writing = asyncio.Lock()
+        self._dirty = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
-        self._registry = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self._registry)
+        self._registry = process_registry()
 
     def take(self, observations: Iterable[Observation]) -> None:
-        """Account `observations`. One that contradicts itself is counted, logged and left out."""
+        """Account `observations`. One that contradicts itself is counted, logged and left out.
+
+        Should anything else be raised, the fleet is half changed: nothing of it is published or written any more.
+        """
+        self._sound = False
         for observation in observations:
             try:
                 self.fleet.apply(observation)
@@ -62,49 +68,73 @@ class Books:
                 self._skip(observation, error)
             if isinstance(observation, Listed):
                 self.listed[observation.kind].set()
+        self._sound = True
         self._dirty.set()
 
     async def flush(self) -> None:
         """Bring the ledger up to date. What it refuses is kept, and written with what follows."""
         async with self._writing:
             self._dirty.clear()
-            changes = self.fleet.drain()
-            if self._unwritten:
-                changes = self._unwritten.followed_by(changes)
-            started = time.monotonic_ns()
+            changes = self._unwritten = self._pending()  # until it is written, whatever happens meanwhile
+            started_ns = time.monotonic_ns()
             try:
                 loop = asyncio.get_running_loop()
                 self._residual = await loop.run_in_executor(self._thread, self._ledger.write, changes)
+                self._written(time.monotonic_ns() - started_ns)
             except LedgerUnwritable as error:
                 self._refused(changes, error)
-            except BaseException:  # cancelled in the middle: the same changes are written again
-                self._unwritten = changes
-                raise
-            else:
-                self._written(time.monotonic_ns() - started)
+            finally:
+                if self._unwritten:
+                    self._dirty.set()
 
     async def keep_flushed(self) -> None:
         """For ever: bring the ledger up to date soon after anything changed."""
         while True:
             await self._dirty.wait()
             await self.flush()
-            if self._unwritten:
-                self._dirty.set()
             await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
 
     async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
-        """The exposition as of now. What it says is in the ledger before it is returned."""
+        """The exposition as of now. What it says is in the ledger before it is returned, unless that refuses writes."""
+        self._expect_sound()
         snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
-        await self.flush()
+        if self.health.ledger.writable:
+            await self.flush()
+        self.health.queued = self.queue.qsize()
         fleet = ((metric, metric.rows(snapshot)) for metric in FLEET)
         own = ((metric, metric.rows(self.health)) for metric in HEALTH)
         more = registry_text(self._registry, openmetrics=openmetrics)
         return render((*fleet, *own), openmetrics=openmetrics, more=more)
 
-    async def close(self) -> None:
-        """Write what is left and let the thread go."""
-        await self.flush()
-        self._thread.shutdown()
+    def close(self) -> None:
+        """Write what is left and let the thread go. It blocks: when it is called, nothing else runs any more.
+
+        Raises: LedgerUnwritable when something is left that cannot be written.
+        """
+        try:
+            if self._sound:
+                self.fleet.advance(self._clock())
+                self._write_last(self._pending())
+        finally:
+            self._thread.shutdown()
+
+    def _write_last(self, changes: Changes) -> None:
+        try:
+            self._thread.submit(self._ledger.write, changes).result()
+        except LedgerUnwritable as error:
+            raise LedgerUnwritable(
+                f"{error}; {changes.weight} rows were not written, of which the next start learns anew "
+                "what the API server still knows"
+            ) from None
+
+    def _pending(self) -> Changes:
+        self._expect_sound()
+        fresh = self.fleet.drain()
+        return self._unwritten.followed_by(fresh) if self._unwritten else fresh
+
+    def _expect_sound(self) -> None:
+        if not self._sound:
+            raise RuntimeError("the accounting has failed; its error ends the process")
 
     def _skip(self, observation: Observation, error: MalformedObject) -> None:
         if isinstance(observation, Seen | Gone):

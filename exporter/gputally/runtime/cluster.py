@@ -12,6 +12,7 @@ from gputally.errors import ApiForbidden, ApiUnreachable
 from gputally.model.kube import Event, Kind, Meta, Namespace, Node, Pod, PriorityClass
 from gputally.model.rules import Rules
 from gputally.sources.api import Api
+from gputally.sources.failures import LoginRefused
 from gputally.sources.feed import Resource
 
 logger = logging.getLogger(__name__)
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 _EVENTS_IDLE_S: Final = 900.0
 """Servers send no bookmarks for Events, and end a watch after ten minutes at the latest."""
 _RETRY_S: Final = 1.0
+_WARM_UP_S: Final = 3.0
+"""A server that has just started forbids everything until it has read its own roles."""
 
 
 class _Item(Struct, frozen=True):
@@ -55,31 +58,43 @@ async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
 
     Raises: ApiUnreachable when the server does not answer within `patience_s`; ApiForbidden with every missing right.
     """
+    trouble = f"{api.server}: no answer"
+    now = asyncio.get_running_loop().time
+    warm_from_s = now() + _WARM_UP_S
     try:
         async with asyncio.timeout(patience_s):
-            return await _answered(api, rules)
+            while True:
+                try:
+                    return await _answered(api, rules)
+                except ApiUnreachable as error:
+                    if trouble != str(error):
+                        logger.warning("waiting for the API server: %s", error)
+                    trouble = str(error)
+                    warm_from_s = now() + _WARM_UP_S
+                except ApiForbidden as error:
+                    if isinstance(error, LoginRefused) or now() >= warm_from_s:
+                        raise
+                await asyncio.sleep(_RETRY_S)
     except TimeoutError:
         raise ApiUnreachable(
-            f"{api.server}: no answer within {patience_s:.0f} s; check the server of the kubeconfig and the network"
+            f"{trouble}; given up after {patience_s:g} s, check the server of the kubeconfig and the network"
         ) from None
 
 
 async def _answered(api: Api, rules: Rules) -> str:
-    while True:
-        try:
-            await _check_rights(api, rules)
-            found = await api.get_json("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"}, _Items)
-            return found.items[0].metadata.uid if found.items else api.server
-        except ApiUnreachable as error:
-            logger.warning("waiting for the API server: %s", error)
-            await asyncio.sleep(_RETRY_S)
+    await _check_rights(api, rules)
+    found = await api.get_json("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"}, _Items)
+    return found.items[0].metadata.uid if found.items else api.server
 
 
 async def _check_rights(api: Api, rules: Rules) -> None:
+    """Ask for everything before refusing, so that all missing rights are named; without a login nothing else counts."""
     missing: list[str] = []
     for resource in resources(rules).values():
         try:
             await api.get_json(resource.path, {"limit": "1"}, _Items)
+        except LoginRefused:
+            raise
         except ApiForbidden as error:
             missing.append(str(error))
     if missing:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from gputally.errors import ConfigError, Problem
+from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.runtime.aggregator import Running, aggregate
 from gputally.runtime.log import configure
@@ -52,31 +54,41 @@ def seconds(text: str) -> float | None:
 
 async def run(demo: Demo) -> None:
     """Run until the time is over or the task is cancelled; ends with a last table."""
-    if demo.speed <= 0:
-        raise ConfigError([Problem("", "--speed", f"{demo.speed} is not above 0; write one such as 600")])
+    if not 0 < demo.speed < math.inf:
+        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is no speed; write a number above 0 such as 600")])
     configure(level="warning", form="text")
+    cluster = _cluster(demo)
+    screen = _Screen(demo, cluster)
     with _files(demo) as settings_of:
-        async with SimCluster(seed=demo.seed, speed=demo.speed, start_us=_start_us(demo)) as cluster:
-            cluster.run_scenario(demo.scenario)
-            settings = settings_of(cluster.url)
-            screen = _Screen(demo, cluster)
-            try:
-                async with asyncio.timeout(demo.duration_s):
-                    await aggregate(settings, cluster.clock.now_us, started=screen.begin)
-            except TimeoutError:
-                pass  # the chosen end
-            finally:
-                screen.end()
+        try:
+            async with cluster, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
+                tasks.create_task(screen.draw_for_ever(), name="screen")
+                await aggregate(settings_of(cluster.url), cluster.clock.now_us, started=screen.begin)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            screen.end()
 
 
-def _start_us(demo: Demo) -> int:
-    """A kept ledger goes on where the last run ended, so that its time never steps back."""
-    if demo.ledger is None or not demo.ledger.exists():
-        return MONDAY_SIX_US
-    from gputally.ledger.sqlite import SqliteLedger  # noqa: PLC0415 - only for a kept ledger
+def _cluster(demo: Demo) -> SimCluster:
+    """The cluster that seed and scenario make. With a kept ledger it has gone on to where the last run ended."""
+    cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
+    cluster.simulation.run_scenario(demo.scenario)
+    if demo.ledger and demo.ledger.exists():
+        identity = cluster.registry.read("namespaces", ("", "kube-system")).doc["metadata"]["uid"]
+        until_us = _end_us(demo.ledger, identity)
+        cluster.simulation.run_until(until_us)
+        cluster.clock.skip_to(until_us)
+    return cluster
 
-    with SqliteLedger(demo.ledger) as ledger:
-        return max(MONDAY_SIX_US, ledger.saved(now_us=MONDAY_SIX_US).at_us)
+
+def _end_us(path: Path, identity: str) -> int:
+    """Up to when the ledger has accounted this cluster. Raises: LedgerError when it belongs to another one."""
+    with SqliteLedger(path) as ledger:
+        ledger.bind(identity)
+        saved = ledger.saved(now_us=MONDAY_SIX_US)
+    return max(saved.at_us, saved.evaluated_us)
 
 
 @contextmanager
@@ -117,42 +129,41 @@ class _Screen:
 
     def __init__(self, demo: Demo, cluster: SimCluster) -> None:
         self._demo = demo
-        self._cluster = cluster
+        self._clock = cluster.clock
+        self._start_us = cluster.clock.now_us()
         self._running: Running | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._begun = asyncio.Event()
         self._height = 0
 
     def begin(self, running: Running) -> None:
-        """The aggregator serves: say where, and begin to draw."""
+        """The aggregator serves: say where."""
         self._running = running
-        url = f"http://{running.addresses[0]}/metrics"
-        say = sys.stdout.write
-        say(
-            f"gputally demo: scenario {self._demo.scenario}, seed {self._demo.seed}, {self._demo.speed:g} x real time\n"
-        )
-        say(
-            f"metrics: {url}\nledger:  {self._demo.ledger or 'thrown away at the end (keep it with --ledger FILE)'}\n\n"
+        demo = self._demo
+        sys.stdout.write(
+            f"gputally demo: scenario {demo.scenario}, seed {demo.seed}, {demo.speed:g} x real time\n"
+            f"metrics: http://{running.addresses[0]}/metrics\n"
+            f"ledger:  {demo.ledger or 'thrown away at the end (keep it with --ledger FILE)'}\n\n"
         )
         sys.stdout.flush()
-        self._task = asyncio.get_running_loop().create_task(self._draw_for_ever(), name="screen")
+        self._begun.set()
+
+    async def draw_for_ever(self) -> None:
+        """From the beginning on, draw now and then."""
+        await self._begun.wait()
+        while True:
+            self._draw()
+            await asyncio.sleep(_REDRAW_SECONDS if sys.stdout.isatty() else _LINE_SECONDS)
 
     def end(self) -> None:
-        """Draw a last time and stop."""
-        if self._task:
-            self._task.cancel()
+        """Draw a last time."""
+        if self._running:
             self._draw()
             sys.stdout.write("demo ended\n")
 
-    async def _draw_for_ever(self) -> None:
-        on_terminal = sys.stdout.isatty()
-        while True:
-            self._draw()
-            await asyncio.sleep(_REDRAW_SECONDS if on_terminal else _LINE_SECONDS)
-
     def _draw(self) -> None:
         assert self._running is not None
-        now_us = self._cluster.clock.now_us()
-        gone_s = (now_us - self._cluster.clock.start_us) / US_PER_SECOND
+        now_us = self._clock.now_us()
+        gone_s = (now_us - self._start_us) / US_PER_SECOND
         head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone"
         text = f"{head}\n{table(self._running.books.fleet, now_us=now_us)}\n"
         if sys.stdout.isatty() and self._height:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gputally.errors import ConfigError, Problem
+from gputally.export.listen import parse_all
 
 DEFAULT_ADDRESS: Final = ":9836"
 
@@ -55,12 +56,13 @@ class Settings:
 def add_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str] = os.environ) -> None:
     """One flag for each setting; its default is shown as it stands, the environment included."""
     for setting in SETTINGS:
+        default = environment.get(variable(setting.name), setting.default)
         parser.add_argument(
             f"--{setting.name}",
             dest=setting.name,
-            default=environment.get(variable(setting.name), setting.default),
+            default=default,
             metavar=setting.metavar,
-            help=f"{setting.help} [{variable(setting.name)}; default: %(default)s]".replace(" default: ]", "]"),
+            help=f"{setting.help} [{variable(setting.name)}{'; default: %(default)s' if default else ''}]",
         )
 
 
@@ -72,10 +74,12 @@ def variable(name: str) -> str:
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all that is wrong with them."""
     problems = [
+        *_missing(values, "ledger"),
+        *_not_a_number(values, "api.patience"),
+        *_no_addresses(values, "web.listen-address"),
+        *_not_a_number(values, "web.max-requests"),
         *_unknown(values, "log.level", ("debug", "info", "warning", "error")),
         *_unknown(values, "log.format", ("text", "json")),
-        *_not_a_number(values, "api.patience"),
-        *_not_a_number(values, "web.max-requests"),
     ]
     if problems:
         raise ConfigError(problems)
@@ -86,7 +90,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         kubeconfig=values["kubeconfig"],
         context=values["context"],
         api_patience_s=int(values["api.patience"]),
-        addresses=tuple(part.strip() for part in values["web.listen-address"].split(",")),
+        addresses=_addresses(values["web.listen-address"]),
         max_requests=int(values["web.max-requests"]),
         log_level=values["log.level"],
         log_format=values["log.format"],
@@ -99,7 +103,24 @@ def _unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> 
     return [Problem("", f"--{name}", f"unknown '{values[name]}'; write {', '.join(options[:-1])} or {options[-1]}")]
 
 
+def _missing(values: Mapping[str, Any], name: str) -> list[Problem]:
+    return [] if values[name] else [Problem("", f"--{name}", "is empty; name a file")]
+
+
 def _not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
-    if str(values[name]).isdigit():
+    text = str(values[name])
+    if text.isascii() and text.isdigit() and int(text):
         return []
-    return [Problem("", f"--{name}", f"'{values[name]}' is no whole number; write one such as 15")]
+    return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
+
+
+def _no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
+    try:
+        parse_all(_addresses(values[name]))
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))

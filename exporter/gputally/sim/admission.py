@@ -47,8 +47,16 @@ def _admit_pod(store: Store, pod: Doc, now_us: int) -> Doc:
 
 
 def _require_containers(pod: Doc) -> None:
-    if not (pod.get("spec") or {}).get("containers"):
+    containers = (pod.get("spec") or {}).get("containers")
+    named = isinstance(containers, list) and all(isinstance(each, dict) and each.get("name") for each in containers)
+    if not containers or not named:
         raise refusals.invalid("Pod", pod["metadata"]["name"], "spec.containers: Required value")
+
+
+def _require_template(kind: str, doc: Doc) -> None:
+    template = (doc.get("spec") or {}).get("template")
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        raise refusals.invalid(kind, doc["metadata"]["name"], "spec.template: Required value")
 
 
 def _gated(now_us: int) -> Doc:
@@ -124,6 +132,7 @@ def _admit_namespace(_: Store, doc: Doc, __: int) -> Doc:
 
 def _admit_job(_: Store, job: Doc, __: int) -> Doc:
     """A Job's pods are found by the uid of the Job, which only the server knows beforehand."""
+    _require_template("Job", job)
     own = {"batch.kubernetes.io/controller-uid": uid_of(job)}
     name = job["metadata"]["name"]
     labels = {
@@ -145,6 +154,7 @@ def _labelled_template(doc: Doc, labels: dict[str, str]) -> Doc:
 
 
 def _admit_workload(_: Store, doc: Doc, __: int) -> Doc:
+    _require_template("Deployment", doc)
     return {**doc, "spec": {"replicas": 1, **doc["spec"]}}
 
 

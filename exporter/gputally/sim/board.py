@@ -27,7 +27,7 @@ class Board:
         if change.verb is Verb.DELETED:
             self.nodes.pop(name, None)
         elif name in self.nodes:
-            self.nodes[name].doc = change.now.doc
+            self.nodes[name].update(change.now.doc)
         else:
             pods = {uid: pod for uid, pod in self._pods.items() if pod.node == name}
             self.nodes[name] = NodeState(change.now.doc, pods)
@@ -50,8 +50,7 @@ class Board:
     def _lift(self, former: PodNeeds) -> None:
         for name in (former.node, former.nominated_node):
             if node := self.nodes.get(name):
-                node.pods.pop(former.uid, None)
-                node.nominated.pop(former.uid, None)
+                node.lift(former.uid)
 
     def _place(self, pod: PodNeeds, former: PodNeeds | None, *, ours: bool) -> None:
         if pod.node or not ours:
@@ -59,7 +58,7 @@ class Board:
         else:
             self.waiting[pod.uid] = pod
         if node := self.nodes.get(pod.node):
-            node.pods[pod.uid] = pod
+            node.place(pod)
         elif node := self.nodes.get(pod.nominated_node):
             node.nominated[pod.uid] = pod
         if pod.uid in self.waiting and (former is None or former.spec != pod.spec):

@@ -18,6 +18,10 @@ class SimClock:
         """Microseconds since the epoch, UTC; never falls."""
         return self.start_us + int((time.monotonic_ns() - self._origin_ns) * self.speed / 1000)
 
+    def skip_to(self, us: int) -> None:
+        """Let the time until `us` be over at once."""
+        self.start_us += max(0, us - self.now_us())
+
     def real_seconds_until(self, us: int) -> float:
         """How long the wall takes until it is `us` here; 0 when that has passed."""
         return max(0.0, (us - self.now_us()) / self.speed / 1_000_000)

@@ -75,8 +75,7 @@ class SimCluster:
         return self.simulation.nodes
 
     def run_scenario(self, name: str, fleet: Fleet | None = None) -> None:
-        """Begin scenario `name` (a key of SCENARIOS) now; returns when its first objects exist."""
-        self.simulation.agenda.catch_up(self.clock.now_us())
+        """Begin scenario `name` (a key of SCENARIOS) at the model's time; its first objects exist on return."""
         self.simulation.run_scenario(name, fleet)
 
     async def __aenter__(self) -> Self:
@@ -96,7 +95,7 @@ class SimCluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._exits.__aexit__(kind, error, traceback)
+        await self._exits.aclose()  # untold of `error`, which would come out wrapped in an ExceptionGroup
 
     async def _run(self) -> None:
         """The one actor: run what is due, then wait for what comes next."""

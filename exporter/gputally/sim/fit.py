@@ -2,12 +2,16 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from gputally.sim.documents import Doc, Key, key_of, labels_of, matches, uid_of
 from gputally.sim.pods import condition, effective_requests, is_terminating, node_of
 
+_encode = msgspec.json.Encoder().encode
 _NOT_TOLERATED = frozenset({"NoSchedule", "NoExecute"})
+_DECISIVE = ("priority", "preemptionPolicy", "nodeSelector", "tolerations")
 _TAINTS_OF_STATUS = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
 
 
@@ -27,21 +31,42 @@ class PodNeeds:
     terminating: bool
     preempted: bool
     nominated_node: str
+    alike: bytes
+    """Equal for pods between which scheduling makes no difference."""
 
 
-@dataclass
 class NodeState:
     """A node with the pods that hold its resources and those it is being cleared for, by uid."""
 
-    doc: Doc
-    pods: dict[str, PodNeeds] = field(default_factory=dict)
-    nominated: dict[str, PodNeeds] = field(default_factory=dict)
+    def __init__(self, doc: Doc, pods: Mapping[str, PodNeeds] | None = None) -> None:
+        self.pods: dict[str, PodNeeds] = {}
+        self.nominated: dict[str, PodNeeds] = {}
+        self.held: Counter[str] = Counter()
+        """What the pods request together, kept as they come and go."""
+        for pod in (pods or {}).values():
+            self.place(pod)
+        self.update(doc)
 
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        name: str = self.doc["metadata"]["name"]
-        return name
+    def place(self, pod: PodNeeds) -> None:
+        """The pod holds what it requests from now on."""
+        self.lift(pod.uid)
+        self.pods[pod.uid] = pod
+        self.held.update(pod.requests)
+
+    def lift(self, uid: str) -> None:
+        """The pod holds nothing here and has no claim any longer, if it ever did."""
+        self.nominated.pop(uid, None)
+        if former := self.pods.pop(uid, None):
+            self.held.subtract(former.requests)
+
+    def update(self, doc: Doc) -> None:
+        """Read the node anew."""
+        self.name: str = doc["metadata"]["name"]
+        self.labels = labels_of(doc)
+        self.unschedulable = bool(doc.get("spec", {}).get("unschedulable"))
+        self.taints = [taint for taint in _taints(doc) if taint.get("effect") in _NOT_TOLERATED]
+        offered = doc.get("status", {}).get("allocatable", {})
+        self.allocatable = {name: _whole(count) for name, count in offered.items() if "/" in name}
 
 
 @dataclass(frozen=True)
@@ -54,6 +79,7 @@ class Misfit:
 
 def needs_of(pod: Doc) -> PodNeeds:
     """Read a pod for scheduling."""
+    requests = effective_requests(pod["spec"])
     target = condition(pod, "DisruptionTarget") or {}
     return PodNeeds(
         uid=uid_of(pod),
@@ -62,12 +88,13 @@ def needs_of(pod: Doc) -> PodNeeds:
         created=(pod["metadata"]["creationTimestamp"], uid_of(pod)),
         started=pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"],
         node=node_of(pod),
-        requests=effective_requests(pod["spec"]),
+        requests=requests,
         spec=pod["spec"],
         labels=labels_of(pod),
         terminating=is_terminating(pod),
         preempted=target.get("status") == "True" and target.get("reason") == "PreemptionByScheduler",
         nominated_node=pod["status"].get("nominatedNodeName", ""),
+        alike=_encode([requests, *(pod["spec"].get(name) for name in _DECISIVE)]),
     )
 
 
@@ -76,11 +103,11 @@ def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> 
 
     `without`: uids of pods to leave out of account, to ask what their going would change.
     """
-    if node.doc.get("spec", {}).get("unschedulable"):
+    if node.unschedulable:
         return Misfit(("node(s) were unschedulable",))
     if taint := untolerated_taint(pod, node):
         return Misfit((f"node(s) had untolerated taint {{{taint}}}",))
-    if not matches(pod.spec.get("nodeSelector") or {}, labels_of(node.doc)):
+    if (selector := pod.spec.get("nodeSelector")) and not matches(selector, node.labels):
         return Misfit(("node(s) didn't match Pod's node affinity/selector",))
     return _shortage(pod, node, without)
 
@@ -88,8 +115,8 @@ def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> 
 def untolerated_taint(pod: PodNeeds, node: NodeState) -> str:
     """The first taint the pod does not tolerate, as `key: value`; "" when there is none."""
     tolerations = pod.spec.get("tolerations") or ()
-    for taint in _taints(node.doc):
-        if taint["effect"] in _NOT_TOLERATED and not any(_tolerates(each, taint) for each in tolerations):
+    for taint in node.taints:
+        if not any(_tolerates(each, taint) for each in tolerations):
             return f"{taint['key']}: {taint.get('value', '')}"
     return ""
 
@@ -103,12 +130,7 @@ def fit_message(misfits: Sequence[Misfit]) -> str:
 
 def free(node: NodeState, resource: str) -> int:
     """What is allocatable there and held by no pod."""
-    return allocatable(node, resource) - held(node.pods.values(), resource)
-
-
-def allocatable(node: NodeState, resource: str) -> int:
-    """What the node offers; 0 for a resource it does not have."""
-    return int(node.doc.get("status", {}).get("allocatable", {}).get(resource, 0))
+    return node.allocatable.get(resource, 0) - node.held[resource]
 
 
 def held(pods: Iterable[PodNeeds], resource: str) -> int:
@@ -117,17 +139,27 @@ def held(pods: Iterable[PodNeeds], resource: str) -> int:
 
 
 def _shortage(pod: PodNeeds, node: NodeState, without: Collection[str]) -> Misfit | None:
-    """Pods nominated to the node count as if they were there, unless `pod` is more important."""
-    rivals = [each for each in node.nominated.values() if each.uid != pod.uid and each.priority >= pod.priority]
-    holders = [each for each in node.pods.values() if each.uid not in without]
     reasons = []
     resolvable = True
     for resource, wanted in sorted(pod.requests.items()):
-        offered = allocatable(node, resource)
-        if wanted > offered - held(holders, resource) - held(rivals, resource):
+        gone = held((node.pods[uid] for uid in without), resource) if without else 0
+        if wanted > free(node, resource) + gone - _claimed(pod, node, resource):
             reasons.append(f"Insufficient {resource}")
-            resolvable = resolvable and wanted <= offered
+            resolvable = resolvable and wanted <= node.allocatable.get(resource, 0)
     return Misfit(tuple(reasons), resolvable) if reasons else None
+
+
+def _claimed(pod: PodNeeds, node: NodeState, resource: str) -> int:
+    """Pods nominated to the node count as if they were there, unless `pod` is more important."""
+    if not node.nominated:
+        return 0
+    rivals = (each for each in node.nominated.values() if each.uid != pod.uid and each.priority >= pod.priority)
+    return held(rivals, resource)
+
+
+def _whole(quantity: str) -> int:
+    """A count of devices; a node that states none that can be read has none."""
+    return int(quantity) if str(quantity).isdigit() else 0
 
 
 def _taints(node: Doc) -> list[Doc]:

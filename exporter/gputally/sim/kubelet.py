@@ -57,16 +57,23 @@ def delay_of(token: Token, pod: Doc) -> int | None:
     stage, grace = token
     match stage:
         case Stage.STARTING:
-            return parse_duration(annotation(pod, START_AFTER, "0s"))
+            return _duration(pod, START_AFTER)
         case Stage.RUNNING:
-            lasts = annotation(pod, RUN_FOR)
-            return parse_duration(lasts) if lasts else None
+            return _duration(pod, RUN_FOR) if annotation(pod, RUN_FOR) else None
         case Stage.STOPPING:
-            return min(parse_duration(annotation(pod, STOP_AFTER, "0s")), grace * SECOND_US)
+            return min(_duration(pod, STOP_AFTER), grace * SECOND_US)
         case Stage.REMOVABLE:
             return _CLEAN_UP_US
         case Stage.ENDED:
             return None
+
+
+def _duration(pod: Doc, name: str) -> int:
+    """What cannot be read is no delay: a client's slip must not end the simulation."""
+    try:
+        return parse_duration(annotation(pod, name, "0s"))
+    except ValueError:
+        return 0
 
 
 class Kubelets:

@@ -20,6 +20,8 @@ class Scheduler:
         self._registry = registry
         self._faults = faults
         self._active: set[str] = set()
+        self._hopeless: dict[bytes, str] = {}
+        self._open: dict[bytes, list[NodeState]] = {}
         self._due = False
         self._board = Board(registry.store, on_new=self._activate, on_room=self._activate_all)
 
@@ -35,32 +37,43 @@ class Scheduler:
 
     def _cycle(self) -> None:
         self._due = False
+        self._hopeless.clear()
+        self._open.clear()
         tried, self._active = self._active, set()
         waiting = [pod for uid, pod in self._board.waiting.items() if uid in tried]  # in order of arrival
         for pod in sorted(waiting, key=lambda pod: -pod.priority):
-            self._schedule(pod)
+            if (message := self._hopeless.get(pod.alike)) and not pod.nominated_node:
+                self._wait(pod, message)
+            else:
+                self._schedule(pod)
 
     def _schedule(self, pod: PodNeeds) -> None:
         nodes = self._board.nodes
-        misfits = {name: misfit(pod, node) for name, node in nodes.items()}
-        fitting = [nodes[name] for name, objection in misfits.items() if objection is None]
-        if fitting:
+        if fitting := self._fitting(pod):
             self._registry.bind(pod.key, pick(pod, fitting).name)
         elif not nodes:
-            self._wait(pod, "no nodes available to schedule pods")
+            self._give_up(pod, "no nodes available to schedule pods")
         else:
-            self._preempt(pod, fit_message([each for each in misfits.values() if each]))
+            self._preempt(pod, fit_message([each for node in nodes.values() if (each := misfit(pod, node))]))
+
+    def _fitting(self, pod: PodNeeds) -> list[NodeState]:
+        """Nodes that take the pod; those that took none like it earlier in the cycle are not asked again."""
+        if pod.nominated_node:  # it alone may use the room kept for it
+            return [node for node in self._board.nodes.values() if misfit(pod, node) is None]
+        asked = self._open.get(pod.alike, self._board.nodes.values())
+        self._open[pod.alike] = [node for node in asked if misfit(pod, node) is None]
+        return self._open[pod.alike]
 
     def _preempt(self, pod: PodNeeds, message: str) -> None:
         if excuse := ineligible(pod, self._board.nodes):
-            self._wait(pod, f"{message} preemption: {excuse}")
+            self._give_up(pod, f"{message} preemption: {excuse}")
             return
         budgets = [budget_of(doc) for doc in self._registry.store.docs("poddisruptionbudgets")]
         found = [candidate_on(pod, node, budgets) for node in self._board.nodes.values()]
         candidates = [each for each in found if isinstance(each, Candidate)]
         if not candidates:
             objections = [each for each in found if isinstance(each, Misfit)]
-            self._wait(pod, f"{message} preemption: {fit_message(objections)}")
+            self._give_up(pod, f"{message} preemption: {fit_message(objections)}")
             return
         chosen = choose(candidates)
         preemptor = self._registry.read("pods", pod.key).doc
@@ -68,6 +81,12 @@ class Scheduler:
             self._evict(victim, preemptor, chosen.node.name)
         self._clear_lower_nominations(pod, chosen.node)
         self._wait(pod, message, nominate=chosen.node.name)
+
+    def _give_up(self, pod: PodNeeds, message: str) -> None:
+        """Nor will another pod like this one fit before the next cycle, as within a cycle room only shrinks."""
+        if not pod.nominated_node:
+            self._hopeless[pod.alike] = message
+        self._wait(pod, message)
 
     def _evict(self, victim: PodNeeds, preemptor: Doc, node: str) -> None:
         """Condition, deletion, Event, as kube-scheduler's executor does it. A pod already leaving is left alone."""

@@ -11,7 +11,7 @@ from gputally.sim.housekeeping import clear_ended_pods
 from gputally.sim.instants import HOUR_US, MINUTE_US, SECOND_US
 from gputally.sim.naming import choices
 from gputally.sim.registry import Registry
-from gputally.sim.timetable import every_day, every_weekday, is_working_time
+from gputally.sim.timetable import day_of, every_day, every_weekday, is_working_time
 from gputally.sim.workloads import Work
 
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
@@ -40,7 +40,7 @@ class TenantQuotas:
         for tenant in TENANTS:
             self._registry.create("deployments", workloads.deployment(_SERVER, 2), tenant)
         agenda = self._registry.agenda
-        today = agenda.now_us // (24 * HOUR_US)
+        today = day_of(agenda.now_us)
         if is_working_time(agenda.now_us, 9, 18):
             self._open_notebooks(today)
         self._submit_batch(today)
@@ -83,12 +83,16 @@ class TenantQuotas:
             chance = choices(self._seed, "s2", "batch", tenant, day)
             lasts_us = chance.randint(20, 240) * MINUTE_US
             work = Work(app="batch", kind="batch", tier="gpu-batch", gpus=chance.choice((1, 2)), lasts_us=lasts_us)
-            job = workloads.job(work, f"batch-{day}", parallelism=2, completions=chance.randint(2, 6))
+            name = f"batch-{day}-{self._hour()}"
+            job = workloads.job(work, name, parallelism=2, completions=chance.randint(2, 6))
             self._registry.create("jobs", job, tenant)
+
+    def _hour(self) -> int:
+        return self._registry.agenda.now_us // HOUR_US % 24
 
     def _train(self, day: int) -> None:
         """One PyTorchJob of one tenant: a master and perhaps a worker, each with a whole node."""
-        hour = self._registry.agenda.now_us // HOUR_US % 24
+        hour = self._hour()
         chance = choices(self._seed, "s2", "training", day, hour)
         tenant = chance.choice(TENANTS)
         lasts_us = chance.randint(45, 200) * MINUTE_US

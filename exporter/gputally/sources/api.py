@@ -10,13 +10,20 @@ from http import HTTPStatus
 from typing import Final, Self, TypeVar
 
 import msgspec
-from aiohttp import ClientError, ClientResponse, ClientSession, ClientSSLError, ClientTimeout, SocketTimeoutError
+from aiohttp import (
+    ClientError,
+    ClientPayloadError,
+    ClientResponse,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    SocketTimeoutError,
+)
 from msgspec import Struct, structs
 
 import gputally
-from gputally.errors import ApiForbidden
 from gputally.model.kube import Status
-from gputally.sources.failures import Failure, RequestFailed, error_of
+from gputally.sources.failures import Failure, LoginRefused, RequestFailed, error_of
 from gputally.sources.lines import Lines
 
 JSON: Final = "application/json"
@@ -70,7 +77,7 @@ class Batches:
 class Api:
     """The requests of one process to one API server, each with the credentials of its moment.
 
-    Errors: ApiForbidden (401 after a second try with credentials read anew, 403), VersionExpired (410),
+    Errors: LoginRefused (401 after a second try with credentials read anew), ApiForbidden (403), VersionExpired (410),
     RequestFailed (no answer, 429, 5xx), RequestRefused (any other status).
     """
 
@@ -165,7 +172,7 @@ class Api:
         pause = response.headers.get("Retry-After", "")
         error = error_of(status, self.server, path, retry_after_seconds=float(pause) if pause.isdigit() else 0.0)
         if status.code == HTTPStatus.UNAUTHORIZED:
-            error = ApiForbidden(f"{error}; renew the credentials in {self._access.login}")
+            error = LoginRefused(f"{error}; renew the credentials in {self._access.login}")
         raise error
 
 
@@ -184,5 +191,7 @@ def _reached(url: str, *, silence: Failure = Failure.UNREACHABLE) -> Iterator[No
         yield
     except SocketTimeoutError as error:
         raise RequestFailed(f"{url}: no byte for too long: {error}", silence) from error
+    except ClientPayloadError as error:
+        raise RequestFailed(f"{url}: the connection broke in the middle of the answer", Failure.UNREACHABLE) from error
     except (ClientError, OSError) as error:  # TimeoutError is an OSError
         raise RequestFailed(f"{url}: {str(error) or type(error).__name__}", Failure.UNREACHABLE) from error

@@ -88,7 +88,7 @@ def _from_service_account(folder: Path) -> Access:
 def _from_kubeconfig(paths: Sequence[Path], context: str) -> Access:
     chosen = choose(paths, context)
     with _quietly():
-        from kubernetes.client import Configuration  # noqa: PLC0415
+        from kubernetes.client import Configuration  # noqa: PLC0415 - see the top of this file
         from kubernetes.config import load_kube_config  # noqa: PLC0415
     configuration = Configuration()
     # The loader writes inline certificates and keys to files; OpenSSL has read them when the folder goes.

@@ -27,6 +27,10 @@ class RequestFailed(ApiUnreachable):
         self.retry_after_seconds = retry_after_seconds
 
 
+class LoginRefused(ApiForbidden):
+    """The server does not know us (401): no right would help."""
+
+
 class RequestRefused(ApiError):
     """The server will not do what was asked in this form (400, 404, 422, ...); `status` is its HTTP status."""
 
@@ -54,7 +58,7 @@ def error_of(status: Status, server: str, path: str, *, retry_after_seconds: flo
     if status.code == HTTPStatus.GONE or _is_from_another_history(status):
         return VersionExpired(text)
     if status.code == HTTPStatus.UNAUTHORIZED:
-        return ApiForbidden(text)
+        return LoginRefused(text)
     if status.code == HTTPStatus.FORBIDDEN:
         return ApiForbidden(f"{text}; {remedy(path)}")
     throttled = status.code == HTTPStatus.TOO_MANY_REQUESTS

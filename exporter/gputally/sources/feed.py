@@ -70,8 +70,8 @@ class Feed:
         self._continuity = Continuity(resume.at_us if resume else None)
         self._decode = decoder(resource.type)
         self._decode_item = msgspec.json.Decoder(resource.type).decode
-        self._trouble = Once(logger, kind=resource.kind)
-        self._malformed = Once(logger, kind=resource.kind)
+        self._trouble = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
+        self._malformed = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
         self._was_connected = False
         self._went_on = False
         self._pause_seconds = 0.0
@@ -175,11 +175,11 @@ class Feed:
             self.version = ""
             self.health.expired += 1
         else:
-            failure = failure_of(error)
+            failure = failure_of(error).value
             self.health.errors[failure] = self.health.errors.get(failure, 0) + 1
         if isinstance(error, RequestFailed):
             self._pause_seconds = error.retry_after_seconds
-        self._trouble.warn(f"{self.resource.kind}: {error}")
+        self._trouble.warn(str(error))
 
     async def rest(self) -> None:
         """Wait before the next connection, unless the last one brought something and ended in peace."""
@@ -209,7 +209,7 @@ class Feed:
 
     def _skip(self, error: Exception) -> None:
         self.health.malformed += 1
-        self._malformed.warn(f"{self.resource.kind}: skipped what cannot be read: {error}")
+        self._malformed.warn(f"skipped what cannot be read: {error}")
 
     def _is_kept(self, change: Change) -> bool:
         if self.version:

@@ -193,4 +193,4 @@ def _material(file: Path, field: str, data: str) -> Iterator[Problem]:
     try:
         base64.b64decode(data)
     except binascii.Error:
-        yield Problem(str(file), f"{field}-data", "not base64; the data may have been cut when it was copied")
+        yield Problem(str(file), f"{field}-data", "not base64; it may have been cut when it was copied")

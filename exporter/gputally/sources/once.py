@@ -8,10 +8,11 @@ MOST_TEXTS: Final = 100
 
 
 class Once:
-    """Says each text once on `logger`; the attributes `about` go with every record."""
+    """Says each text once on `logger`, after its `subject`; the attributes `about` go with every record."""
 
-    def __init__(self, logger: logging.Logger, **about: str) -> None:
+    def __init__(self, logger: logging.Logger, subject: str, **about: str) -> None:
         self._logger = logger
+        self._subject = subject
         self._about = about
         self._said: set[str] = set()
 
@@ -19,10 +20,10 @@ class Once:
         """Log `text` as a warning unless it was."""
         if text not in self._said and len(self._said) < MOST_TEXTS:
             self._said.add(text)
-            self._logger.warning("%s", text, extra=self._about)
+            self._logger.warning("%s: %s", self._subject, text, extra=self._about)
 
     def forget(self) -> None:
         """The reasons are gone: should they return, they are said again."""
         if self._said:
             self._said.clear()
-            self._logger.info("the watch goes on", extra=self._about)
+            self._logger.info("%s: it goes on", self._subject, extra=self._about)

@@ -59,7 +59,7 @@ async def fetch_owner(
     try:
         owner = await api.get_json(path, {}, OwnerMeta, accept=METADATA_ONLY)
     except ApiForbidden:
-        forbidden(f"owners of kind {reference.kind} are unknown: {remedy(path)}")
+        forbidden(f"those of kind {reference.kind} stay unknown: {remedy(path)}")
     except RequestRefused as error:
         logger.debug("owner %s %s: %s", reference.kind, reference.name, error)
     return _seen(reference, owner if owner and owner.metadata.uid == reference.uid else None, clock())
@@ -102,7 +102,7 @@ class Owners:
         self._slots = asyncio.Semaphore(concurrency)
         self._known: OrderedDict[str, OwnerSeen] = OrderedDict()
         self._under_way: dict[str, _Fetch] = {}
-        self._forbidden = Once(logger)
+        self._forbidden = Once(logger, "owners")
 
     async def owner(self, reference: OwnerReference, *, namespace: str) -> OwnerSeen:
         """What is known of the owner, or what the server says. Raises: RequestFailed."""

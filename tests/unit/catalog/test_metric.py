@@ -3,7 +3,7 @@ import pytest
 from gputally.catalog.metric import Kind, Metric, Row, Stability, lint, lint_catalog
 
 
-def gauge(name: str, *, help: str = "GPUs that exist.", labels: tuple[str, ...] = ()) -> Metric[object]:  # noqa: A002
+def gauge(name: str, *, help: str = "GPUs that exist.", labels: tuple[str, ...] = ()) -> Metric[object]:  # noqa: A002 - as Metric names it
     return Metric(name=name, kind=Kind.GAUGE, help=help, labels=labels, rows=lambda _: ())
 
 

@@ -74,7 +74,7 @@ async def test_a_scrape_is_compressed_for_who_can_read_it(source: Scrape) -> Non
         client.get("/metrics", headers={"Accept-Encoding": "gzip"}) as answer,
     ):
         assert answer.headers["Content-Encoding"] == "gzip"
-        assert gzip.decompress(await answer.read()) == await source(False)  # noqa: FBT003
+        assert gzip.decompress(await answer.read()) == await source(False)  # noqa: FBT003 - the shape of Scrape
 
 
 async def test_a_scrape_is_plain_for_who_cannot_read_gzip() -> None:

@@ -5,7 +5,7 @@ def test_actions_run_in_order_of_time_then_of_entry() -> None:
     agenda = Agenda(100)
     ran: list[tuple[str, int]] = []
     for name, due_us in (("late", 300), ("first", 200), ("second", 200), ("past", 50)):
-        agenda.at(due_us, lambda name=name: ran.append((name, agenda.now_us)))  # type: ignore[misc]
+        agenda.at(due_us, lambda name=name: ran.append((name, agenda.now_us)))  # type: ignore[misc]  # a default binds early
 
     agenda.run_until(1000)
 

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from gputally.sim import workloads
-from gputally.sim.documents import Doc
 from gputally.sim.fit import NodeState, PodNeeds, needs_of
 from gputally.sim.instants import rfc3339
 from gputally.sim.pods import GPU
@@ -16,7 +15,6 @@ from tests.unit.sim.world import (
     add,
     condition,
     exists,
-    key,
     node_of,
     pod,
     read,
@@ -71,7 +69,7 @@ def test_the_event_is_about_the_victim_and_names_the_preemptor() -> None:
     assert event["message"] == f"Preempted by pod {preemptor['uid']} on node n0"
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Pod", "victim")
     assert (event["related"]["name"], event["related"]["uid"]) == ("preemptor", preemptor["uid"])
-    assert event["eventTime"].endswith("00:01:40.010000Z".removeprefix("00:01:"))
+    assert event["eventTime"] == "2026-03-02T06:01:40.010000Z"
     assert event["reportingComponent"] == "default-scheduler"
 
 
@@ -140,7 +138,8 @@ def test_a_class_that_never_preempts_waits() -> None:
     world.run_for(seconds(1))
 
     assert condition(read(world, "modest"), "PodScheduled")["message"] == (
-        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: not eligible due to preemptionPolicy=Never."
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. "
+        "preemption: not eligible due to preemptionPolicy=Never."
     )
     assert "deletionTimestamp" not in read(world, "holder")["metadata"]
 
@@ -183,12 +182,17 @@ def needs(
     name: str, priority: int, *, gpus: int = 1, started: str = "2026-03-02T06:00:00Z", **spec: object
 ) -> PodNeeds:
     limits = {"resources": {"requests": {GPU: str(gpus)}}}
-    doc: Doc = {
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": started, "labels": {}},
+    doc = {
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": name,
+            "creationTimestamp": started,
+            "labels": {"app": name},
+        },
         "spec": {"priority": priority, "containers": [{"name": "c", **limits}], **spec},
         "status": {"phase": "Running", "startTime": started},
     }
-    doc["metadata"]["labels"] = {"app": name}
     return needs_of(doc)
 
 
@@ -268,5 +272,3 @@ def test_the_budget_of_a_deployment_spares_its_pods_while_others_can_go() -> Non
 
     assert not exists(world, "bare")
     assert node_of(world, "preemptor")
-    assert exists(world, "preemptor")
-    assert key("preemptor")

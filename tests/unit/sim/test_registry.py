@@ -61,7 +61,7 @@ def test_unequal_requests_and_limits_of_gpus_are_invalid() -> None:
     unequal = pod("a")
     unequal["spec"]["containers"][0]["resources"] = {"requests": {GPU: "2"}, "limits": {GPU: "4"}}
 
-    with pytest.raises(StatusError, match="must be equal to nvidia.com/gpu request") as refusal:
+    with pytest.raises(StatusError, match=r"must be equal to nvidia\.com/gpu request") as refusal:
         add(small_world(), unequal)
 
     assert refusal.value.code == 422

@@ -1,5 +1,7 @@
 """A small simulated cluster for tests, and shorthand for the objects in it."""
 
+from typing import Any
+
 from gputally.sim import workloads
 from gputally.sim.documents import Doc, Key
 from gputally.sim.instants import SECOND_US, parse_instant
@@ -35,7 +37,7 @@ def node(name: str, gpus: int = 1) -> Doc:
     return {"metadata": {"name": name}, "status": {"capacity": offered, "allocatable": offered}}
 
 
-def pod(name: str, tier: str = "", **behaviour: int) -> Doc:
+def pod(name: str, tier: str = "", **behaviour: Any) -> Doc:  # noqa: ANN401 - the fields of Work
     return workloads.bare_pod(Work(app=name, kind="test", tier=tier, **behaviour), name)
 
 

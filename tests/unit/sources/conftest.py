@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from random import Random
 
 import pytest
+
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import Observation, Resume
@@ -12,7 +14,7 @@ from gputally.sources.api import Access, Api, new_session
 from gputally.sources.backoff import Backoff
 from gputally.sources.feed import Resource
 from gputally.sources.watch import follow
-
+from tests.fakes.certificates import Certificates
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi, serving
 
 PODS = Resource(
@@ -53,7 +55,7 @@ class Watcher:
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - plain state has no event to wait for
                 await asyncio.sleep(0)
 
     async def _run(self, resource: Resource, resume: Resume | None) -> None:
@@ -92,3 +94,19 @@ async def watcher(api: Api, clock: Clock) -> AsyncIterator[Watcher]:
     if watcher.task:
         watcher.task.cancel()
         await asyncio.gather(watcher.task, return_exceptions=True)
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The machine's own clusters and proxies stay out of the tests."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("tls"))

@@ -1,8 +1,8 @@
 """Following changes: resuming, bookmarks, objects passed over, since_us."""
 
 import msgspec
-from gputally.model.observation import Gone, Progress, Resume, Seen
 
+from gputally.model.observation import Gone, Progress, Resume, Seen
 from tests.fakes.objects import added, bookmark, deleted, modified
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.sources.conftest import PODS, Clock, Watcher

@@ -1,7 +1,6 @@
 """Listing: streamed by servers that can, by pages from the others."""
 
 from gputally.model.observation import Gone, Listed, Listing, Observation, Resume, Seen
-
 from tests.fakes.objects import added, bookmark, deleted, failure, page, pod
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.sources.conftest import Clock, Watcher
@@ -122,7 +121,7 @@ async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
     told = await watcher.take(3)
     assert names(told) == ["Listing", "a", "Listed"]
     assert told[1:] == [
-        Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=500),  # type: ignore[union-attr]
+        Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=500),  # type: ignore[union-attr]  # names said so
         Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=500),
     ]
     assert watcher.health.expired == 1

@@ -126,6 +126,6 @@ CREATE TABLE series (
 
 CREATE TABLE admitted (label TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (label, value)) WITHOUT ROWID;
 
--- Working state to resume from: what existed at the last write, as JSON, and where each watch was.
+-- Working state to resume from: what existed at the last write, as JSON, and where each watch was, under which rules.
 CREATE TABLE working (kind TEXT NOT NULL, uid TEXT NOT NULL, document BLOB NOT NULL, PRIMARY KEY (kind, uid)) WITHOUT ROWID;
-CREATE TABLE watches (kind TEXT PRIMARY KEY, version TEXT NOT NULL, at_us INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE watches (kind TEXT PRIMARY KEY, version TEXT NOT NULL, at_us INTEGER NOT NULL, rules TEXT NOT NULL) WITHOUT ROWID;

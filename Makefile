@@ -1,0 +1,45 @@
+# Every target sets up what it needs: a virtual environment in .venv, refreshed when pyproject.toml changes.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test verify generate e2e e2e-full bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS="--for 30s --scenario s2")
+	$(BIN)/gputally demo $(ARGS)
+
+test: $(READY) ## Run all tests that need no cluster, in about a minute
+	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign" $(ARGS)
+
+verify: $(READY) ## Check format, lint, types, imports, generated files, docs and structure; changes nothing
+	$(BIN)/python -m hack.verify
+
+generate: $(READY) ## Write docs/metrics.md and the table of flags anew
+	$(BIN)/python -m hack.generate
+
+e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go and gcc)
+	$(BIN)/python -m tests.cluster.build
+	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign" $(ARGS)
+
+e2e-full: $(READY) ## The same, with the long crash and scale campaigns
+	$(BIN)/python -m tests.cluster.build
+	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e or campaign" $(ARGS)
+
+bench: $(READY) ## Measure what the figures in the docs come from
+	set -e; for file in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$file .py); done
+
+clean: ## Remove the virtual environment, caches and build outputs
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

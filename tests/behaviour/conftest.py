@@ -1,0 +1,93 @@
+"""The same behaviour on two clusters: the simulated one, and a real one under exactly the documented rights."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gputally.sim.cluster import SimCluster
+from tests.behaviour.product import Product
+from tests.behaviour.recorder import Recorder
+from tests.behaviour.stage import Stage
+from tests.cluster.api import Api, Refused
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import cluster_role, cluster_role_binding
+from tests.e2e.conftest import control_plane, pytest_collection_modifyitems
+
+__all__ = ["control_plane", "pytest_collection_modifyitems"]  # fixtures and hooks are found by name
+
+RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
+
+
+@pytest.fixture(params=["sim", pytest.param("real", marks=pytest.mark.e2e)])
+def plane(request: pytest.FixtureRequest) -> ControlPlane | None:
+    """The real control plane, booted only if a test needs it; None stands for the simulated one."""
+    return request.getfixturevalue("control_plane") if request.param == "real" else None
+
+
+@pytest.fixture
+async def stage(plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[Stage]:
+    """An empty cluster with the means to fill it and to run the product on it."""
+    async with real(plane, tmp_path) if plane else simulated(tmp_path) as stage:
+        yield stage
+
+
+@asynccontextmanager
+async def simulated(scratch: Path) -> AsyncIterator[Stage]:
+    async with SimCluster(start_us=time.time_ns() // 1000) as cluster, Api(cluster.url, "any") as api:
+        kubeconfig = scratch / "kubeconfig"
+        kubeconfig.write_text(json.dumps(kubeconfig_for(cluster.url)))
+
+        async def restart() -> None:
+            cluster.faults.drop_watches()
+
+        async with staged(api, kubeconfig, scratch, restart) as stage:
+            yield stage
+
+
+@asynccontextmanager
+async def real(plane: ControlPlane, scratch: Path) -> AsyncIterator[Stage]:
+    async with Api(plane.url, plane.token("admin"), plane.ca_file) as api:
+        await grant_documented_rights(api)
+        async with staged(api, plane.kubeconfig("gputally"), scratch, plane.restart_api_server) as stage:
+            yield stage
+            await stage.clear()
+
+
+@asynccontextmanager
+async def staged(
+    api: Api, kubeconfig: Path, scratch: Path, restart: Callable[[], Awaitable[None]]
+) -> AsyncIterator[Stage]:
+    product = Product(scratch, kubeconfig)
+    async with Recorder(api) as recorder:
+        try:
+            yield Stage(api=api, recorder=recorder, product=product, restart_api_server=restart)
+        finally:
+            await product.kill()
+
+
+async def grant_documented_rights(api: Api) -> None:
+    """Bind to the user what deploy/rbac.yaml grants, and nothing more."""
+    documents = yaml.safe_load_all(RBAC.read_text())
+    [rules] = [document["rules"] for document in documents if document["kind"] == "ClusterRole"]
+    for manifest in (cluster_role("gputally", rules), cluster_role_binding("gputally")):
+        try:
+            await api.create(manifest)
+        except Refused as refusal:
+            if refusal.reason != "AlreadyExists":
+                raise
+
+
+def kubeconfig_for(url: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "sim", "cluster": {"server": url}}],
+        "users": [{"name": "sim", "user": {"token": "any"}}],
+        "contexts": [{"name": "sim", "context": {"cluster": "sim", "user": "sim"}}],
+        "current-context": "sim",
+    }

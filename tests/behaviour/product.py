@@ -1,0 +1,144 @@
+"""The product as its users run it: a process of its own, asked over HTTP, its ledger read with plain SQL."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Collection
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.behaviour.recorder import Bill
+from tests.cluster.control_plane import free_ports
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+CONFIGURATION = """
+kind: Configuration
+tenants:
+  rules:
+    - from: namespace-label
+      key: team
+"""
+PRICE = Decimal("2.21")
+PRICES = f"""
+kind: PriceBook
+currency: USD
+basis: node
+rules:
+  - match: {{gpu_model: NVIDIA-A100*}}
+    price: {PRICE}
+    effective_from: always
+"""
+SEGMENTS = """
+SELECT s.pod_uid, s.tier, s.tenant, s.state, s.quantity, s.start_us, s.end_us, p.per_gpu_hour
+FROM current_segments s JOIN prices p ON p.price_key = s.price_key
+"""
+BLIND = """
+SELECT pod_uid, blind_from_us, blind_to_us FROM allocations a WHERE blind_to_us NOTNULL
+AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid)
+"""
+
+
+class Product:
+    """One aggregator at a time, always with the same files and the same port."""
+
+    def __init__(self, scratch: Path, kubeconfig: Path) -> None:
+        self.ledger = scratch / "ledger.db"
+        self.log = scratch / "aggregator.log"
+        [port] = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        self._process: asyncio.subprocess.Process | None = None
+        (scratch / "config.yaml").write_text(CONFIGURATION)
+        (scratch / "prices.yaml").write_text(PRICES)
+        self._command = (
+            *(sys.executable, "-m", "gputally", "aggregator"),
+            *("--kubeconfig", str(kubeconfig), "--ledger", str(self.ledger)),
+            *("--config.file", str(scratch / "config.yaml"), "--prices.file", str(scratch / "prices.yaml")),
+            *("--web.listen-address", f"127.0.0.1:{port}"),
+        )
+
+    async def launch(self) -> None:
+        """Start the process, and do not wait."""
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(*self._command, stdout=log, stderr=log)
+
+    async def start(self) -> None:
+        """Start the process, and wait until it is ready."""
+        await self.launch()
+        await self.ready()
+
+    async def ready(self, *, within: float = 40) -> None:
+        """Wait for /readyz; a process that dies instead shows its log."""
+        async with asyncio.timeout(within):
+            while await self._status("/readyz") != 200:
+                assert self._process
+                assert self._process.returncode is None, self.log.read_text()
+                await asyncio.sleep(0.02)
+
+    async def kill(self) -> None:
+        """SIGKILL, if it runs."""
+        if self._process and self._process.returncode is None:
+            os.kill(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
+
+    async def stop(self) -> int:
+        """SIGTERM, and its exit status."""
+        assert self._process
+        self._process.terminate()
+        return await self._process.wait()
+
+    async def scrape(self) -> Samples:
+        """All samples of /metrics."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.url}/metrics") as response:
+            assert response.status == 200
+            text = await response.text()
+        families = text_string_to_metric_families(text)
+        return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+    async def released(self, *, within: float = 30) -> Samples:
+        """A scrape with nothing allocated; not the first one, in which new series are 0."""
+        await self.scrape()
+        async with asyncio.timeout(within):
+            while total(samples := await self.scrape(), "gputally_allocated_gpus"):  # noqa: ASYNC110 - see `until`
+                await asyncio.sleep(0.1)
+        return samples
+
+    def bill(self, *, but: Collection[str] = ()) -> Bill:
+        """GPU-time by (tier, tenant, state) and its cost, of all pods `but` these. Raises if anything is still open."""
+        bill = Bill()
+        for uid, tier, tenant, state, quantity, start_us, end_us, price in self.query(SEGMENTS):
+            assert end_us is not None, "an allocation is still open"
+            if uid not in but:
+                bill.add((tier, tenant, state), quantity * (end_us - start_us), Decimal(price))
+        return bill
+
+    def blind(self) -> dict[str, tuple[int, int]]:
+        """The interval (µs) in which a pod ended unseen, by UID."""
+        return {uid: (from_us, to_us) for uid, from_us, to_us in self.query(BLIND)}
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of the ledger, read by a connection of our own."""
+        connection = sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    async def _status(self, path: str) -> int:
+        try:
+            async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
+                return response.status
+        except aiohttp.ClientError:
+            return 0
+
+
+def total(samples: Samples, name: str, **labels: str) -> float:
+    """The sum over the series of that name that carry these labels."""
+    wanted = set(labels.items())
+    return sum(value for (sample, given), value in samples.items() if sample == name and wanted <= given)

@@ -1,0 +1,228 @@
+"""S1 and S2 on both clusters: what the product says is what the API's own objects add up to."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from tests.behaviour.product import PRICE, Samples, total
+from tests.behaviour.recorder import Bill, release
+from tests.behaviour.stage import Stage
+from tests.cluster.manifests import Json, conduct, deployment, gpu_pod, job, pod_disruption_budget, resource_quota
+
+S1_TIERS = {
+    "inference-critical": 10_000,
+    "inference-standard": 5_000,
+    "training-high": 1_000,
+    "training-standard": 500,
+    "training-low": 100,
+}
+S1_TEAMS = {"ml-inference": "serving", "ml-training": "research"}
+S2_TIERS = {"gpu-training": 1_000, "gpu-serving": 800, "gpu-batch": 400}
+S2_TEAMS = {"tenant-alpha": "alpha", "tenant-beta": "beta"}
+
+
+async def test_s1_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
+    await stage.furnish(nodes=8, gpus=1, tiers=S1_TIERS, teams=S1_TEAMS)
+    await stage.product.start()
+
+    await day_and_night(stage)
+
+    samples = await stage.product.released()
+    await stage.recorder.complete()
+    truth = stage.recorder.bill(teams=S1_TEAMS, per_gpu_hour=PRICE)
+    assert stage.product.bill() == truth
+    assert published(samples) == exported(truth)
+    assert residuals(samples) == {0}
+    assert await preemptors(stage) == await told_preemptors(stage)
+    assert preemptions_by_tier(samples) == {
+        ("training-low", "inference-critical"): 4,
+        ("training-standard", "inference-critical"): 2,
+    }
+
+
+async def test_s2_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
+    await stage.furnish(nodes=3, gpus=8, tiers=S2_TIERS, teams=S2_TEAMS)
+    await stage.create(never("gpu-interactive", 200), resource_quota("gpus", "tenant-alpha", gpus=14))
+    await stage.product.start()
+
+    await posture(stage)
+
+    samples = await stage.product.released()
+    await stage.recorder.complete()
+    truth = stage.recorder.bill(teams=S2_TEAMS, per_gpu_hour=PRICE)
+    assert stage.product.bill() == truth
+    assert published(samples) == exported(truth)
+    assert residuals(samples) == {0}
+    assert await preemptors(stage) == await told_preemptors(stage)
+    assert preemptions_by_tier(samples) == {("gpu-interactive", "gpu-training"): 6}
+
+
+async def test_twenty_kills_and_a_restart_of_the_api_server_change_nothing(stage: Stage) -> None:
+    await stage.furnish(nodes=8, gpus=1, tiers=S1_TIERS, teams=S1_TEAMS)
+    await stage.product.start()
+    falls: list[str] = []
+    killer = asyncio.create_task(kill_at_random(stage, times=20, falls=falls))
+
+    await day_and_night(stage, in_between=stage.restart_api_server)
+    await killer
+
+    samples = await stage.product.released()
+    await stage.recorder.complete()
+    blind = stage.product.blind()
+    truth = stage.recorder.bill(teams=S1_TEAMS, per_gpu_hour=PRICE, but=blind)
+    assert stage.product.bill(but=blind) == truth
+    for uid, (from_us, to_us) in blind.items():
+        assert from_us - 10**6 < release(stage.recorder.forms[uid]) <= to_us
+    assert residuals(samples) == {0}
+    assert falls == []
+    charged = sum(stage.product.bill().time.values()) / 10**12
+    ahead = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
+    assert total(samples, "gputally_allocated_gpu_seconds_total") == pytest.approx(charged + ahead, abs=1e-6)
+    assert 0 <= ahead < 2 * len(stage.recorder.forms)  # late news and whole-second timestamps, a second or two a pod
+
+
+async def nothing() -> None:
+    """What happens in between, usually."""
+
+
+async def day_and_night(stage: Stage, in_between: Callable[[], Awaitable[None]] = nothing) -> None:
+    """Training fills the GPUs, inference takes six of them, gives four back, and everything ends."""
+    training = conduct(run_for="1h", stop_after="2s")
+    await stage.create(pod_disruption_budget("serve", "ml-inference", labels={"app": "serve"}, min_available=2))
+    await stage.create(job(pod("standard", "ml-training", "training-standard", training), parallelism=4))
+    await stage.create(job(pod("low", "ml-training", "training-low", training), parallelism=4))
+    await stage.running(8)
+    await stage.create(
+        deployment(pod("serve", "ml-inference", "inference-critical", conduct(start_after="1s")), replicas=6)
+    )
+    await stage.running(6, tier="inference-critical")
+    await in_between()
+    await stage.running(8)
+    await stage.api.patch("/apis/apps/v1/namespaces/ml-inference/deployments/serve", {"spec": {"replicas": 2}})
+    await stage.running(2, tier="inference-critical")
+    await stage.create(job(pod("short", "ml-training", "training-high", conduct(run_for="2s")), parallelism=1))
+    await stage.pods(lambda items: any(p["status"]["phase"] == "Succeeded" for p in items))
+    await stage.delete_all(
+        "/apis/apps/v1/namespaces/ml-inference/deployments/serve",
+        *(f"/apis/batch/v1/namespaces/ml-training/jobs/{name}" for name in ("low", "standard", "short")),
+    )
+
+
+async def posture(stage: Stage) -> None:
+    """Training takes the node of the notebooks, the lowest tier; interactive waits and preempts nobody."""
+    stop = conduct(stop_after="1s")
+    for number in range(6):
+        await stage.create(placed(pod(f"notebook-{number}", "tenant-beta", "gpu-interactive", stop), "node-0"))
+    await stage.create(placed(pod("batch", "tenant-beta", "gpu-batch", stop, gpus=4), "node-1"))
+    await stage.create(placed(pod("serve", "tenant-alpha", "gpu-serving", stop, gpus=6), "node-2"))
+    await stage.running(8)
+    await stage.create(pod("train", "tenant-alpha", "gpu-training", stop, gpus=8))
+    await stage.running(1, tier="gpu-training")
+    await stage.create(pod("waits", "tenant-beta", "gpu-interactive", stop, gpus=8))
+    await waiting(stage, "gpu-interactive", "beta", gpus=8)
+    names = [p["metadata"] for p in (await stage.api.list("/api/v1/pods"))["items"]]
+    await stage.delete_all(*(f"/api/v1/namespaces/{m['namespace']}/pods/{m['name']}" for m in names))
+
+
+async def waiting(stage: Stage, tier: str, tenant: str, *, gpus: int) -> None:
+    """Until the product shows that so many GPUs are waited for."""
+    async with asyncio.timeout(10):
+        wanted = {"tier": tier, "tenant": tenant}
+        while total(await stage.product.scrape(), "gputally_pending_gpus", **wanted) != gpus:  # noqa: ASYNC110 - see `until`
+            await asyncio.sleep(0.05)
+
+
+async def kill_at_random(stage: Stage, *, times: int, falls: list[str]) -> None:
+    """Kill the product again and again, at any moment of its life, and compare each scrape with the one before."""
+    random, before = Random(7), Samples()
+    for _ in range(times):
+        if random.random() < 0.6:
+            await stage.product.ready()
+            after = await stage.product.scrape()
+            falls += [
+                f"{key}: {before[key]} -> {after.get(key)}"
+                for key in counters(before)
+                if after.get(key, 0) < before[key]
+            ]
+            before = after
+        await asyncio.sleep(random.uniform(0, 1.0))
+        await stage.product.kill()
+        await stage.product.launch()
+    await stage.product.ready()
+
+
+def pod(name: str, namespace: str, tier: str, annotations: dict[str, str], *, gpus: int = 1) -> Json:
+    return gpu_pod(name, namespace, gpus=gpus, annotations=annotations, priorityClassName=tier)
+
+
+def placed(manifest: Json, node: str) -> Json:
+    """The pod, for that node only: schedulers spread differently."""
+    manifest["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return manifest
+
+
+def never(name: str, value: int) -> Json:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "preemptionPolicy": "Never",
+    }
+
+
+def counters(samples: Samples) -> list[tuple[str, frozenset[tuple[str, str]]]]:
+    accounting = ("gputally_allocated", "gputally_capacity", "gputally_preemptions", "gputally_unpriced_gpu_seconds")
+    return [key for key in samples if key[0].endswith("_total") and key[0].startswith(accounting)]
+
+
+def published(samples: Samples) -> dict[tuple[str, str, str, str], float]:
+    """GPU-seconds and cost as exported; groups that never had any are exported as 0 and left out here."""
+    names = {"gputally_allocated_gpu_seconds_total": "time", "gputally_allocated_cost_total": "cost"}
+    found = {}
+    for (name, labels), value in samples.items():
+        if name in names and value:
+            given = dict(labels)
+            found[names[name], given["tier"], given["tenant"], given["state"]] = value
+    return found
+
+
+def exported(truth: Bill) -> dict[tuple[str, str, str, str], float]:
+    """The truth as a float would show it."""
+    time = {("time", *group): gpu_time / 10**12 for group, gpu_time in truth.time.items()}
+    cost = {("cost", *group): float(cost / 3600 / 10**12) for group, cost in truth.cost.items()}
+    return time | cost
+
+
+def residuals(samples: Samples) -> set[float]:
+    return {value for (name, _), value in samples.items() if name == "gputally_residual_gpu_seconds"}
+
+
+def preemptions_by_tier(samples: Samples) -> dict[tuple[str, str], float]:
+    found = {}
+    for (name, labels), value in samples.items():
+        if name == "gputally_preemptions_total" and value:
+            given = dict(labels)
+            found[given["victim_tier"], given["preemptor_tier"]] = value
+    return found
+
+
+async def preemptors(stage: Stage) -> dict[object, object]:
+    """Preemptor by victim, as the ledger has them."""
+    return dict(stage.product.query("SELECT victim_uid, preemptor_uid FROM preemptions"))
+
+
+async def told_preemptors(stage: Stage) -> dict[object, object]:
+    """Preemptor by victim, as the scheduler's Events tell of the victims that were recorded."""
+    victims = stage.recorder.victims()
+    events = (await stage.api.list("/api/v1/events", fieldSelector="reason=Preempted"))["items"]
+    told = {event["involvedObject"]["uid"]: preemptor_of(event) for event in events}
+    return {uid: told[uid] for uid in victims}
+
+
+def preemptor_of(event: Json) -> str:
+    """`related`, or the text where kube-scheduler 1.36 leaves that out."""
+    named: str = event.get("related", {}).get("uid") or event["message"].split()[3]
+    return named

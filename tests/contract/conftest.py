@@ -1,0 +1,38 @@
+"""Back-ends, each opened again and again on one fresh ledger, with a way past them to its rows."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gputally.ledger.protocol import Ledger
+from gputally.ledger.sqlite import SqliteLedger
+
+
+@dataclass(frozen=True)
+class BackEnd:
+    """`open` takes the ledger as a new process does; `tamper` runs SQL behind its back."""
+
+    open: Callable[[], Ledger]
+    tamper: Callable[[str], None]
+
+
+def sqlite(folder: Path) -> BackEnd:
+    path = folder / "ledger.db"
+
+    def tamper(sql: str) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(sql)
+
+    return BackEnd(open=lambda: SqliteLedger(path), tamper=tamper)
+
+
+BACK_ENDS = {"sqlite": sqlite}
+
+
+@pytest.fixture(params=BACK_ENDS)
+def back_end(request: pytest.FixtureRequest, tmp_path: Path) -> BackEnd:
+    return BACK_ENDS[request.param](tmp_path)

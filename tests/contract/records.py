@@ -1,0 +1,128 @@
+"""Small records of each kind that a ledger keeps, in seconds since the epoch."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from gputally.accounting.changes import Changes
+from gputally.model.allocation import Blind, End, Segment, State, Terms
+from gputally.model.kube import OwnerReference
+from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption, Preemptor
+from gputally.model.price import Asset, Basis, Price, Purchase
+from gputally.model.units import GPU, PICO, US_PER_SECOND
+
+OPENED_S = 1000
+PRICE = Price(
+    key="0123456789ab/h100@0:spot",
+    currency="CHF",
+    per_gpu_hour=Decimal("1.2345678901"),
+    rate=int(Decimal("1.2345678901") * PICO),
+    basis=Basis.GPU,
+    purchase=Purchase.SPOT,
+)
+ASSET = Asset(instance_type="p5", gpu_model="H100", pool="a", purchase=Purchase.SPOT, labels=(("zone", "z1"),))
+FACTS = NodeFacts(
+    physical=8 * GPU,
+    covered=8 * GPU,
+    allocatable=7 * GPU,
+    ready=True,
+    cordoned=False,
+    gpu_model="H100",
+    pool="a",
+    asset=ASSET,
+    sharing=Sharing(replicas=2, profile="1g.10gb", slices=7, memory_mib=81920),
+)
+NODE = NodeRecord(uid="node-1", name="n1", created_us=5, facts=((5, FACTS),))
+PREEMPTION = Preemption(
+    victim_uid="a",
+    victim_namespace="ml",
+    victim_name="pod-a",
+    victim_tier="low",
+    victim_tenant="red",
+    node="n1",
+    quantity=GPU,
+    decided_us=7,
+    requested_us=8,
+    noticed_us=9,
+    preemptor=Preemptor(uid="b", namespace="ml", name="pod-b", tier="high", tenant="blue"),
+    counted=("low", "high"),
+)
+
+
+def us(seconds: int) -> int:
+    return seconds * US_PER_SECOND
+
+
+def segment(start: int, end: int | None, **more: Any) -> Segment:  # noqa: ANN401 - any field of a segment
+    """One H100 running from `start` to `end`."""
+    fields: dict[str, Any] = {
+        "resource": "nvidia.com/gpu",
+        "state": State.RUNNING,
+        "quantity": GPU,
+        "tier": "a tier of the pod's own",
+        "tenant": "red",
+        "queue": "q",
+        "gpu_model": "NVIDIA-H100-80GB-HBM3",
+        "pool": "a",
+        "price": PRICE,
+        "labels": ("other", "red", "H100", "running"),
+    }
+    return Segment(start_us=us(start), end_us=None if end is None else us(end), **fields | more)
+
+
+def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodRecord:  # noqa: ANN401 - any field of a pod
+    """A pod with every field set; its segments are as given."""
+    fields: dict[str, Any] = {
+        "namespace": "ml",
+        "name": f"pod-{uid}",
+        "version": 12,
+        "units": (("nvidia.com/gpu", 1),),
+        "class_name": "low",
+        "priority": -5,
+        "labels": (("team", "red"),),
+        "owner": OwnerReference(kind="Job", name="train", uid="job-1", api_version="batch/v1", controller=True),
+        "created_us": 1,
+        "node": "n1",
+        "node_uid": "node-1",
+        "scheduled_us": 2,
+        "started_us": 3,
+        "deletion_us": 4,
+        "preempted_us": 4,
+        "end_us": 6,
+        "end_by": End.VANISHED,
+        "blind": Blind(from_us=6, to_us=9),
+        "job_kind": "Job",
+        "job": "train",
+        "terms": (
+            Terms(
+                from_us=2,
+                tier="low",
+                tenant="red",
+                gpu_model="H100",
+                pool="a",
+                asset=ASSET,
+                quantities=(("nvidia.com/gpu", GPU),),
+            ),
+        ),
+    }
+    return PodRecord(uid=uid, segments=segments, revision=revision, **fields | more)
+
+
+def step(*revised: PodRecord, at: int = OPENED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
+    """The changes of one moment; the live line is what the revised pods add up to unless it is given."""
+    fields: Mapping[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
+    return Changes(opened_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
+
+
+def line(*records: PodRecord) -> tuple[int, int]:
+    """GPU-time since the books were opened as a + b·t, from its definition."""
+    a = b = 0
+    for each in (each for record in records for each in record.segments):
+        start_us = max(each.start_us, us(OPENED_S))
+        if each.end_us is None:
+            a, b = a - start_us * each.quantity, b + each.quantity
+        elif each.end_us > start_us:
+            a += (each.end_us - start_us) * each.quantity
+    return a, b

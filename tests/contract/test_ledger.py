@@ -1,0 +1,289 @@
+"""What every ledger does, whatever keeps it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.totals import Series, Total
+from gputally.ledger.protocol import Entry, Ledger
+from gputally.model.kube import Kind
+from gputally.model.observation import Resume
+from gputally.model.pod import PodRecord
+from tests.contract.conftest import BackEnd
+from tests.contract.records import FACTS, NODE, OPENED_S, PREEMPTION, line, pod, segment, step, us
+
+FOR_EVER = us(10**6)
+BALANCED = (0, 0)
+
+
+@pytest.fixture
+def ledger(back_end: BackEnd) -> Iterator[Ledger]:
+    with back_end.open() as ledger:
+        yield ledger
+
+
+def entries(record: PodRecord) -> list[Entry]:
+    """What `overlapping` is to say of the pod's revision."""
+    return [
+        Entry(
+            pod_uid=record.uid,
+            namespace=record.namespace,
+            name=record.name,
+            node=record.node,
+            job_kind=record.job_kind,
+            job=record.job,
+            revision=record.revision,
+            segment=each,
+        )
+        for each in record.segments
+    ]
+
+
+def saved_by(back_end: BackEnd, *steps: Changes) -> Saved:
+    """What a process finds after another one wrote `steps` and was gone."""
+    with back_end.open() as ledger:
+        for each in steps:
+            ledger.write(each)
+    with back_end.open() as ledger:
+        return ledger.saved(now_us=us(5000))
+
+
+def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Ledger) -> None:
+    now_us = us(5000) + 999_999
+
+    assert ledger.saved(now_us=now_us) == Saved(opened_us=us(5000), evaluated_us=now_us, at_us=now_us)
+
+
+def test_a_segment_comes_back_as_it_was_written(ledger: Ledger) -> None:
+    record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
+
+    ledger.write(step(record))
+
+    assert ledger.overlapping(0, FOR_EVER) == entries(record)
+
+
+def test_a_later_revision_replaces_an_earlier_one_whole(ledger: Ledger) -> None:
+    first = pod("a", segment(1000, 1010), segment(1010, 1020), segment(1020, None))
+    second = pod("a", segment(1000, 1015), revision=2, job="tune")
+
+    ledger.write(step(first))
+    ledger.write(step(second))
+
+    assert ledger.overlapping(0, FOR_EVER) == entries(second)
+
+
+def test_a_revision_without_segments_leaves_nothing_of_the_pod(ledger: Ledger) -> None:
+    ledger.write(step(pod("a", segment(1000, None))))
+
+    assert ledger.write(step(pod("a", revision=2))) == BALANCED
+    assert ledger.overlapping(0, FOR_EVER) == []
+
+
+def test_revisions_may_be_left_out(ledger: Ledger) -> None:
+    latest = pod("a", segment(1000, 1030), revision=7)
+
+    ledger.write(step(pod("a", segment(1000, None))))
+
+    assert ledger.write(step(latest)) == BALANCED
+    assert ledger.overlapping(0, FOR_EVER) == entries(latest)
+
+
+def test_segments_are_listed_by_start_then_pod_uid(ledger: Ledger) -> None:
+    records = [pod("c", segment(1000, 1500)), pod("b", segment(900, None)), pod("a", segment(1000, 1100))]
+
+    ledger.write(step(*records))
+
+    found = [(entry.segment.start_us, entry.pod_uid) for entry in ledger.overlapping(0, FOR_EVER)]
+    assert found == [(us(900), "b"), (us(1000), "a"), (us(1000), "c")]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        (1100, 1200, True),
+        (1000, 1001, True),
+        (900, 1001, True),
+        (1199, 1300, True),
+        (900, 1000, False),
+        (1200, 1300, False),
+    ],
+)
+def test_a_segment_is_found_from_its_start_up_to_its_end(ledger: Ledger, start: int, end: int, *, found: bool) -> None:
+    ledger.write(step(pod("a", segment(1100, 1100), segment(1000, 1200))))
+
+    assert any(entry.segment.end_us == us(1200) for entry in ledger.overlapping(us(start), us(end))) is found
+
+
+def test_a_segment_that_lasts_is_found_at_any_time_after_its_start(ledger: Ledger) -> None:
+    ledger.write(step(pod("a", segment(1000, None))))
+
+    assert len(ledger.overlapping(us(10**6), us(10**7))) == 1
+    assert ledger.overlapping(0, us(1000)) == []
+
+
+def test_the_same_changes_written_twice_are_kept_once(back_end: BackEnd) -> None:
+    record = pod("a", segment(1000, 1010), segment(1010, None))
+    changes = everything(record)
+    once = saved_by(back_end, changes)
+
+    twice = saved_by(back_end, changes)
+
+    with back_end.open() as ledger:
+        assert ledger.overlapping(0, FOR_EVER) == entries(record)
+        assert ledger.write(changes) == BALANCED
+    assert twice == once
+
+
+def test_changes_written_again_merged_with_later_ones_are_harmless(ledger: Ledger) -> None:
+    first = everything(pod("a", segment(1000, None)))
+    second = step(pod("a", segment(1000, 1020), revision=2), pod("b", segment(1010, 1030)), at=1030)
+    ledger.write(first)
+
+    assert ledger.write(first.followed_by(second)) == BALANCED
+    assert [(e.pod_uid, e.revision) for e in ledger.overlapping(0, FOR_EVER)] == [("a", 2), ("b", 1)]
+
+
+def everything(record: PodRecord) -> Changes:
+    """Changes of each kind."""
+    return step(
+        record,
+        pods={record.uid: record},
+        nodes={NODE.uid: NODE},
+        preemptions={PREEMPTION.victim_uid: PREEMPTION},
+        counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
+        series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, exposed_us=9)},
+        admitted={("tier", "a"): None},
+        resumes={Kind.PODS: Resume(version="77", at_us=us(1000), rules="digest")},
+        interruptions={(Kind.PODS, us(900)): us(950)},
+    )
+
+
+def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
+    record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
+    bare = pod("b", priority=None, owner=None, blind=None, end_by=None, end_us=None, terms=())
+    changes = everything(record).followed_by(step(at=1234, pods={"b": bare}))
+
+    assert saved_by(back_end, changes) == Saved(
+        opened_us=us(OPENED_S),
+        evaluated_us=us(1234),
+        at_us=us(1234),
+        pods=(record, bare),
+        nodes=(NODE,),
+        preemptions=(PREEMPTION,),
+        series=dict(changes.series),
+        admitted=(("tier", "a"),),
+        resumes=dict(changes.resumes),
+    )
+
+
+def test_working_state_that_is_no_longer_kept_is_not_saved(back_end: BackEnd) -> None:
+    gone = step(pods={"a": None}, nodes={NODE.uid: None}, preemptions={PREEMPTION.victim_uid: None}, at=1100)
+
+    saved = saved_by(back_end, everything(pod("a")), gone)
+
+    assert (saved.pods, saved.nodes, saved.preemptions) == ((), (), ())
+    assert saved.series
+    assert saved.resumes
+
+
+def test_later_working_state_replaces_earlier(back_end: BackEnd) -> None:
+    other_node = NODE.__class__(uid=NODE.uid, name="n1", created_us=5, gone_us=99, facts=((5, FACTS), (50, FACTS)))
+    moved = {Kind.PODS: Resume(version="78", at_us=us(1001), rules="other")}
+
+    saved = saved_by(back_end, everything(pod("a")), step(nodes={NODE.uid: other_node}, resumes=moved))
+
+    assert saved.nodes == (other_node,)
+    assert saved.resumes == moved
+
+
+def test_counters_beyond_64_bits_come_back_exact(back_end: BackEnd) -> None:
+    huge = Series(us(1000), a=-(10**30) - 1, b=10**25 + 3, floor=10**31 + 7, floor_us=us(1001), exposed_us=None)
+
+    saved = saved_by(back_end, step(series={(Total.COST, ("ä", "", '"x",')): huge}))
+
+    assert saved.series == {(Total.COST, ("ä", "", '"x",')): huge}
+
+
+def test_books_stay_opened_when_they_were(back_end: BackEnd) -> None:
+    later = Changes(opened_us=us(2000), evaluated_us=us(2001), at_us=us(2002))
+
+    saved = saved_by(back_end, step(), later)
+
+    assert (saved.opened_us, saved.evaluated_us, saved.at_us) == (us(OPENED_S), us(2001), us(2002))
+
+
+def test_segments_add_up_to_the_live_line_through_revisions_and_restarts(back_end: BackEnd) -> None:
+    before_opening = pod("old", segment(10, 900), segment(900, 1100))
+    open_end, closed = pod("a", segment(1000, None)), pod("a", segment(1000, 1040), revision=2)
+
+    with back_end.open() as ledger:
+        assert ledger.write(step(before_opening, open_end)) == BALANCED
+    with back_end.open() as ledger:
+        assert ledger.write(step(closed, live=line(before_opening, closed))) == BALANCED
+
+
+def test_without_a_live_line_nothing_is_compared(ledger: Ledger) -> None:
+    assert ledger.write(step(pod("a", segment(1000, None)), live=None)) is None
+
+
+def test_a_live_line_that_differs_from_the_segments_is_told(ledger: Ledger) -> None:
+    record = pod("a", segment(1000, 1010))
+    a, b = line(record)
+
+    assert ledger.write(step(record, live=(a + 3, b - 4))) == (3, -4)
+
+
+@pytest.mark.parametrize(
+    ("sql", "residual"),
+    [
+        ("UPDATE segments SET quantity = quantity + 1 WHERE ordinal = 0", (us(10), 0)),
+        ("UPDATE segments SET end_us = end_us - 1000000 WHERE ordinal = 0", (-us(10**6), 0)),
+        ("DELETE FROM segments WHERE ordinal = 1", (us(1010) * 10**6, -(10**6))),
+    ],
+)
+def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
+    back_end: BackEnd, sql: str, residual: tuple[int, int]
+) -> None:
+    with back_end.open() as ledger:
+        assert ledger.write(step(pod("a", segment(1000, 1010), segment(1010, None)))) == BALANCED
+    back_end.tamper(sql)
+    ended = pod("a", segment(1000, 1010), segment(1010, 1020), revision=2)
+
+    with back_end.open() as ledger:
+        assert ledger.write(step(ended)) == residual
+
+
+def test_a_price_stays_as_it_was_rated_first(ledger: Ledger) -> None:
+    rated = pod("a", segment(1000, None))
+
+    ledger.write(step(rated))
+    ledger.write(step(pod("b", segment(1000, 1001))))
+
+    assert [entry.segment.price for entry in ledger.overlapping(0, FOR_EVER)] == [rated.segments[0].price] * 2
+
+
+class PulledPlug(Exception):
+    """Ends a write in its middle."""
+
+
+class Unplugged(dict[Any, Any]):
+    """What a write meets last."""
+
+    def items(self) -> Any:  # noqa: ANN401 - never returns
+        raise PulledPlug
+
+
+def test_a_write_that_fails_keeps_nothing(back_end: BackEnd) -> None:
+    before = everything(pod("a", segment(1000, None)))
+    was_saved = saved_by(back_end, before)
+    rest = everything(pod("a", segment(1000, 1010), revision=2)).followed_by(step(pod("c", segment(1000, 1001)), at=1500))
+    failing = step(*rest.revisions.values(), at=1500, pods=rest.pods, series={}, resumes=Unplugged())
+
+    with back_end.open() as ledger:
+        with pytest.raises(PulledPlug):
+            ledger.write(failing)
+        assert [(e.pod_uid, e.revision) for e in ledger.overlapping(0, FOR_EVER)] == [("a", 1)]
+        assert ledger.saved(now_us=0) == was_saved
+        assert ledger.write(before) == BALANCED

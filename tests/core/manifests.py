@@ -1,0 +1,212 @@
+"""API objects as the server writes them, told in seconds since midnight of 2026-07-01 (UTC)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from gputally.model.kube import Event, Namespace, Node, Pod, PriorityClass
+from gputally.model.units import US_PER_SECOND
+
+Json = dict[str, Any]
+MIDNIGHT = datetime(2026, 7, 1, tzinfo=UTC)
+MIDNIGHT_S = 1_782_864_000
+GPU_NAME = "nvidia.com/gpu"
+
+
+def us(seconds: float) -> int:
+    """The instant `seconds` after midnight, in µs since the epoch."""
+    return MIDNIGHT_S * US_PER_SECOND + round(seconds * US_PER_SECOND)
+
+
+def instant(seconds: int) -> str:
+    """The same as the API writes it: whole seconds."""
+    return (MIDNIGHT + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def container(*, restart: str | None = None, **gpus: int) -> Json:
+    """A container that requests so many `nvidia_com__gpu`; `/` and `.` are written `__` and `_`."""
+    amounts = {name.replace("__", "/").replace("_", "."): str(amount) for name, amount in gpus.items()}
+    shape: Json = {"name": "main", "image": "busybox", "resources": {"requests": amounts, "limits": amounts}}
+    return shape | ({"restartPolicy": restart} if restart else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodForm:
+    """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time."""
+
+    name: str = "a"
+    uid: str = ""
+    namespace: str = "ml"
+    version: int = 1
+    created: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    gpus: int = 1
+    resource: str = GPU_NAME
+    tier: str = ""
+    priority: int | None = None
+    node: str = ""
+    scheduled: int | None = None
+    started: int | None = None
+    finished: int | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    deleted: int | None = None
+    grace: int = 30
+    marked: int | None = None
+    mark: str = "PreemptionByScheduler"
+    mark_status: str = "True"
+    owners: tuple[Json, ...] = ()
+
+    def manifest(self) -> Json:
+        """What the API shows."""
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": self._meta(), "spec": self._spec(), "status": self._status()}
+
+    def _meta(self) -> Json:
+        meta: Json = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "uid": self.uid or f"uid-{self.name}",
+            "resourceVersion": str(self.version),
+            "creationTimestamp": instant(self.created),
+            "labels": dict(self.labels),
+            "ownerReferences": list(self.owners),
+        }
+        if self.deleted is not None:
+            meta["deletionTimestamp"] = instant(self.deleted + self.grace)
+            meta["deletionGracePeriodSeconds"] = self.grace
+        return meta
+
+    def _spec(self) -> Json:
+        amounts = {self.resource: str(self.gpus)} if self.gpus else {}
+        spec: Json = {"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]}
+        if self.node:
+            spec["nodeName"] = self.node
+        if self.tier:
+            spec |= {"priorityClassName": self.tier, "priority": self.priority or 0}
+        return spec
+
+    def _status(self) -> Json:
+        status: Json = {"phase": self.phase or ("Running" if self.started is not None else "Pending")}
+        status["conditions"] = list(self._conditions())
+        if self.reason:
+            status["reason"] = self.reason
+        if self.message:
+            status["message"] = self.message
+        if (state := self._container_state()) is not None:
+            status["containerStatuses"] = [{"name": "main", "state": state, "lastState": {}}]
+        return status
+
+    def _conditions(self) -> Iterable[Json]:
+        if self.scheduled is not None:
+            yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
+        elif not self.node:
+            yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(self.created)}
+        if self.marked is not None:
+            yield {
+                "type": "DisruptionTarget",
+                "status": self.mark_status,
+                "reason": self.mark,
+                "lastTransitionTime": instant(self.marked),
+            }
+
+    def _container_state(self) -> Json | None:
+        if self.finished is not None:
+            started = {"startedAt": instant(self.started)} if self.started is not None else {}
+            return {"terminated": started | {"finishedAt": instant(self.finished), "exitCode": 0}}
+        if self.started is not None:
+            return {"running": {"startedAt": instant(self.started)}}
+        return {"waiting": {"reason": "ContainerCreating"}} if self.node else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeForm:
+    """One form of a node. `allocatable` is `capacity` unless given; `ready_since` is its Ready condition's time."""
+
+    name: str = "n1"
+    uid: str = ""
+    version: int = 1
+    created: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    gpus: int = 8
+    capacity: Mapping[str, int] | None = None
+    allocatable: Mapping[str, int] | None = None
+    ready: str = "True"
+    ready_since: int | None = None
+    cordoned: bool = False
+
+    def manifest(self) -> Json:
+        """What the API shows."""
+        capacity = dict(self.capacity) if self.capacity is not None else {GPU_NAME: self.gpus}
+        allocatable = dict(self.allocatable) if self.allocatable is not None else capacity
+        since = self.created if self.ready_since is None else self.ready_since
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "uid": self.uid or f"uid-{self.name}",
+                "resourceVersion": str(self.version),
+                "creationTimestamp": instant(self.created),
+                "labels": dict(self.labels),
+            },
+            "spec": {"unschedulable": True} if self.cordoned else {},
+            "status": {
+                "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
+                "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
+                "conditions": [{"type": "Ready", "status": self.ready, "lastTransitionTime": instant(since)}],
+            },
+        }
+
+
+def preempted_event(victim: PodForm, *, by: PodForm, related: bool = True, reason: str = "Preempted") -> Json:
+    """What kube-scheduler tells of a preemption; 1.36 leaves `related` out and names the preemptor in the text only."""
+    uid = by.uid or f"uid-{by.name}"
+    named = {"kind": "Pod", "namespace": by.namespace, "name": by.name, "uid": uid, "apiVersion": "v1"}
+    return {
+        "metadata": {"name": f"{victim.name}.17", "namespace": victim.namespace, "uid": f"event-{victim.name}"},
+        "involvedObject": {"kind": "Pod", "namespace": victim.namespace, "name": victim.name, "uid": victim.uid},
+        "reason": reason,
+        "action": "Preempting",
+        "type": "Normal",
+        "message": f"Preempted by pod {uid} on node {victim.node}",
+        "reportingComponent": "default-scheduler",
+    } | ({"related": named} if related else {})
+
+
+def namespace(name: str = "ml", **meta: Mapping[str, str]) -> Json:
+    """A namespace with the given `labels` and `annotations`."""
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"} | meta}
+
+
+def priority_class(name: str, value: int) -> Json:
+    """A PriorityClass."""
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}, "value": value}
+
+
+def as_pod(form: PodForm | Json) -> Pod:
+    """As the watch decodes it."""
+    return msgspec.convert(form.manifest() if isinstance(form, PodForm) else form, Pod)
+
+
+def as_node(form: NodeForm | Json) -> Node:
+    """As the watch decodes it."""
+    return msgspec.convert(form.manifest() if isinstance(form, NodeForm) else form, Node)
+
+
+def as_event(manifest: Json) -> Event:
+    """As the watch decodes it."""
+    return msgspec.convert(manifest, Event)
+
+
+def as_namespace(manifest: Json) -> Namespace:
+    """As the watch decodes it."""
+    return msgspec.convert(manifest, Namespace)
+
+
+def as_class(manifest: Json) -> PriorityClass:
+    """As the watch decodes it."""
+    return msgspec.convert(manifest, PriorityClass)

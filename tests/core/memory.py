@@ -1,0 +1,61 @@
+"""What a ledger keeps between two processes, without a ledger: changes merged into what the next one starts from."""
+
+from copy import copy
+
+import msgspec
+
+from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.totals import Labels, Series, Total
+from gputally.model.kube import Kind
+from gputally.model.node import NodeRecord
+from gputally.model.observation import Resume
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption
+
+
+class Memory:
+    """Records are kept as JSON, as ledgers keep them, so that whatever JSON would lose is missed."""
+
+    def __init__(self, *, opened_us: int) -> None:
+        self.opened_us = self.evaluated_us = self.at_us = opened_us
+        self.pods: dict[str, bytes] = {}
+        self.nodes: dict[str, bytes] = {}
+        self.preemptions: dict[str, bytes] = {}
+        self.revisions: dict[str, PodRecord] = {}
+        self.series: dict[tuple[Total, Labels], Series] = {}
+        self.admitted: list[tuple[str, str]] = []
+        self.resumes: dict[Kind, Resume] = {}
+        self.interruptions: dict[tuple[Kind, int], int] = {}
+
+    def write(self, changes: Changes) -> None:
+        """Take in one step of the accounting."""
+        self.evaluated_us, self.at_us = changes.evaluated_us, changes.at_us
+        for kept, records in (
+            (self.pods, changes.pods),
+            (self.nodes, changes.nodes),
+            (self.preemptions, changes.preemptions),
+        ):
+            for uid, record in records.items():
+                if record is None:
+                    kept.pop(uid, None)
+                else:
+                    kept[uid] = msgspec.json.encode(record)
+        self.revisions |= changes.revisions
+        self.series |= changes.series
+        self.admitted += changes.admitted
+        self.resumes |= changes.resumes
+        self.interruptions |= changes.interruptions
+
+    def saved(self) -> Saved:
+        """What the next process starts from."""
+        return Saved(
+            opened_us=self.opened_us,
+            evaluated_us=self.evaluated_us,
+            at_us=self.at_us,
+            pods=tuple(msgspec.json.decode(text, type=PodRecord) for text in self.pods.values()),
+            nodes=tuple(msgspec.json.decode(text, type=NodeRecord) for text in self.nodes.values()),
+            preemptions=tuple(msgspec.json.decode(text, type=Preemption) for text in self.preemptions.values()),
+            series={key: copy(series) for key, series in self.series.items()},
+            admitted=tuple(self.admitted),
+            resumes=dict(self.resumes),
+        )

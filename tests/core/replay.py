@@ -1,0 +1,153 @@
+"""A fleet fed, scraped and restarted the way the runtime does it, all in seconds; a counter that falls fails the test."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.price_book import PriceBook
+from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.totals import Labels, Total
+from gputally.model.allocation import Segment
+from gputally.model.kube import Kind
+from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.model.rules import Rules
+from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
+from tests.core.memory import Memory
+
+Form = PodForm | NodeForm
+ZERO = Rules()
+
+
+class Replay:
+    """Opens its books `opened` seconds after midnight. Namespace `ml` is known from the start."""
+
+    def __init__(self, *, rules: Rules = ZERO, book: PriceBook | None = None, opened: float = 0) -> None:
+        self.rules = rules
+        self.book = book
+        self.memory = Memory(opened_us=us(opened))
+        self.fleet = Fleet(rules=rules, book=book, saved=self.memory.saved())
+        self.ledger: tuple[int, int] = (0, 0)
+        self._published: dict[tuple[Total, Labels], int] = {}
+        self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
+
+    def see(self, *forms: Form, at: float, since: float | None = None) -> None:
+        """ADDED or MODIFIED, or an item of a listing."""
+        for form in forms:
+            kind, found = _object(form)
+            self.apply(Seen(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
+
+    def lose(self, *forms: Form, at: float, since: float | None = None) -> None:
+        """DELETED, with the last form."""
+        for form in forms:
+            kind, found = _object(form)
+            self.apply(Gone(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
+
+    def relist(self, kind: Kind, *forms: Form, at: float, since: float | None) -> None:
+        """A whole listing; `since` is when the watch was last complete."""
+        self.apply(Listing(kind=kind, at_us=us(at)))
+        self.see(*forms, at=at, since=since)
+        since_us = None if since is None else us(since)
+        self.apply(Listed(kind=kind, version="1000", at_us=us(at), since_us=since_us))
+
+    def see_event(self, manifest: Json, *, at: float) -> None:
+        """An Event."""
+        self.apply(Seen(kind=Kind.EVENTS, object=as_event(manifest), at_us=us(at), since_us=us(at)))
+
+    def see_namespace(self, manifest: Json, *, at: float) -> None:
+        """A namespace."""
+        self.apply(Seen(kind=Kind.NAMESPACES, object=as_namespace(manifest), at_us=us(at), since_us=us(at)))
+
+    def see_class(self, manifest: Json, *, at: float) -> None:
+        """A PriorityClass."""
+        self.apply(Seen(kind=Kind.PRIORITY_CLASSES, object=as_class(manifest), at_us=us(at), since_us=us(at)))
+
+    def apply(self, observation: Observation) -> None:
+        """Any observation."""
+        self.fleet.apply(observation)
+
+    def flush(self) -> None:
+        """Bring the memory up to date."""
+        changes = self.fleet.drain()
+        for record in changes.revisions.values():
+            self._balance(self.memory.revisions[record.uid].segments if record.uid in self.memory.revisions else (), -1)
+            self._balance(record.segments, 1)
+        assert changes.live == self.ledger, "the counters differ from the ledger's own segments"
+        self.memory.write(changes)
+
+    def scrape(self, at: float) -> Snapshot:
+        """Evaluate, keep, and only then believe: no counter is lower than before."""
+        snapshot = publish(self.fleet, now_us=us(at), ledger=None)
+        self.flush()
+        for total, rows in snapshot.totals.items():
+            for row in rows:
+                before = self._published.get((total, row.labels), 0)
+                assert row.value >= before, f"{total} {row.labels} fell from {before} to {row.value}"
+                self._published[total, row.labels] = row.value
+        return snapshot
+
+    def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None) -> None:
+        """A new process; what was not flushed is lost. Its watches begin with the namespaces."""
+        self.rules, self.book = rules or self.rules, book or self.book
+        self.fleet = Fleet(rules=self.rules, book=self.book, saved=self.memory.saved())
+        self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=(self.memory.at_us - us(0)) / US_PER_SECOND)
+
+    def true(self, total: Total, at: float) -> dict[Labels, int]:
+        """The unrounded truth of a family by labels, without zeros."""
+        values = {labels: series.at(us(at)) for labels, series in self.fleet.totals.truth(total)}
+        return {labels: value for labels, value in values.items() if value}
+
+    def gpu_seconds(self, at: float, total: Total = Total.ALLOCATED) -> dict[Labels, Fraction]:
+        """The truth of a family of GPU-time in GPU-seconds, without zeros."""
+        return {labels: Fraction(value, GPU_SECOND) for labels, value in self.true(total, at).items()}
+
+    def by_state(self, at: float, total: Total = Total.ALLOCATED) -> dict[str, Fraction]:
+        """GPU-seconds by state, whatever the other labels."""
+        place = 3 if total is Total.ALLOCATED else 2
+        return _summed((labels[place], value) for labels, value in self.gpu_seconds(at, total).items())
+
+    def capacity(self, at: float) -> dict[str, Fraction]:
+        """GPU-seconds of capacity by state."""
+        return self.by_state(at, Total.CAPACITY)
+
+    def money(self, at: float) -> dict[Labels, Fraction]:
+        """Cost by labels, in units of the currency."""
+        return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(Total.COST, at).items()}
+
+    def segments(self, name: str = "a") -> tuple[Segment, ...]:
+        """The allocation of a pod as last handed to the ledger."""
+        self.flush()
+        return self.memory.revisions[f"uid-{name}"].segments if f"uid-{name}" in self.memory.revisions else ()
+
+    def spans(self, name: str = "a") -> list[tuple[str, float, float | None]]:
+        """The same as (state, start, end) in seconds."""
+        return [
+            (s.state.value, _seconds(s.start_us), None if s.end_us is None else _seconds(s.end_us))
+            for s in self.segments(name)
+        ]
+
+    def _balance(self, segments: Iterable[Segment], sign: int) -> None:
+        """Kept from the segments alone, as the ledger does."""
+        a, b = self.ledger
+        for s in segments:
+            start_us = max(s.start_us, self.memory.opened_us)
+            if s.end_us is None:
+                a, b = a - sign * s.quantity * start_us, b + sign * s.quantity
+            else:
+                a += sign * s.quantity * max(0, s.end_us - start_us)
+        self.ledger = a, b
+
+
+def _object(form: Form) -> tuple[Kind, object]:
+    return (Kind.PODS, as_pod(form)) if isinstance(form, PodForm) else (Kind.NODES, as_node(form))
+
+
+def _seconds(instant_us: int) -> float:
+    return (instant_us - us(0)) / US_PER_SECOND
+
+
+def _summed(pairs: Iterable[tuple[str, Fraction]]) -> dict[str, Fraction]:
+    sums: dict[str, Fraction] = {}
+    for key, value in pairs:
+        sums[key] = sums.get(key, Fraction(0)) + value
+    return {key: value for key, value in sums.items() if value}

@@ -1,0 +1,28 @@
+"""The pages a user reads, and what is in them."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")))
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The contents of the fenced blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str, program: str) -> list[str]:
+    """What is typed after `$ PROGRAM ` in the console blocks, comments left out."""
+    lines = (line for block in blocks(text, "console") for line in block.splitlines())
+    return [line.removeprefix(f"$ {program} ").partition(" #")[0] for line in lines if line.startswith(f"$ {program} ")]
+
+
+def table(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table whose first column has this heading, without backticks; the head itself left out."""
+    _, head, rest = text.partition(f"| {heading} |")
+    assert head, f"there is no table with a column {heading}"
+    rows = re.match(r"[^\n]*\n\|[- |]+\|\n((?:\|.*\|\n)*)", rest)
+    assert rows, f"the table under {heading} is broken"
+    return [[cell.strip().replace("`", "") for cell in row.strip("|").split(" | ")] for row in rows[1].splitlines()]

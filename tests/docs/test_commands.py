@@ -1,0 +1,76 @@
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gputally.cli import parser
+from gputally.config.check import check
+from gputally.config.presets import PRESETS
+from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
+from gputally.runtime.settings import SETTINGS
+from hack.generate import outdated
+from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
+
+USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
+YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
+FILES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize(("page", "command"), USED)
+def test_a_command_shown_is_understood_and_its_files_exist(page: str, command: str) -> None:
+    parser().parse_args(shlex.split(command))
+
+    paths = [word for word in shlex.split(command) if word.startswith(("examples/", "deploy/"))]
+    assert [path for path in paths if not (ROOT / path).exists()] == [], page
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_make_target_mentioned_exists(page: str) -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    mentioned = {match[1] for match in re.finditer(r"(?:`|\$ )make ([a-z0-9-]+)", TEXTS[page])}
+
+    assert mentioned <= targets
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_flag_mentioned_exists(page: str) -> None:
+    known = {f"--{setting.name}" for setting in SETTINGS} | {"--for", "--seed", "--speed", "--scenario"}
+    kubectl = {"--clusterrole", "--user", "--namespace"}
+    mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
+
+    assert mentioned <= known | kubectl
+
+
+@pytest.mark.parametrize(("page", "block"), YAML)
+def test_a_file_shown_has_no_problems(page: str, block: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{Path(page).stem}.yaml"
+    file.write_text(block)
+
+    assert check([file]) == []
+
+
+def test_both_kinds_of_files_are_shown() -> None:
+    assert {block.splitlines()[0] for _, block in YAML} == {"kind: Configuration", "kind: PriceBook"}
+
+
+def test_the_example_files_have_no_problems() -> None:
+    assert check(FILES) == []
+
+
+def test_every_preset_is_documented_with_its_tiers() -> None:
+    documented = {preset: tiers for preset, tiers, *_ in table(TEXTS["docs/configuration.md"], "Preset")}
+
+    assert documented.keys() == PRESETS.keys()
+    for preset, tiers in PRESETS.items():
+        assert documented[preset] == ", ".join(tiers) or not tiers
+
+
+def test_every_exit_status_is_documented() -> None:
+    documented = {int(row[0]) for row in table(TEXTS["docs/configuration.md"], "Exit status")}
+
+    assert documented >= {0, 1, *(error.exit_status for error in (ConfigError, ApiError, LedgerError, AddressTaken))}
+
+
+def test_generated_pages_are_current() -> None:
+    assert [path.name for path in outdated(ROOT)] == [], "run make generate"

@@ -1,0 +1,62 @@
+import re
+import sqlite3
+
+import pytest
+
+from gputally.catalog.all import GROUPS
+from gputally.catalog.metric import Kind, Metric
+from gputally.ledger.schema import migrations
+from gputally.model.allocation import End, State
+from gputally.model.node import CapacityState
+from tests.docs.pages import TEXTS, table
+from tests.golden.test_scrape import an_hour
+
+METRICS: dict[str, Metric[object]] = {metric.name: metric for group in GROUPS.values() for metric in group}
+ARCHITECTURE = TEXTS["docs/architecture.md"]
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_metric_mentioned_exists_and_has_the_labels_it_is_asked_for(page: str) -> None:
+    for name, selector in re.findall(r"\b(gputally_[a-z_]+)(?:\{([^}]*)\})?", TEXTS[page]):
+        assert name in METRICS
+        assert set(re.findall(r"(\w+)=", selector)) <= set(METRICS[name].labels), name
+
+
+def test_the_changelog_names_every_metric() -> None:
+    unreleased = TEXTS["CHANGELOG.md"].partition("### Metrics")[2]
+
+    assert set(re.findall(r"`(gputally_\w+)`", unreleased)) == METRICS.keys()
+
+
+def test_a_counter_is_only_shown_through_a_rate() -> None:
+    counters = [name for name, metric in METRICS.items() if metric.kind is Kind.COUNTER]
+    for page, text in TEXTS.items():
+        for query in re.findall(r"^```promql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            for name in counters:
+                bare = re.findall(rf"(?<!rate\()(?<!increase\(){name}", query)
+                assert bare == [], page
+
+
+def test_every_table_of_the_ledger_is_described() -> None:
+    connection = sqlite3.connect(":memory:")
+    for _, script in migrations():
+        connection.executescript(script)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    connection.close()
+
+    assert {row[0] for row in table(ARCHITECTURE, "Table")} == {name for (name,) in tables}
+
+
+def test_every_way_an_allocation_ends_is_explained() -> None:
+    assert [row[0] for row in table(ARCHITECTURE, "`end_by`")] == [end.value for end in End]
+
+
+@pytest.mark.parametrize("states", [State, CapacityState])
+def test_every_state_is_explained_in_the_order_of_precedence(states: type[State] | type[CapacityState]) -> None:
+    _, _, rest = ARCHITECTURE.partition("## Capacity") if states is CapacityState else ("", "", ARCHITECTURE)
+
+    assert [row[0] for row in table(rest, "`state`")] == [state.value for state in states]
+
+
+def test_every_check_of_the_books_is_explained() -> None:
+    assert {row[0] for row in table(ARCHITECTURE, "`check`")} == an_hour().residuals.keys()

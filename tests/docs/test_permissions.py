@@ -1,0 +1,81 @@
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from gputally.accounting.job import unknown_owner
+from gputally.model.kube import OwnerReference
+from gputally.model.rules import Rules
+from gputally.runtime.cluster import resources
+from gputally.sources.owners import path_of
+from tests.docs.pages import ROOT, TEXTS, table
+
+DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))
+WATCHED = frozenset({"list", "watch"})
+WALKED = (("apps/v1", "ReplicaSet"), ("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet"))
+
+Rights = dict[tuple[str, str], frozenset[str]]
+
+
+def document(kind: str) -> dict[str, Any]:
+    [found] = [document for document in DOCUMENTS if document["kind"] == kind]
+    assert isinstance(found, dict)
+    return found
+
+
+def granted() -> Rights:
+    rules = document("ClusterRole")["rules"]
+    return {
+        (group, resource): frozenset(rule["verbs"])
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+def test_the_manifest_grants_what_the_aggregator_asks_for_and_nothing_else() -> None:
+    watched = {_resource(resource.path): WATCHED for resource in resources(Rules()).values()}
+    walked = {_resource(path_of(_owner(*each), "ml")): frozenset({"get"}) for each in WALKED}
+
+    assert granted() == watched | walked
+
+
+@pytest.mark.parametrize(("version", "kind"), WALKED)
+def test_an_owner_that_may_be_read_is_asked_for(version: str, kind: str) -> None:
+    assert unknown_owner({}, _owner(version, kind), {}) is not None
+
+
+@pytest.mark.parametrize(("version", "kind"), [("batch/v1", "Job")])
+def test_an_owner_at_which_the_walk_ends_is_not_asked_for(version: str, kind: str) -> None:
+    assert unknown_owner({}, _owner(version, kind), {}) is None
+
+
+def test_every_right_is_explained_and_no_other() -> None:
+    rows = table(TEXTS["docs/permissions.md"], "API group")
+    explained: Rights = {
+        ("" if group == "core" else group, resource): frozenset(verbs.split(", ")) for group, resource, verbs, _ in rows
+    }
+
+    assert explained == granted()
+    assert all(re.search(r"\w", why) for *_, why in rows)
+
+
+def test_the_role_is_bound_to_the_service_account_of_the_manifest() -> None:
+    account, binding = document("ServiceAccount")["metadata"], document("ClusterRoleBinding")
+
+    assert binding["roleRef"]["name"] == document("ClusterRole")["metadata"]["name"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount"} | account]
+    assert document("Namespace")["metadata"]["name"] == account["namespace"]
+
+
+def _owner(version: str, kind: str) -> OwnerReference:
+    return OwnerReference(kind=kind, name="a", uid="uid-a", api_version=version)
+
+
+def _resource(path: str) -> tuple[str, str]:
+    """API group and resource of a path such as /apis/apps/v1/namespaces/ml/replicasets/a."""
+    root, *rest = path.strip("/").split("/")
+    group = rest.pop(0) if root == "apis" else ""
+    place = rest[3:] if rest[1] == "namespaces" and len(rest) > 2 else rest[1:]
+    return group, place[0]

@@ -1,0 +1,38 @@
+"""A throw-away authority with a server and a client certificate, made by openssl."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+
+
+class Certificates:
+    """PEM files: `authority`, and certificate and key of `server` (for 127.0.0.1) and `client`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = folder / "ca.crt"
+        self.folder = folder
+        self._sign("ca", "/CN=authority", authority=None)
+        self._sign("server", "/CN=apiserver", authority=self.authority)
+        self._sign("client", "/CN=gputally", authority=self.authority)
+
+    def certificate(self, name: str) -> Path:
+        return self.folder / f"{name}.crt"
+
+    def key(self, name: str) -> Path:
+        return self.folder / f"{name}.key"
+
+    def server_context(self, *, wants_client: bool) -> ssl.SSLContext:
+        """TLS as the API server speaks it; with `wants_client` no other client gets in."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.authority))
+        context.load_cert_chain(self.certificate("server"), self.key("server"))
+        context.verify_mode = ssl.CERT_REQUIRED if wants_client else ssl.CERT_NONE
+        return context
+
+    def _sign(self, name: str, subject: str, *, authority: Path | None) -> None:
+        names = ("-addext", "subjectAltName=IP:127.0.0.1,DNS:kubernetes.default") if authority else ()
+        signer = ("-CA", str(authority), "-CAkey", str(self.key("ca"))) if authority else ()
+        files = ("-out", str(self.certificate(name)), "-keyout", str(self.key(name)))
+        command = ("openssl", "req", "-x509", *_NEW_KEY, "-subj", subject, *names, *signer, *files)
+        subprocess.run(command, check=True, capture_output=True)

@@ -1,0 +1,81 @@
+"""What watches would tell of a busy fleet: the same observations for the same seed, each pod's change with a version."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from random import Random
+
+from gputally.accounting.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
+from gputally.model.kube import Kind
+from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.model.price import Basis
+from tests.core.manifests import NodeForm, PodForm, as_namespace, as_node, as_pod, namespace, us
+
+BOOK = PriceBook(
+    name="invented",
+    currency="EUR",
+    basis=Basis.NODE,
+    digest="0123456789abcdef",
+    rules=(PriceRule(id="any", prices=(DatedPrice(from_us=ALWAYS, per_gpu_hour=Decimal("2.21")),)),),
+)
+NODES = tuple(
+    NodeForm(name=f"n{number}", labels={"nvidia.com/gpu.product": f"model-{number % 2}"}) for number in range(48)
+)
+TIERS = {"serving": 1000, "training": 500, "": 0}
+PODS_PER_MINUTE = 30
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pod takes a new form at a second."""
+
+    at: int
+    form: PodForm
+    gone: bool = False
+
+
+def stream(seed: int, pods: int) -> tuple[Observation, ...]:
+    """The lives of so many pods, to their ends. The n-th observation has the resourceVersion n, from 1 on."""
+    chance = Random(seed)
+    steps = [step for number in range(pods) for step in life(chance, number, pods)]
+    steps.sort(key=lambda step: (step.at, step.form.name))
+    return tuple(_told(step, version) for version, step in enumerate(steps, 1))
+
+
+def life(chance: Random, number: int, pods: int) -> Iterator[Step]:
+    """Created, bound, started, perhaps asked to stop or preempted, and gone; some forms nobody sees."""
+    created = 60 + chance.randrange(60 * pods // PODS_PER_MINUTE)
+    tier = chance.choice(tuple(TIERS))
+    form = PodForm(name=f"pod-{number}", created=created, gpus=chance.choice((1, 2, 8)), tier=tier)
+    yield Step(created, form)
+    bound = created + chance.randrange(90)
+    form = replace(form, node=chance.choice(NODES).name, scheduled=bound)
+    yield Step(bound, form)
+    started = bound + chance.randrange(20)
+    form = replace(form, started=started)
+    if chance.random() < 0.8:
+        yield Step(started, form)
+    asked = started + chance.randrange(300)
+    if chance.random() < 0.5:
+        form = replace(form, deleted=asked, marked=asked if chance.random() < 0.3 else None)
+        yield Step(asked, form)
+    finished = asked + chance.randrange(30)
+    if chance.random() < 0.7:
+        form = replace(form, finished=finished, phase="Succeeded")
+        yield Step(finished, form)
+    yield Step(finished + chance.randrange(5), form, gone=True)
+
+
+def surroundings(at_us: int) -> Iterator[Observation]:
+    """The listings of namespaces and nodes that every start begins with."""
+    found = {Kind.NAMESPACES: [as_namespace(namespace())], Kind.NODES: [as_node(form) for form in NODES]}
+    for kind, objects in found.items():
+        yield Listing(kind=kind, at_us=at_us)
+        yield from (Seen(kind=kind, object=each, at_us=at_us, since_us=at_us) for each in objects)
+        yield Listed(kind=kind, version="1", at_us=at_us, since_us=None)
+
+
+def _told(step: Step, version: int) -> Observation:
+    at_us = us(step.at)
+    told = Gone if step.gone else Seen
+    return told(kind=Kind.PODS, object=as_pod(replace(step.form, version=version)), at_us=at_us, since_us=at_us)

@@ -1,0 +1,186 @@
+"""The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pod that waits, one that vanished."""
+
+import shutil
+import subprocess
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gputally.accounting.changes import Saved
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.snapshot import Snapshot, publish
+from gputally.catalog.all import FLEET, HEALTH
+from gputally.catalog.metric import Metric, lint_catalog
+from gputally.export.text import Rows, render
+from gputally.model.health import Health, LedgerHealth, WatchHealth
+from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.observation import Gone, Listed, Listing, Seen
+from gputally.model.price import Basis
+from gputally.model.rules import Rules
+from tests.conftest import Golden
+from tests.core.manifests import (
+    NodeForm,
+    PodForm,
+    as_class,
+    as_event,
+    as_namespace,
+    as_node,
+    as_pod,
+    namespace,
+    preempted_event,
+    priority_class,
+    us,
+)
+
+FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
+TIERS = {"critical": 1000, "normal": 500, "scavenger": 100}
+BOOK = PriceBook(
+    name="golden",
+    currency="USD",
+    basis=Basis.NODE,
+    source="Invented for this test",
+    as_of="2026-07-01",
+    digest="0123456789abcdef",
+    tiers=(("scavenger", Decimal("0.5")),),
+    rules=(
+        PriceRule(
+            id="h100",
+            criteria=(Criterion(trait=Trait.GPU_MODEL, globs=("NVIDIA-H100*",)),),
+            prices=(DatedPrice(from_us=ALWAYS, per_gpu_hour=Decimal("3.75")),),
+        ),
+    ),
+)
+"""Half price for scavengers; the A100s have none."""
+BOUND = {"train": ("scavenger", 8, "n1", 10), "batch": ("normal", 2, "n2", 12), "lab": ("normal", 1, "n2", 14)}
+KIND_OF = {
+    Pod: Kind.PODS,
+    Node: Kind.NODES,
+    Namespace: Kind.NAMESPACES,
+    PriorityClass: Kind.PRIORITY_CLASSES,
+    Event: Kind.EVENTS,
+}
+ALL: tuple[Metric[Any], ...] = (*FLEET, *HEALTH)
+HEALTH_NOW = Health(
+    version="0.1.0",
+    python="3.11.7",
+    watches=tuple(
+        WatchHealth(kind=kind, synced=True, connected=True, last_activity_us=us(3590), events=3, listings=1)
+        for kind in Kind
+    ),
+    ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500),
+    skipped={Kind.PODS: 1},
+)
+
+
+class Tape:
+    """Tells a fleet what happened, in seconds since midnight."""
+
+    def __init__(self) -> None:
+        saved = Saved(opened_us=us(0), evaluated_us=us(0), at_us=us(0))
+        self.fleet = Fleet(rules=Rules(), book=BOOK, saved=saved)
+
+    def seen(self, at: float, *objects: Object, since: float | None = None) -> None:
+        for each in objects:
+            kind = KIND_OF[type(each)]
+            self.fleet.apply(Seen(kind=kind, object=each, at_us=us(at), since_us=us(at if since is None else since)))
+
+    def listed(self, at: float, *pods: Object, since: float) -> None:
+        """All pods there are; the watch was last complete at `since`."""
+        self.fleet.apply(Listing(kind=Kind.PODS, at_us=us(at)))
+        self.seen(at, *pods, since=since)
+        self.fleet.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since)))
+
+    def scrape(self, at: float) -> Snapshot:
+        return publish(self.fleet, now_us=us(at), ledger=(0, 0))
+
+
+def an_hour() -> Snapshot:
+    """The first hour of the books. What is new at a scrape is exposed as 0 first, so there are some before the last."""
+    tape = Tape()
+    tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
+    tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
+    tape.seen(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4))
+    for name, (tier, gpus, where, at) in BOUND.items():
+        tape.seen(at + 20, pod(name, tier, gpus, node=where, created=5, scheduled=at, started=at + 20))
+    tape.scrape(60)
+
+    preempt(tape)
+    waits = pod("wide", "normal", 8, created=900)
+    tape.seen(900, waits)
+    tape.seen(1200, node("n2", "NVIDIA-A100-SXM4-80GB", 4, cordoned=True))
+    done = pod("batch", "normal", 2, node="n2", created=5, scheduled=12, started=32, finished=1790, phase="Succeeded")
+    tape.seen(1790, done)
+    tape.scrape(1800)
+    tape.listed(2400, done, waits, api(scheduled=630, started=650), since=2300)  # lab is not there any more
+    tape.scrape(3000)
+    return tape.scrape(3600)
+
+
+def preempt(tape: Tape) -> None:
+    """Serving takes four of training's eight GPUs: asked for at 600, free at 620, bound at 630."""
+    held = partial(pod, "train", "scavenger", 8, node="n1", created=5, scheduled=10, started=30, marked=600)
+    tape.seen(590, api())
+    tape.seen(600, held(deleted=600))
+    victim, preemptor = (PodForm(name=name, uid=f"uid-{name}", node="n1") for name in ("train", "api"))
+    tape.seen(600, as_event(preempted_event(victim, by=preemptor)))
+    last = held(deleted=600, finished=620, phase="Failed")
+    tape.fleet.apply(Gone(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
+    tape.seen(650, api(scheduled=630, started=650))
+
+
+def api(*, scheduled: int | None = None, started: int | None = None) -> Pod:
+    where = "" if scheduled is None else "n1"
+    return pod("api", "critical", 4, namespace="serving", node=where, created=590, scheduled=scheduled, started=started)
+
+
+def node(name: str, product: str, gpus: int, *, cordoned: bool = False) -> Node:
+    labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": str(gpus), "karpenter.sh/nodepool": "gpu"}
+    return as_node(NodeForm(name=name, labels=labels, gpus=gpus, cordoned=cordoned))
+
+
+def pod(name: str, tier: str, gpus: int, **form: Any) -> Pod:  # noqa: ANN401 - any field of a form
+    return as_pod(PodForm(name=name, uid=f"uid-{name}", tier=tier, priority=TIERS[tier], gpus=gpus, **form))
+
+
+def scrape(*, openmetrics: bool) -> bytes:
+    """Rows are sorted: the order in which groups first appear is nobody's business."""
+    snapshot = an_hour()
+    families: list[tuple[Metric[Any], Rows]] = [(metric, metric.rows(snapshot)) for metric in FLEET]
+    families += [(metric, metric.rows(HEALTH_NOW)) for metric in HEALTH]
+    ordered = ((metric, sorted(rows, key=lambda row: row.labels)) for metric, rows in families)
+    return render(ordered, openmetrics=openmetrics)
+
+
+@FORMATS
+def test_the_scrape_of_an_hour_is_as_recorded(golden: Golden, *, openmetrics: bool, name: str) -> None:
+    golden.check(name, scrape(openmetrics=openmetrics))
+
+
+def test_the_books_of_the_hour_add_up() -> None:
+    assert set(an_hour().residuals.values()) == {0}
+
+
+def test_a_scrape_has_every_metric_of_the_catalog_and_no_other() -> None:
+    families = text_string_to_metric_families(scrape(openmetrics=False).decode())
+
+    exposed = {family.name for family in families if family.samples}
+    assert exposed == {metric.name.removesuffix("_total") for metric in ALL}
+
+
+def test_every_name_help_and_label_of_the_catalog_follows_the_conventions() -> None:
+    assert lint_catalog(ALL) == []
+
+
+def test_promtool_finds_nothing_to_mend() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed")
+    checked = subprocess.run(
+        [promtool, "check", "metrics"], input=scrape(openmetrics=False), capture_output=True, check=False
+    )
+
+    assert (checked.returncode, checked.stderr.decode()) == (0, "")

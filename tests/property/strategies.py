@@ -1,0 +1,273 @@
+"""Random clusters: what their watches tell, in whole seconds since midnight."""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.model.price import Basis
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.truth import Prices, Told
+
+Draw = st.DrawFn
+Change = tuple[int, dict[str, Any]]
+HORIZON = 100
+OPENED = 20
+LATEST = HORIZON - 10
+GONE: dict[str, Any] = {"gone": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What a node offers, and what its pods ask for."""
+
+    labels: dict[str, str]
+    capacity: dict[str, int]
+
+
+LAYOUTS = (
+    Layout(labels={"nvidia.com/gpu.product": "A100"}, capacity={"nvidia.com/gpu": 4}),
+    Layout(labels={"nvidia.com/gpu.product": "H100", "nvidia.com/gpu.count": "4"}, capacity={"nvidia.com/gpu": 4}),
+    Layout(
+        labels={"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "3"},
+        capacity={"nvidia.com/gpu.shared": 6},
+    ),
+    Layout(
+        labels={"nvidia.com/gpu.product": "A100", "nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"},
+        capacity={"nvidia.com/mig-3g.40gb": 2, "nvidia.com/mig-1g.10gb": 5},
+    ),
+    Layout(labels={}, capacity={"amd.com/gpu": 3}),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incarnation:
+    """A node from its creation to its deletion."""
+
+    form: NodeForm
+    layout: Layout
+    changes: tuple[Change, ...]
+    gone: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What is told of it, in the order in which it is told."""
+
+    log: tuple[Told, ...]
+
+
+@st.composite
+def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
+    """A few nodes and pods; with `outages`, nobody watched for a while."""
+    nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name))]
+    lives = [draw(pod_lives(f"p{i}", nodes)) for i in range(draw(st.integers(1, 5)))]
+    outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
+    log = [
+        *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=True)),
+        *draw(told("pod", [entry for life in lives for entry in life], outage, relist=draw(st.booleans()))),
+    ]
+    return Cluster(log=tuple(sorted(log, key=lambda t: (t.at, t.kind))))
+
+
+@st.composite
+def incarnations(draw: Draw, name: str) -> list[Incarnation]:
+    """A node, deleted and created again under the same name, or not."""
+    found: list[Incarnation] = []
+    created = draw(st.integers(0, 40))
+    for i in range(draw(st.integers(1, 2))):
+        layout = draw(st.sampled_from(LAYOUTS))
+        form = NodeForm(
+            name=name, uid=f"{name}-{i}", created=created, labels=layout.labels, capacity=layout.capacity
+        )
+        lasts = draw(st.integers(15, 60))
+        changes = draw(node_changes(form, created + lasts))
+        gone = created + lasts if created + lasts < LATEST and draw(st.booleans()) else None
+        found.append(Incarnation(form=form, layout=layout, changes=tuple(changes), gone=gone))
+        if gone is None or gone > LATEST - 20:
+            break
+        created = gone + draw(st.integers(0, 5))
+    return found
+
+
+@st.composite
+def node_changes(draw: Draw, form: NodeForm, end: int) -> list[Change]:
+    """One thing at a time, with time between: cordoned, not ready, a device broken, the device plugin restarting."""
+    changes: list[Change] = []
+    at, ready, cordoned = form.created, True, False
+    whole = dict(form.capacity or {})
+    while (at := at + draw(st.integers(4, 20))) < min(end, LATEST):
+        kind = draw(st.sampled_from(["ready", "cordon", "broken", "plugin"]))
+        if kind == "ready":
+            ready = not ready
+            changes.append((at, {"ready": "True" if ready else "Unknown", "ready_since": at}))
+        elif kind == "cordon":
+            cordoned = not cordoned
+            changes.append((at, {"cordoned": cordoned}))
+        elif kind == "broken":
+            first = next(iter(whole))
+            changes.append((at, {"allocatable": whole | {first: whole[first] - draw(st.integers(0, 2))}}))
+        else:
+            offered = dict.fromkeys(whole, 0) if draw(st.booleans()) else whole
+            changes.append((at, {"capacity": offered, "allocatable": offered}))
+    return changes
+
+
+def _node_life(node: Incarnation) -> list[tuple[int, NodeForm, bool]]:
+    form, life = node.form, [(node.form.created, node.form, False)]
+    for at, change in node.changes:
+        form = replace(form, **change)
+        life.append((at, form, False))
+    return [*life, (node.gone, form, True)] if node.gone is not None else life
+
+
+@st.composite
+def pod_lives(draw: Draw, name: str, nodes: list[Incarnation]) -> list[tuple[int, PodForm, bool]]:
+    """A pod's forms as (when, form, gone): each step of its life may or may not happen, or show."""
+    node = draw(st.sampled_from(nodes))
+    bound = draw(st.integers(node.form.created, min(node.gone or LATEST, LATEST) - 5))
+    waited = draw(st.integers(0, 10))
+    by_hand = not draw(st.integers(0, 5))
+    form = PodForm(
+        name=name,
+        created=bound if by_hand else max(0, bound - waited),
+        labels=draw(teams()),
+        gpus=draw(st.integers(1, 2)),
+        resource=draw(st.sampled_from(sorted(node.layout.capacity))),
+        tier=draw(st.sampled_from(["", "gold", "lead"])),
+    )
+    binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
+    changes = [(bound, binding), *draw(pod_changes(bound))]
+    life = [(form.created, form, False)]
+    for at, change in sorted(changes, key=lambda pair: pair[0]):
+        is_gone = change.pop("gone", False)
+        form = replace(form, **change)
+        if is_gone or draw(st.integers(0, 9)):  # some forms nobody sees
+            life.append((at, form, is_gone))
+    return life
+
+
+def teams() -> st.SearchStrategy[dict[str, str]]:
+    return st.sampled_from([{}, {"team": "red"}, {"team": "blue"}])
+
+
+@st.composite
+def pod_changes(draw: Draw, bound: int) -> list[Change]:
+    """What happens to a pod from its binding on."""
+    later = st.integers(bound, LATEST - 1)
+    changes: list[Change] = []
+    if draw(st.booleans()):
+        changes.append((draw(later), {"labels": draw(teams())}))
+    if not draw(st.integers(0, 6)):
+        return [*changes, *draw(rejection(bound))]
+    if draw(st.booleans()):
+        started = min(bound + draw(st.integers(0, 10)), LATEST - 1)
+        changes.append((started, {"started": started}))
+    if draw(st.booleans()):
+        asked = draw(later)
+        changes.append((asked, {"deleted": asked, "grace": draw(st.sampled_from([0, 1, 30]))}))
+    return [*changes, *draw(endings(max((at for at, _ in changes), default=bound)))]
+
+
+@st.composite
+def rejection(draw: Draw, bound: int) -> list[Change]:
+    """The kubelet refuses the pod, which may be deleted some time later."""
+    at = bound + draw(st.integers(0, 3))
+    refused: Change = (at, {"phase": "Failed", "reason": "UnexpectedAdmissionError"})
+    return [refused, (min(at + 5, LATEST), dict(GONE))] if draw(st.booleans()) else [refused]
+
+
+@st.composite
+def endings(draw: Draw, after: int) -> list[Change]:
+    """A pod finishes with or without a time, is deleted with or without having finished, or goes on."""
+    end = min(after + draw(st.integers(1, 30)), LATEST)
+    gone: Change = (min(end + 5, LATEST), dict(GONE))
+    if draw(st.booleans()):  # the kubelet's last delete moves the deletionTimestamp
+        gone[1].update(deleted=gone[0], grace=0)
+    finished: Change = (end, {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end})
+    terminal: Change = (end, {"phase": "Failed"})
+    return draw(st.sampled_from([[], [gone], [finished], [terminal], [finished, gone], [terminal, gone]]))
+
+
+@st.composite
+def told(
+    draw: Draw,
+    kind: Literal["pod", "node"],
+    lives: list[tuple[int, Any, bool]],
+    outage: tuple[int, int] | None,
+    *,
+    relist: bool,
+) -> list[Told]:
+    """What a watch tells of these lives: in order, a little late, some of it twice, and of an outage at its end."""
+    at = version = 0
+    log: list[Told] = []
+    for when, form, is_gone in sorted(lives, key=lambda life: life[0]):
+        at, version = max(at, when + draw(st.integers(0, 2))), version + 1
+        manifest = replace(form, version=version).manifest()
+        entry = Told(kind=kind, event="gone" if is_gone else "seen", manifest=manifest, at=at, since=at)
+        log += [entry] * draw(st.sampled_from([1, 1, 1, 2]))
+    if outage is None:
+        return log
+    return _relisted(log, outage) if relist else [_delayed(entry, outage) for entry in log]
+
+
+def _delayed(entry: Told, outage: tuple[int, int]) -> Told:
+    """A watch that resumes tells everything, but late."""
+    start, end = outage[0], sum(outage)
+    return replace(entry, at=end, since=start) if start < entry.at <= end else entry
+
+
+def _relisted(log: list[Told], outage: tuple[int, int]) -> list[Told]:
+    """A listing has the last forms alone, and what it lacks has vanished."""
+    start, end = outage[0], sum(outage)
+    before = [entry for entry in log if entry.at <= start]
+    missed = {_uid(entry): entry for entry in log if start < entry.at <= end}
+    known = {_uid(entry): entry for entry in before}
+    listing = [_delayed(entry, outage) for entry in missed.values() if entry.event == "seen"]
+    vanished = [
+        replace(known[uid], event="vanished", at=end, since=start)
+        for uid, entry in missed.items()
+        if entry.event == "gone" and uid in known and known[uid].event == "seen"
+    ]
+    return [*before, *listing, *vanished, *(entry for entry in log if entry.at > end)]
+
+
+def _uid(entry: Told) -> str:
+    uid: str = entry.manifest["metadata"]["uid"]
+    return uid
+
+
+@st.composite
+def price_lists(draw: Draw) -> Prices:
+    """Prices that begin and change at any time, and multipliers."""
+    amounts = st.integers(0, 400).map(lambda cents: Fraction(cents, 100))
+    models = {}
+    for model in draw(st.sets(st.sampled_from(["A100", "H100", "T4", "unknown"]))):
+        since = sorted(draw(st.sets(st.integers(0, LATEST), min_size=1, max_size=3)))
+        models[model] = tuple((at, draw(amounts)) for at in since)
+    return Prices(models=models, tiers={"gold": Fraction(3, 2)})
+
+
+def book_of(prices: Prices) -> PriceBook:
+    """The same prices as the product has them."""
+    rules = tuple(
+        PriceRule(
+            id=model,
+            criteria=(Criterion(trait=Trait.GPU_MODEL, globs=(model,)),),
+            prices=tuple(DatedPrice(from_us=us(at), per_gpu_hour=_decimal(price)) for at, price in dated),
+        )
+        for model, dated in sorted(prices.models.items())
+    )
+    tiers = tuple((tier, _decimal(factor)) for tier, factor in prices.tiers.items())
+    digest = str(hash((rules, tiers)))
+    return PriceBook(currency="EUR", basis=Basis.NODE, rules=rules, tiers=tiers, digest=digest)
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+assert ALWAYS == 0

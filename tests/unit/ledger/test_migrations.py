@@ -1,0 +1,108 @@
+"""Steps of the schema: numbered, in order, each whole or not at all."""
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from gputally.ledger import schema
+from gputally.ledger.sqlite import SqliteLedger
+from tests.contract.records import pod, segment, step
+
+ROOT = Path(__file__).parents[3]
+ONE, TWO = "CREATE TABLE one (a); INSERT INTO one VALUES (1);", "ALTER TABLE one ADD COLUMN b DEFAULT 2;"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as connection:
+        yield connection
+
+
+def version(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def test_steps_are_named_by_number_and_meaning_without_gaps() -> None:
+    names = sorted(entry.name for entry in (files("gputally.ledger") / "migrations").iterdir())
+
+    assert all(re.fullmatch(r"\d{4}_[a-z_]+\.sql", name) for name in names)
+    assert [number for number, _ in schema.migrations()] == list(range(1, len(names) + 1))
+
+
+def test_a_new_ledger_has_the_newest_schema_and_our_mark(tmp_path: Path) -> None:
+    with SqliteLedger(tmp_path / "ledger.db"):
+        pass
+
+    header = (tmp_path / "ledger.db").read_bytes()
+    assert int.from_bytes(header[60:64], "big") == schema.migrations()[-1][0]
+    assert header[68:72] == b"gput"
+
+
+def test_only_the_missing_steps_are_taken(connection: sqlite3.Connection) -> None:
+    schema.migrate(connection, [(1, ONE)])
+    schema.migrate(connection, [(1, "this is no SQL"), (2, TWO)])
+
+    assert version(connection) == 2
+    assert connection.execute("SELECT * FROM one").fetchall() == [(1, 2)]
+
+
+def test_a_step_that_fails_leaves_what_the_steps_before_it_made(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    broken = "CREATE TABLE two (a); INSERT INTO one VALUES (7); SELECT nothing;"
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection, pytest.raises(sqlite3.OperationalError):
+        schema.migrate(connection, [(1, ONE), (2, broken)])
+
+    with closing(sqlite3.connect(path)) as connection:
+        assert version(connection) == 1
+        assert connection.execute("SELECT * FROM one").fetchall() == [(1,)]
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("one",)]
+
+
+def test_a_failing_step_leaves_a_ledger_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.db"
+    with SqliteLedger(path) as ledger:
+        ledger.write(step(pod("a", segment(1000, None))))
+    before = path.read_bytes()
+    newest = schema.migrations()[-1][0] + 1
+    steps = [*schema.migrations(), (newest, "DELETE FROM segments; SELECT nothing;")]
+    monkeypatch.setattr(schema, "migrations", lambda: steps)
+
+    with pytest.raises(schema.LedgerError, match="no such column: nothing"), SqliteLedger(path):
+        pass
+
+    assert path.read_bytes() == before
+
+
+HALF_DONE = """
+import os, signal, sqlite3, sys
+from gputally.ledger import schema
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+[(_, script)] = schema.migrations()[:1]
+marks = f"PRAGMA application_id = {schema.APPLICATION_ID}; PRAGMA user_version = 1;"
+connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks}")
+connection.executemany("INSERT INTO admitted VALUES (?, ?)", ((str(number), "x" * 500) for number in range(2000)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_migration_cut_short_by_a_kill_is_undone_and_done_again(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    killed = subprocess.run([sys.executable, "-c", HALF_DONE, str(path)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert Path(f"{path}-journal").stat().st_size, "nothing is left to be undone"
+    assert path.read_bytes()[68:72] == b"gput"
+
+    with SqliteLedger(path) as ledger:
+        assert ledger.saved(now_us=0).admitted == ()
+        assert ledger.write(step(pod("a", segment(1000, None)))) == (0, 0)

@@ -1,0 +1,57 @@
+"""Lines of a watch, decoded."""
+
+import json
+
+import pytest
+
+from gputally.errors import MalformedObject
+from gputally.model.kube import Event, Node, Object, Pod, PriorityClass, Status
+from gputally.sources.events import Bookmark, Change, decoder, identified
+from tests.fakes.objects import bookmark, deleted, failure, line
+
+
+@pytest.mark.parametrize("shape", [Pod, Node, PriorityClass, Event])
+def test_bookmarks_and_errors_are_told_from_changes_of_every_kind(shape: type[Object]) -> None:
+    decode = decoder(shape)
+
+    status = decode(failure(410, "Expired"))
+    assert decode(bookmark(5)) == Bookmark(version="5", ends_listing=False)
+    assert decode(bookmark(6, ends_listing=True)) == Bookmark(version="6", ends_listing=True)
+    assert isinstance(status, Status)
+    assert status.code == 410
+
+
+def test_a_change_carries_the_object_in_its_type() -> None:
+    change = decoder(Pod)(deleted("a", 5))
+
+    assert isinstance(change, Change)
+    assert isinstance(change.object, Pod)
+    assert (change.type, change.object.metadata.name) == ("DELETED", "a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"null",
+        b'{"type": "ADDED"}',
+        b'{"type": "ADDED", "object": 5}',
+        b'{"type": "BOOKMARK", "object": []}',
+        b'{"type": "ADDED", "object": {"metadata": {"name": "\xff"}}}',
+        b'{"type": "ADDED", "object": {"metadata": {"creationTimestamp": "yesterday"}}}',
+        b'{"type": "ADDED", "object": {"x": ' + b"[" * 100_000,
+    ],
+)
+def test_a_line_that_says_nothing_raises_what_the_watch_survives(text: bytes) -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        decoder(Pod)(text)
+
+
+@pytest.mark.parametrize(("lacking", "text"), [("uid", "object ml/a: no uid"), ("resourceVersion", "no resourceV")])
+def test_an_object_without_identity_is_malformed(lacking: str, text: str) -> None:
+    document = json.loads(line("ADDED", {"metadata": {"name": "a", "namespace": "ml", "uid": "u", lacking: ""}}))
+    change = decoder(Pod)(json.dumps(document).encode())
+    assert isinstance(change, Change)
+
+    with pytest.raises(MalformedObject, match=text):
+        identified(change.object)
