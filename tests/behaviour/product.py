@@ -122,6 +122,14 @@ class Product:
         """The interval (µs) in which a pod ended unseen, by UID."""
         return {uid: (from_us, to_us) for uid, from_us, to_us in self.query(BLIND)}
 
+    def accounted(self) -> set[str]:
+        """UIDs of all pods that have an allocation."""
+        return {uid for (uid,) in self.query("SELECT DISTINCT pod_uid FROM allocations")}
+
+    def interruptions(self) -> list[tuple[int, int]]:
+        """The intervals (µs) in which nobody watched pods and of which the server kept no history."""
+        return [(row[0], row[1]) for row in self.query("SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'")]
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows of the ledger, read by a connection of our own."""
         connection = sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)

@@ -123,20 +123,25 @@ class Recorder:
                 bill.add(group, lasted_us * gpus(pod) * 1_000_000, per_gpu_hour)
         return bill
 
+    def allocated(self) -> set[str]:
+        """UIDs of the pods that had GPUs for any time."""
+        return {uid for uid, forms in self.forms.items() if any(lifetime(forms).values())}
+
     def victims(self) -> set[str]:
         """UIDs of the pods that were marked as preempted and deleted."""
         return {uid for uid, forms in self.forms.items() if any(preempted(pod) for _, pod, _ in forms)}
 
 
+def span(forms: list[Form]) -> tuple[int, int]:
+    """From the binding to the release (µs); the same moment twice for a pod never bound."""
+    marks = [mark for _, pod, _ in forms for mark in conditions(pod, "PodScheduled") if mark["status"] == "True"]
+    return (us(marks[0]["lastTransitionTime"]), release(forms)) if marks else (0, 0)
+
+
 def lifetime(forms: list[Form]) -> dict[str, int]:
-    """µs that the pod spent in each state, from its binding to its release."""
+    """µs that the pod spent in each state."""
     pods = [pod for _, pod, _ in forms]
-    bound = [
-        us(c["lastTransitionTime"]) for pod in pods for c in conditions(pod, "PodScheduled") if c["status"] == "True"
-    ]
-    if not bound:
-        return {}
-    start, end = bound[0], release(forms)
+    start, end = span(forms)
     running = min((us(t) for pod in pods for t in times(pod, "startedAt")), default=end)
     asked = min((requested(pod) for pod in pods if "deletionTimestamp" in pod["metadata"]), default=end)
     asked = min(max(asked, start), end)

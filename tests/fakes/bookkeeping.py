@@ -12,17 +12,20 @@ from pathlib import Path
 from random import Random
 
 from gputally.accounting.fleet import Fleet
-from gputally.ledger.protocol import Ledger
+from gputally.accounting.totals import Labels, Total
+from gputally.ledger.protocol import Entry, Ledger
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Observation
+from gputally.model.observation import Observation, Resume
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.runtime.books import Books
 from tests.core.manifests import us
 from tests.fakes.stream import BOOK, stream, surroundings
 
 START_US = us(30)
+END_US = us(1_000_000)
 BATCH = 8
 
 
@@ -74,6 +77,14 @@ async def keep(
         tell(await books.scrape(False))  # noqa: FBT003 - the same
         assert books._residual == (0, 0), "the counters differ from the ledger's own segments"
         books.close()
+
+
+def outcome(path: Path) -> tuple[list[Entry], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
+    """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from."""
+    with SqliteLedger(path) as ledger:
+        saved = ledger.saved(now_us=0)
+        truth = {key: series.at(END_US) for key, series in saved.series.items()}
+        return ledger.overlapping(0, END_US), truth, saved.resumes[Kind.PODS], saved.pods
 
 
 def say(exposition: bytes) -> None:

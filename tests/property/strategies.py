@@ -109,7 +109,8 @@ def node_changes(draw: Draw, form: NodeForm, end: int) -> list[Change]:
             changes.append((at, {"cordoned": cordoned}))
         elif kind == "broken":
             first = next(iter(whole))
-            changes.append((at, {"allocatable": whole | {first: whole[first] - draw(st.integers(0, 2))}}))
+            left = whole | {first: whole[first] - draw(st.integers(0, 2))}
+            changes.append((at, {"capacity": whole, "allocatable": left}))
         else:
             offered = dict.fromkeys(whole, 0) if draw(st.booleans()) else whole
             changes.append((at, {"capacity": offered, "allocatable": offered}))

@@ -16,6 +16,8 @@ from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
 
 _COUNT = "nvidia.com/gpu.count"
+History = tuple[tuple[int, NodeFacts], ...]
+"""Facts with the instant from which on they hold, the oldest first."""
 NO_POOL = "none"
 """The pool of a node that carries none of the pool labels."""
 
@@ -85,16 +87,18 @@ def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) ->
     """
     if not record.facts:
         return replace(record, facts=((record.created_us, facts),))
-    since_us, latest = record.facts[-1]
+    readiness = replace(record.facts[-1][1], ready=facts.ready)
+    history = _followed(record.facts, readiness, from_us=min(at_us, _ready_since_us(node, at_us)))
+    return replace(record, facts=_followed(history, facts, from_us=at_us))
+
+
+def _followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
+    """`history` with `facts` from `from_us` on, if they are new, but not before what is already known."""
+    since_us, latest = history[-1]
     if facts == latest:
-        return record
-    from_us = at_us
-    condition = _ready_condition(node)
-    if facts == replace(latest, ready=facts.ready) and condition and condition.last_transition_time:
-        from_us = min(at_us, to_us(condition.last_transition_time))
+        return history
     entry = (max(from_us, since_us), facts)
-    kept = record.facts[:-1] if entry[0] == since_us else record.facts
-    return replace(record, facts=(*kept, entry))
+    return (*(history[:-1] if entry[0] == since_us else history), entry)
 
 
 def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: Rules) -> tuple[tuple[str, int], ...]:
@@ -104,6 +108,11 @@ def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: R
 
 def _ready_condition(node: Node) -> Condition | None:
     return next((c for c in node.status.conditions or () if c.type == "Ready"), None)
+
+
+def _ready_since_us(node: Node, at_us: int) -> int:
+    condition = _ready_condition(node)
+    return to_us(condition.last_transition_time) if condition and condition.last_transition_time else at_us
 
 
 def _is_ready(node: Node) -> bool:

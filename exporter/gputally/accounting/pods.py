@@ -202,10 +202,9 @@ class Pods:
 
     def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
         """`record` on its node and under its present terms; what has ended keeps the terms it had."""
-        unplaced = _is_unplaced(record)
-        account = self._nodes.of_pod(record) if unplaced else self._nodes.accounts[record.node_uid]
+        account = self._nodes.of_pod(record)
+        amends = amends or record.node_uid != account.record.uid
         record = replace(record, node_uid=account.record.uid)
-        amends = amends or unplaced
         settled = record.end_us is not None or record.namespace not in self._namespaces
         if record.terms and settled and not amends:
             return record
@@ -229,10 +228,10 @@ class Pods:
             ),
         )
         self._posting.post(before, record, at_us=at_us)
+        self._hold(before, record, at_us=at_us)
         if before is None or before.segments != record.segments or before.job != record.job:
             record = replace(record, revision=record.revision + 1)
             self._revised[record.uid] = record
-            self._hold(before, record, at_us=at_us)
         return record
 
     def _hold(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> None:
@@ -267,10 +266,6 @@ class Pods:
 
 def _keep(index: set[str], uid: str, *, when: bool) -> None:
     (index.add if when else index.discard)(uid)
-
-
-def _is_unplaced(record: PodRecord) -> bool:
-    return not record.node_uid or record.node_uid.startswith("unknown/")
 
 
 def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:

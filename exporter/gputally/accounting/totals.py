@@ -99,8 +99,11 @@ class Totals:
                 changing.a, changing.b = series.at(at_us), 0
 
     def publish(self, now_us: int) -> dict[Total, list[Published]]:
-        """Evaluate every series at `now_us`, or at the last evaluation if the clock stepped back."""
-        now_us = self.evaluated_us = max(now_us, self.evaluated_us)
+        """Evaluate every series at `now_us`, or just after the last evaluation if the clock stepped back.
+
+        No two evaluations are of one instant: a correction between them must not take back what the first one published.
+        """
+        self.evaluated_us = max(now_us, self.evaluated_us + 1)
         published: dict[Total, list[Published]] = {total: [] for total in Total}
         for (total, labels), series in self.series.items():
             published[total].append(self._published(total, labels, series))

@@ -20,7 +20,7 @@ def _activity(health: Health) -> Iterator[Row]:
 
 def _errors(health: Health) -> Iterator[Row]:
     for watch in health.watches:
-        for reason in ("forbidden", "idle", "server", "throttled", "unreachable"):
+        for reason in ("forbidden", "idle", "refused", "server", "throttled", "unreachable"):
             yield Row((watch.kind.value, reason), watch.errors.get(reason, 0))
 
 

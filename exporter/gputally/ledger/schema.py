@@ -41,7 +41,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        connection.executescript("BEGIN IMMEDIATE; ROLLBACK;")  # a file we may only read opens without complaint
+        connection.executescript("BEGIN; PRAGMA user_version = 0; ROLLBACK;")  # what we may only read opens silently
         migrate(connection, migrations())
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
@@ -79,8 +79,9 @@ def _examine(path: Path) -> None:
             "run the newer gputally again or restore the backup made before the upgrade"
         )
     if verdict != "ok":
+        finding = verdict.splitlines()[-1]
         raise LedgerError(
-            f"{path}: is corrupt ({verdict}); it was left untouched, restore a backup or move it away to begin anew"
+            f"{path}: is corrupt ({finding}); it was left untouched, restore a backup or move it away to begin anew"
         )
 
 

@@ -22,7 +22,7 @@ class WatchHealth(Struct, kw_only=True):
     malformed: int = 0
     """Lines or objects that could not be decoded; skipped."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Failed requests and broken streams by kind of error: unreachable, forbidden, idle, throttled, server."""
+    """Failed requests and broken streams by kind of error: unreachable, forbidden, idle, throttled, server, refused."""
 
 
 class LedgerHealth(Struct, kw_only=True):

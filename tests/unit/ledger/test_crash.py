@@ -12,18 +12,10 @@ from random import Random
 
 import pytest
 
-from gputally.accounting.totals import Labels, Total
-from gputally.ledger.protocol import Entry
-from gputally.ledger.sqlite import SqliteLedger
-from gputally.model.kube import Kind
-from gputally.model.observation import Resume
-from gputally.model.pod import PodRecord
-from tests.core.manifests import us
-from tests.fakes.bookkeeping import keep
+from tests.fakes.bookkeeping import keep, outcome
 from tests.fakes.stream import stream
 
 ROOT = Path(__file__).parents[3]
-END_US = us(1_000_000)
 
 
 def test_after_kills_at_random_moments_the_ledger_equals_that_of_an_undisturbed_run(tmp_path: Path) -> None:
@@ -43,7 +35,7 @@ def campaign(folder: Path, *, seed: int, pods: int, kills: int) -> None:
 
     assert killed == kills, "the stream ended too early to prove anything"
     assert falls(published) == []
-    assert kept(folder / "disturbed.db") == kept(folder / "undisturbed.db")
+    assert outcome(folder / "disturbed.db") == outcome(folder / "undisturbed.db")
 
 
 def disturbed(path: Path, *, seed: int, pods: int, kills: int) -> tuple[list[dict[str, float]], int]:
@@ -76,10 +68,3 @@ def _falls(published: list[dict[str, float]]) -> Iterator[str]:
             if after.get(series, -1) < value:
                 yield f"scrape {number}: {series} fell from {value} to {after.get(series)}"
 
-
-def kept(path: Path) -> tuple[list[Entry], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
-    """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from."""
-    with SqliteLedger(path) as ledger:
-        saved = ledger.saved(now_us=0)
-        truth = {key: series.at(END_US) for key, series in saved.series.items()}
-        return ledger.overlapping(0, END_US), truth, saved.resumes[Kind.PODS], saved.pods

@@ -5,8 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,10 +114,10 @@ def test_characters_that_mean_something_in_addresses_are_part_of_the_name(tmp_pa
     assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
 
 
-def opened_by_another(path: Path, **options: int) -> str:
+def opened_by_another(path: Path) -> str:
     """What another process says on opening the ledger."""
     command = [sys.executable, "-c", OPENING, str(path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, **options).stdout  # type: ignore[call-overload, no-any-return]  # uid and gid
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 OPENING = """
@@ -169,10 +169,20 @@ def test_missing_rights_are_told_at_the_start(path: Path, folder_mode: int, file
     path.parent.chmod(folder_mode)
     before = path.read_bytes()
 
-    said = opened_by_another(path, user=NOBODY, group=NOBODY)
+    with as_nobody():
+        message = refusal(path)
 
-    assert said.startswith(reason.format(path=path))
+    assert message.startswith(reason.format(path=path))
     assert path.read_bytes() == before
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def test_a_ledger_serves_the_cluster_it_is_bound_to_and_no_other(path: Path) -> None:

@@ -97,6 +97,20 @@ async def test_a_forbidden_watch_names_the_missing_rule_once_and_recovers_when_i
     assert watcher.health.errors == {"forbidden": 3}
 
 
+async def test_a_trouble_that_comes_back_after_progress_is_said_again(
+    server: ScriptedApi, watcher: Watcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    watcher.start(resume=RESUME)
+    (await server.request()).refuse(403, "no")
+    request = await server.request()
+    await request.send(modified("a", 8))
+    await request.close()
+    (await server.request()).refuse(403, "no")
+    await server.request()
+
+    assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 2
+
+
 async def test_what_cannot_be_read_is_said_once_per_reason(
     server: ScriptedApi, watcher: Watcher, caplog: pytest.LogCaptureFixture
 ) -> None:

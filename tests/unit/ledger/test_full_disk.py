@@ -1,0 +1,262 @@
+"""While the ledger cannot be written, accounting goes on in memory; once it can, it is as if it always could."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import pytest
+
+from gputally.errors import LedgerUnwritable
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.observation import Observation
+from gputally.runtime import books as books_module
+from gputally.runtime.aggregator import account
+from gputally.runtime.books import Books
+from gputally.runtime.owner_walk import OwnerWalk
+from tests.fakes.bookkeeping import Time, keep, open_books, outcome, position
+from tests.fakes.stream import stream
+
+ROOT = Path(__file__).parents[3]
+OBSERVATIONS = stream(3, 150)
+HALF = len(OBSERVATIONS) // 2
+
+
+class Desk:
+    """Books on a ledger whose disk can be filled."""
+
+    def __init__(self, path: Path) -> None:
+        self.ledger = SqliteLedger(path)
+        self.time = Time()
+        self.books = open_books(self.ledger, self.time)
+
+    def take(self, observations: tuple[Observation, ...]) -> None:
+        self.time.now_us = max(self.time.now_us, observations[-1].at_us)
+        self.books.take(observations)
+
+    def fill(self) -> None:
+        """No page more than there are."""
+        [pages] = self.ledger._connection.execute("PRAGMA page_count").fetchone()
+        self.ledger._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    def make_room(self) -> None:
+        self.ledger._connection.execute("PRAGMA max_page_count = 1000000")
+
+    async def samples(self) -> dict[str, float]:
+        lines = (await self.books.scrape(False)).decode().splitlines()  # noqa: FBT003 - the shape the web side asks for
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+    def close(self) -> None:
+        with self.ledger:
+            self.books.close()
+
+
+def allocated(samples: dict[str, float]) -> float:
+    return sum(value for name, value in samples.items() if name.startswith("gputally_allocated_gpu_seconds_total{"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "ledger.db")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ledger of the same stream on a disk that never was full."""
+    path = tmp_path_factory.mktemp("undisturbed") / "ledger.db"
+    asyncio.run(keep(path, OBSERVATIONS, Random(1)))
+    return path
+
+
+async def test_a_full_ledger_is_told_and_the_rows_that_wait_are_counted(desk: Desk) -> None:
+    desk.take(OBSERVATIONS[:HALF])
+    await desk.books.flush()
+    desk.fill()
+    before = await desk.samples()
+
+    desk.take(OBSERVATIONS[HALF:])
+    await desk.books.flush()
+    full = await desk.samples()
+
+    assert (before["gputally_ledger_writable"], before["gputally_ledger_waiting_rows"]) == (1, 0)
+    assert full["gputally_ledger_writable"] == 0
+    assert full["gputally_ledger_waiting_rows"] > 100
+    assert full["gputally_ledger_write_failures_total"] == 1
+    assert allocated(full) > allocated(before)
+    desk.make_room()
+    desk.close()
+
+
+async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(desk: Desk, undisturbed: Path) -> None:
+    for number, index in enumerate(range(0, len(OBSERVATIONS), 20)):
+        if number == 5:
+            desk.fill()
+        desk.take(OBSERVATIONS[index : index + 20])
+        await desk.books.flush()
+        await desk.samples()
+    assert not desk.books.health.ledger.writable
+
+    desk.make_room()
+    await desk.books.flush()
+    after = await desk.samples()
+
+    assert (after["gputally_ledger_writable"], after["gputally_ledger_waiting_rows"]) == (1, 0)
+    assert after['gputally_residual_gpu_seconds{check="ledger"}'] == 0
+    desk.close()
+    assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
+
+
+async def test_writing_is_tried_again_by_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(books_module, "RETRY_SECONDS", 0.001)
+    health = desk.books.health.ledger
+    desk.fill()
+    desk.take(OBSERVATIONS)
+    flusher = asyncio.create_task(desk.books.keep_flushed())
+    async with asyncio.timeout(10):
+        while health.failures < 3:
+            await asyncio.sleep(0)
+        desk.make_room()
+        while not health.writable:
+            await asyncio.sleep(0)
+
+    assert (health.waiting, desk.books.room.is_set()) == (0, True)
+    flusher.cancel()
+    with suppress(asyncio.CancelledError):
+        await flusher
+    desk.close()
+
+
+async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    desk.fill()
+    for observations in (OBSERVATIONS[:HALF], OBSERVATIONS[HALF:]):
+        desk.take(observations)
+        await desk.books.flush()
+    desk.make_room()
+    await desk.books.flush()
+    desk.close()
+
+    [(first, outage), (second, end)] = [
+        (record.levelname, record.getMessage()) for record in caplog.records if record.name == books_module.__name__
+    ]
+    assert (first, second) == ("ERROR", "INFO")
+    assert outage.startswith(f"{desk.ledger.path}: cannot be used now: database or disk is full; accounting goes on")
+    assert end.startswith("the ledger can be written again")
+
+
+async def test_a_scrape_does_not_wait_for_a_ledger_known_to_refuse(desk: Desk) -> None:
+    desk.fill()
+    desk.take(OBSERVATIONS)
+    await desk.books.flush()
+
+    await desk.samples()
+    await desk.samples()
+
+    assert desk.books.health.ledger.failures == 1
+    desk.make_room()
+    desk.close()
+
+
+async def test_books_closed_on_a_full_disk_say_so_and_the_next_start_learns_the_rest_again(
+    desk: Desk, undisturbed: Path
+) -> None:
+    desk.take(OBSERVATIONS[:HALF])
+    await desk.books.flush()
+    desk.fill()
+    desk.take(OBSERVATIONS[HALF:])
+
+    with pytest.raises(LedgerUnwritable, match=r"database or disk is full; \d+ rows were not written"):
+        desk.close()
+
+    await keep(desk.ledger.path, OBSERVATIONS, Random(1))
+    assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
+
+
+class NoOwners:
+    def step(self) -> None:
+        pass
+
+
+async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_is_lost(
+    desk: Desk, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books_module, "ROOM", 100)
+    books = desk.books
+    books.queue = asyncio.Queue(maxsize=50)
+    desk.fill()
+    accountant = asyncio.create_task(account(books, cast("OwnerWalk", NoOwners())))
+    watch = asyncio.create_task(tell(books, desk.time))
+    async with asyncio.timeout(10):
+        while books.room.is_set() or not books.queue.full():
+            await asyncio.sleep(0)
+            await books.flush()
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+    assert books.queue.full()
+    assert position(books) + books.queue.qsize() < len(OBSERVATIONS)
+    assert not watch.done()
+
+    desk.make_room()
+    async with asyncio.timeout(10):
+        await books.flush()
+        await watch
+        while not books.queue.empty():
+            await asyncio.sleep(0)
+    accountant.cancel()
+    with suppress(asyncio.CancelledError):
+        await accountant
+    desk.close()
+    assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
+
+
+async def tell(books: Books, time: Time) -> None:
+    for observation in OBSERVATIONS:
+        await books.queue.put(observation)
+        time.now_us = max(time.now_us, observation.at_us)
+
+
+LIMITED = """
+import asyncio, resource, sys
+from pathlib import Path
+from gputally.ledger.sqlite import SqliteLedger
+from tests.fakes.bookkeeping import Time, open_books
+from tests.fakes.stream import stream
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+async def main():
+    time, observations, failures = Time(), stream(3, 150), 0
+    with SqliteLedger(Path(sys.argv[1])) as ledger:
+        books = open_books(ledger, time)
+        await books.flush()
+        limit(150_000)
+        for index in range(0, len(observations), 20):
+            batch = observations[index:index + 20]
+            time.now_us = batch[-1].at_us
+            books.take(batch)
+            await books.flush()
+        print(books.health.ledger.writable, books.health.ledger.failures > 3, books.health.ledger.waiting > 100)
+        limit(resource.RLIM_INFINITY)
+        await books.flush()
+        print(books.health.ledger.writable, books._residual)
+        books.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_file_that_the_system_lets_grow_no_further_is_a_full_disk(tmp_path: Path, undisturbed: Path) -> None:
+    path = tmp_path / "ledger.db"
+
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout.splitlines(), done.returncode) == (["False True True", "True (0, 0)"], 0), done.stderr
+    assert outcome(path)[0] == outcome(undisturbed)[0]
