@@ -16,11 +16,17 @@ from tests.behaviour.stage import Stage
 from tests.cluster.api import Api, Refused
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import cluster_role, cluster_role_binding
-from tests.e2e.conftest import control_plane, pytest_collection_modifyitems
+from tests.e2e.conftest import control_plane, skip_without_control_plane
 
-__all__ = ["control_plane", "pytest_collection_modifyitems"]  # fixtures and hooks are found by name
+__all__ = ["control_plane"]  # a fixture is found by its name
 
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip_without_control_plane(items)
+    for item in items:  # servers are killed here, and client sockets die with them
+        item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
 @pytest.fixture(params=["sim", pytest.param("real", marks=pytest.mark.e2e)])

@@ -5,7 +5,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.behaviour.recorder import Bill
 from tests.cluster.control_plane import free_ports
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+Rows = list[tuple[Any, ...]]
 
 CONFIGURATION = """
 kind: Configuration
@@ -101,13 +102,33 @@ class Product:
         families = text_string_to_metric_families(text)
         return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
-    async def released(self, *, within: float = 30) -> Samples:
+    async def released(self) -> Samples:
         """A scrape with nothing allocated; not the first one, in which new series are 0."""
         await self.scrape()
-        async with asyncio.timeout(within):
-            while total(samples := await self.scrape(), "gputally_allocated_gpus"):  # noqa: ASYNC110 - see `until`
-                await asyncio.sleep(0.1)
+        return await self.until(lambda samples: not total(samples, "gputally_allocated_gpus"))
+
+    async def until(self, holds: Callable[[Samples], bool], *, within: float = 20) -> Samples:
+        """The first scrape that `holds`."""
+        samples = Samples()
+        try:
+            async with asyncio.timeout(within):
+                while not holds(samples := await self.scrape()):  # noqa: ASYNC110 - a scrape sends no signal
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            gauges = [f"{name}{dict(labels)} {value}" for (name, labels), value in samples.items() if "_gpus" in name]
+            raise AssertionError("not as awaited, but:\n" + "\n".join(gauges)) from None
         return samples
+
+    async def query_until(self, sql: str, holds: Callable[[Rows], bool], *, within: float = 20) -> Rows:
+        """The rows of a query, once they are as awaited."""
+        rows: Rows = []
+        try:
+            async with asyncio.timeout(within):
+                while not holds(rows := self.query(sql)):  # noqa: ASYNC110 - a file sends no signal
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"not as awaited, but:\n{rows}") from None
+        return rows
 
     def bill(self, *, but: Collection[str] = ()) -> Bill:
         """GPU-time by (tier, tenant, state) and its cost, of all pods `but` these. Raises if anything is still open."""
@@ -130,7 +151,7 @@ class Product:
         """The intervals (µs) in which nobody watched pods and of which the server kept no history."""
         return [(row[0], row[1]) for row in self.query("SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'")]
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
+    def query(self, sql: str) -> Rows:
         """Rows of the ledger, read by a connection of our own."""
         connection = sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)
         try:

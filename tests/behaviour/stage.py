@@ -1,6 +1,7 @@
 """A cluster under test with the product beside it, and the moves that scenarios are made of."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tests.behaviour.product import Product
@@ -56,8 +57,9 @@ class Stage:
 
     async def clear(self) -> None:
         """Leave nothing behind for the next test; tiers may stay."""
-        for each in reversed(self.made):
-            await self.api.delete(each)
+        for each in set(self.made):
+            with suppress(Refused):  # the test deleted it itself
+                await self.api.delete(each)
         for pod in (await self.api.list(PODS))["items"]:
             meta = pod["metadata"]
             await self.api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", grace_seconds=0)

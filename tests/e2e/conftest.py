@@ -15,6 +15,10 @@ NUMBERS = count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip_without_control_plane(items)
+
+
+def skip_without_control_plane(items: list[pytest.Item]) -> None:
     if os.environ.get("GPUTALLY_E2E") == "1":
         return
     for item in items:

@@ -1,0 +1,131 @@
+"""The rules for what is not plain, each on both clusters, told by the product's own ledger and metrics."""
+
+from tests.behaviour.product import Rows, Samples, total
+from tests.behaviour.recorder import us
+from tests.behaviour.stage import Stage
+from tests.cluster.manifests import conduct, gpu_node, gpu_pod
+
+SECOND = 1_000_000
+TEAMS = {"lab": "lab-team"}
+PODS = "/api/v1/namespaces/lab/pods"
+
+
+async def test_a_pod_is_charged_for_its_start_and_its_run_to_the_second(stage: Stage) -> None:
+    await furnish(stage)
+
+    await stage.create(gpu_pod("short", "lab", annotations=conduct(start_after="2s", run_for="3s")))
+    rows = await stage.product.query_until(SEGMENTS, lambda rows: len(rows) == 2 and closed(rows))
+
+    assert [(state, end - start) for _, state, start, end in rows] == [
+        ("starting", 2 * SECOND),
+        ("running", 3 * SECOND),
+    ]
+
+
+async def test_two_pods_of_one_name_are_two_allocations(stage: Stage) -> None:
+    await furnish(stage)
+
+    for _ in range(2):
+        await stage.create(gpu_pod("again", "lab", annotations=conduct(run_for="1s")))
+        await stage.pods(lambda items: [item["status"]["phase"] for item in items] == ["Succeeded"])
+        await stage.delete_all(f"{PODS}/again")
+    rows = await stage.product.query_until(SEGMENTS, lambda rows: len(rows) == 2 and closed(rows))
+
+    assert len({uid for uid, *_ in rows}) == 2
+    assert [(state, end - start) for _, state, start, end in rows] == [("running", SECOND)] * 2
+
+
+async def test_a_pod_bound_by_hand_is_charged_from_its_creation(stage: Stage) -> None:
+    await furnish(stage)
+
+    made = await stage.api.create(gpu_pod("placed", "lab", annotations=conduct(run_for="2s"), nodeName="node-0"))
+    await stage.pods(lambda items: [item["status"]["phase"] for item in items] == ["Succeeded"])
+    rows = await stage.product.query_until(SEGMENTS, lambda rows: bool(rows) and closed(rows))
+
+    assert rows[0][2] == us(made["metadata"]["creationTimestamp"])
+
+
+async def test_a_forced_deletion_ends_the_allocation_when_it_is_seen(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(gpu_pod("stuck", "lab"))
+    await stage.running(1)
+
+    await stage.api.delete(f"{PODS}/stuck", grace_seconds=0)
+    rows = await stage.product.query_until(SEGMENTS, lambda rows: bool(rows) and closed(rows))
+    await stage.recorder.complete()
+
+    seen_us = stage.recorder.forms[rows[0][0]][-1][2]
+    assert abs(rows[-1][3] - seen_us) < SECOND
+    assert stage.product.query("SELECT end_by FROM allocations ORDER BY revision DESC LIMIT 1") == [("deleted",)]
+
+
+async def test_no_allocation_outlives_its_node_nor_moves_to_one_of_the_same_name(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(gpu_pod("orphan", "lab", annotations=conduct(start_after="2s")))  # bound clearly before
+    await stage.running(1)
+    await stage.product.until(lambda samples: allocated(samples) == 1)
+
+    await stage.api.delete("/api/v1/nodes/node-0")
+    await stage.product.until(lambda samples: allocated(samples) == 0 == total(samples, "gputally_capacity_gpus"))
+    await stage.create(gpu_node("node-0", gpus=2))
+    samples = await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus") == 2)
+
+    assert (allocated(samples), capacity(samples, "allocated")) == (0, 0)
+    assert closed(stage.product.query(SEGMENTS))
+
+
+async def test_capacity_is_cordoned_or_unknown_where_it_is_not_allocated(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(gpu_pod("holder", "lab"))
+    await stage.running(1)
+    await stage.product.until(lambda samples: (capacity(samples, "allocated"), capacity(samples, "free")) == (1, 1))
+
+    await stage.api.patch("/api/v1/nodes/node-0", {"spec": {"unschedulable": True}})
+    await stage.product.until(lambda samples: (capacity(samples, "allocated"), capacity(samples, "cordoned")) == (1, 1))
+    await stage.api.patch("/api/v1/nodes/node-0/status", {"status": {"conditions": [LOST]}})
+    await stage.product.until(lambda samples: (capacity(samples, "allocated"), capacity(samples, "unknown")) == (1, 1))
+
+
+async def test_a_namespace_that_changes_hands_is_charged_to_each_team_for_its_time(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(gpu_pod("shared", "lab", annotations=conduct(stop_after="2s")))
+    await stage.running(1)
+    await stage.product.until(lambda samples: total(samples, "gputally_allocated_gpus", tenant="lab-team") == 1)
+
+    await stage.api.patch("/api/v1/namespaces/lab", {"metadata": {"labels": {"team": "other-team"}}})
+    await stage.product.until(lambda samples: total(samples, "gputally_allocated_gpus", tenant="other-team") == 1)
+    await stage.delete_all(f"{PODS}/shared")
+    rows = await stage.product.query_until(TENANTS, lambda rows: bool(rows) and closed(rows))
+
+    tenants = [tenant for tenant, _, _ in rows]
+    assert tenants[0] == "lab-team"
+    assert tenants[-1] == "other-team"
+    assert [start for _, start, _ in rows[1:]] == [end for _, _, end in rows[:-1]]
+
+
+SEGMENTS = "SELECT pod_uid, state, start_us, end_us FROM current_segments ORDER BY start_us"
+TENANTS = "SELECT tenant, start_us, end_us FROM current_segments ORDER BY start_us"
+LOST = {
+    "type": "Ready",
+    "status": "Unknown",
+    "reason": "NodeStatusUnknown",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+}
+
+
+async def furnish(stage: Stage) -> None:
+    await stage.furnish(nodes=1, gpus=2, tiers={}, teams=TEAMS)
+    await stage.product.start()
+
+
+def closed(rows: Rows) -> bool:
+    return all(row[-1] is not None for row in rows)
+
+
+def allocated(samples: Samples) -> float:
+    return total(samples, "gputally_allocated_gpus")
+
+
+def capacity(samples: Samples, state: str) -> float:
+    return total(samples, "gputally_capacity_gpus", state=state)
