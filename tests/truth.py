@@ -1,7 +1,7 @@
 """A naive reference for the accounting: what its contract says, second by second, in loops over plain documents.
 
-It shares no code with the product. Everything happens at whole seconds since midnight, so that looking at each second once
-is exact. What is told of a cluster is a log; the last word on a pod comes from all of its forms together.
+It shares no code with the product. Everything happens at whole seconds since midnight, so that looking at each second
+once is exact. What is told of a cluster is a log; the last word on a pod comes from all of its forms together.
 """
 
 from collections import Counter
@@ -29,15 +29,27 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Per GPU-hour, by GPU model, as (from, price) in the order of time; and the multipliers of tiers."""
+    """Per GPU-hour, by GPU model, as (from, price or None) in the order of time; and the multipliers of tiers."""
 
-    models: Mapping[str, tuple[tuple[int, Fraction], ...]]
+    models: Mapping[str, tuple[tuple[int, Fraction | None], ...]]
     tiers: Mapping[str, Fraction]
 
     def of(self, model: str, tier: str, second: int) -> Fraction | None:
-        """The price then, None before the first one."""
+        """The price then; None before the first one, and while there is none."""
         past = [price for since, price in self.models.get(model, ()) if since <= second]
-        return past[-1] * self.tiers.get(tier, Fraction(1)) if past else None
+        return past[-1] * self.tiers.get(tier, Fraction(1)) if past and past[-1] is not None else None
+
+    def followed_by(self, later: "Prices", second: int) -> "Prices":
+        """These up to `second`, `later` ones from there on; the multipliers are the same."""
+        models = {
+            model: (
+                *(dated for dated in self.models.get(model, ()) if dated[0] < second),
+                (second, later.of(model, "", second)),
+                *(dated for dated in later.models.get(model, ()) if dated[0] > second),
+            )
+            for model in {*self.models, *later.models}
+        }
+        return Prices(models=models, tiers=self.tiers)
 
 
 @dataclass
@@ -117,10 +129,14 @@ class Node:
         return weight(resource, replicas=int(self.labels.get("nvidia.com/gpu.replicas", "1")))
 
     def is_ready(self, second: int) -> bool:
-        """By the last change of the condition up to then."""
-        conditions = [t.manifest["status"]["conditions"][0] for t in self.seen]
-        changes = [c for c in conditions if seconds(c["lastTransitionTime"]) <= second] or conditions[:1]
-        return bool(changes[-1]["status"] == "True")
+        """By the last change of the condition up to then; what was told before it came stands."""
+        is_ready, told_before = True, -1
+        for t in self.seen:
+            condition = t.manifest["status"]["conditions"][0]
+            if t is self.seen[0] or max(seconds(condition["lastTransitionTime"]), told_before) <= second:
+                is_ready = condition["status"] == "True"
+            told_before = t.at
+        return is_ready
 
     def divided(self, second: int, held: int) -> dict[str, int]:
         """What was held, and what the rest was, by precedence."""
@@ -134,7 +150,8 @@ class Node:
             return {"allocated": held, "cordoned": rest}
         capacity, allocatable = self.offered(second, "capacity"), self.offered(second, "allocatable")
         uncovered = self.physical(second) - capacity
-        sliced = capacity % 10**6 or "nvidia.com/gpu.replicas" in self.labels
+        offered = [name for name, amount in form["status"]["capacity"].items() if "/" in name and int(amount)]
+        sliced = any(self.weight(name) % 10**6 for name in offered)
         broken = capacity - allocatable + (0 if sliced else uncovered)
         unhealthy = min(rest, broken)
         unsliced = min(rest - unhealthy, uncovered if sliced else 0)
@@ -175,7 +192,7 @@ class Pod:
 
     def tenant(self, second: int) -> str:
         """As labelled in the last form known then, of those that show it bound."""
-        bound = [t for t in self.told if t.event == "seen" and t.manifest["spec"].get("nodeName")]
+        bound = [t for t in self.told if t.event != "vanished" and t.manifest["spec"].get("nodeName")]
         form = [t for t in bound if t.at <= second or t is bound[0]][-1].manifest
         tenant: str = form["metadata"]["labels"].get("team") or form["metadata"]["namespace"]
         return tenant
@@ -195,7 +212,7 @@ class Pod:
         return min(births, default=None)
 
     def _node_name(self) -> str:
-        return next(form["spec"]["nodeName"] for form in self.forms if form["spec"].get("nodeName"))
+        return next(str(form["spec"]["nodeName"]) for form in self.forms if form["spec"].get("nodeName"))
 
     def _is_rejected(self) -> bool:
         reasons = [form["status"].get("reason", "") for form in self.forms if form["status"]["phase"] == "Failed"]

@@ -1,6 +1,5 @@
 """Small records of each kind that a ledger keeps, in seconds since the epoch."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -112,7 +111,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
 
 def step(*revised: PodRecord, at: int = OPENED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
     """The changes of one moment; the live line is what the revised pods add up to unless it is given."""
-    fields: Mapping[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
+    fields: dict[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
     return Changes(opened_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
 
 

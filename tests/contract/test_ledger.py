@@ -278,7 +278,9 @@ class Unplugged(dict[Any, Any]):
 def test_a_write_that_fails_keeps_nothing(back_end: BackEnd) -> None:
     before = everything(pod("a", segment(1000, None)))
     was_saved = saved_by(back_end, before)
-    rest = everything(pod("a", segment(1000, 1010), revision=2)).followed_by(step(pod("c", segment(1000, 1001)), at=1500))
+    rest = everything(pod("a", segment(1000, 1010), revision=2)).followed_by(
+        step(pod("c", segment(1000, 1001)), at=1500)
+    )
     failing = step(*rest.revisions.values(), at=1500, pods=rest.pods, series={}, resumes=Unplugged())
 
     with back_end.open() as ledger:

@@ -63,7 +63,13 @@ class PodForm:
 
     def manifest(self) -> Json:
         """What the API shows."""
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": self._meta(), "spec": self._spec(), "status": self._status()}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": self._meta(),
+            "spec": self._spec(),
+            "status": self._status(),
+        }
 
     def _meta(self) -> Json:
         meta: Json = {

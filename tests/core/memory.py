@@ -18,14 +18,14 @@ class Memory:
 
     def __init__(self, *, opened_us: int) -> None:
         self.opened_us = self.evaluated_us = self.at_us = opened_us
-        self.pods: dict[str, bytes] = {}
-        self.nodes: dict[str, bytes] = {}
-        self.preemptions: dict[str, bytes] = {}
-        self.revisions: dict[str, PodRecord] = {}
-        self.series: dict[tuple[Total, Labels], Series] = {}
-        self.admitted: list[tuple[str, str]] = []
-        self.resumes: dict[Kind, Resume] = {}
-        self.interruptions: dict[tuple[Kind, int], int] = {}
+        self.pods = dict[str, bytes]()
+        self.nodes = dict[str, bytes]()
+        self.preemptions = dict[str, bytes]()
+        self.revisions = dict[str, PodRecord]()
+        self.series = dict[tuple[Total, Labels], Series]()
+        self.admitted = list[tuple[str, str]]()
+        self.resumes = dict[Kind, Resume]()
+        self.interruptions = dict[tuple[Kind, int], int]()
 
     def write(self, changes: Changes) -> None:
         """Take in one step of the accounting."""

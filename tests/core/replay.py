@@ -1,4 +1,4 @@
-"""A fleet fed, scraped and restarted the way the runtime does it, all in seconds; a counter that falls fails the test."""
+"""A fleet fed, scraped and restarted as the runtime does it, all in seconds; a counter that falls fails the test."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -6,9 +6,9 @@ from fractions import Fraction
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import Labels, Total
+from gputally.accounting.totals import Labels, Published, Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Kind
+from gputally.model.kube import Kind, Object
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
@@ -81,16 +81,27 @@ class Replay:
         self.flush()
         for total, rows in snapshot.totals.items():
             for row in rows:
-                before = self._published.get((total, row.labels), 0)
-                assert row.value >= before, f"{total} {row.labels} fell from {before} to {row.value}"
-                self._published[total, row.labels] = row.value
+                self._look_at(total, row, snapshot.now_us)
         return snapshot
+
+    def _look_at(self, total: Total, row: Published, now_us: int) -> None:
+        """A series begins at 0, never falls, and says by how much it is ahead of the truth."""
+        key = total, row.labels
+        before = self._published.get(key, 0)
+        assert row.value >= before, f"{total} {row.labels} fell from {before} to {row.value}"
+        if key in self._published:
+            assert row.value == self.fleet.totals.series[key].at(now_us) + row.ahead
+        else:
+            assert row.value == 0, f"{total} {row.labels} began at {row.value}"
+        self._published[key] = row.value
 
     def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None) -> None:
         """A new process; what was not flushed is lost. Its watches begin with the namespaces."""
         self.rules, self.book = rules or self.rules, book or self.book
         self.fleet = Fleet(rules=self.rules, book=self.book, saved=self.memory.saved())
-        self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=(self.memory.at_us - us(0)) / US_PER_SECOND)
+        self.see_namespace(
+            {"metadata": {"name": "ml", "uid": "uid-ml"}}, at=(self.memory.at_us - us(0)) / US_PER_SECOND
+        )
 
     def true(self, total: Total, at: float) -> dict[Labels, int]:
         """The unrounded truth of a family by labels, without zeros."""
@@ -138,7 +149,7 @@ class Replay:
         self.ledger = a, b
 
 
-def _object(form: Form) -> tuple[Kind, object]:
+def _object(form: Form) -> tuple[Kind, Object]:
     return (Kind.PODS, as_pod(form)) if isinstance(form, PodForm) else (Kind.NODES, as_node(form))
 
 

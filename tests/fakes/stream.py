@@ -1,4 +1,4 @@
-"""What watches would tell of a busy fleet: the same observations for the same seed, each pod's change with a version."""
+"""What watches would tell of a busy fleet: the same for the same seed, each change of a pod with a version."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from decimal import Decimal
 from random import Random
 
 from gputally.accounting.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
-from gputally.model.kube import Kind
+from gputally.model.kube import Kind, Object
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, as_namespace, as_node, as_pod, namespace, us
@@ -68,7 +68,10 @@ def life(chance: Random, number: int, pods: int) -> Iterator[Step]:
 
 def surroundings(at_us: int) -> Iterator[Observation]:
     """The listings of namespaces and nodes that every start begins with."""
-    found = {Kind.NAMESPACES: [as_namespace(namespace())], Kind.NODES: [as_node(form) for form in NODES]}
+    found: dict[Kind, list[Object]] = {
+        Kind.NAMESPACES: [as_namespace(namespace())],
+        Kind.NODES: [as_node(form) for form in NODES],
+    }
     for kind, objects in found.items():
         yield Listing(kind=kind, at_us=at_us)
         yield from (Seen(kind=kind, object=each, at_us=at_us, since_us=at_us) for each in objects)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.truth import Prices, Told
@@ -80,9 +81,7 @@ def incarnations(draw: Draw, name: str) -> list[Incarnation]:
     created = draw(st.integers(0, 40))
     for i in range(draw(st.integers(1, 2))):
         layout = draw(st.sampled_from(LAYOUTS))
-        form = NodeForm(
-            name=name, uid=f"{name}-{i}", created=created, labels=layout.labels, capacity=layout.capacity
-        )
+        form = NodeForm(name=name, uid=f"{name}-{i}", created=created, labels=layout.labels, capacity=layout.capacity)
         lasts = draw(st.integers(15, 60))
         changes = draw(node_changes(form, created + lasts))
         gone = created + lasts if created + lasts < LATEST and draw(st.booleans()) else None
@@ -148,6 +147,8 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation]) -> list[tuple[int
         form = replace(form, **change)
         if is_gone or draw(st.integers(0, 9)):  # some forms nobody sees
             life.append((at, form, is_gone))
+        if is_gone:
+            break
     return life
 
 
@@ -188,7 +189,10 @@ def endings(draw: Draw, after: int) -> list[Change]:
     gone: Change = (min(end + 5, LATEST), dict(GONE))
     if draw(st.booleans()):  # the kubelet's last delete moves the deletionTimestamp
         gone[1].update(deleted=gone[0], grace=0)
-    finished: Change = (end, {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end})
+    finished: Change = (
+        end,
+        {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end},
+    )
     terminal: Change = (end, {"phase": "Failed"})
     return draw(st.sampled_from([[], [gone], [finished], [terminal], [finished, gone], [terminal, gone]]))
 
@@ -258,17 +262,16 @@ def book_of(prices: Prices) -> PriceBook:
         PriceRule(
             id=model,
             criteria=(Criterion(trait=Trait.GPU_MODEL, globs=(model,)),),
-            prices=tuple(DatedPrice(from_us=us(at), per_gpu_hour=_decimal(price)) for at, price in dated),
+            prices=tuple(
+                DatedPrice(from_us=us(at), per_gpu_hour=_decimal(price)) for at, price in dated if price is not None
+            ),
         )
         for model, dated in sorted(prices.models.items())
     )
     tiers = tuple((tier, _decimal(factor)) for tier, factor in prices.tiers.items())
-    digest = str(hash((rules, tiers)))
+    digest = sha256(repr((rules, tiers)).encode()).hexdigest()
     return PriceBook(currency="EUR", basis=Basis.NODE, rules=rules, tiers=tiers, digest=digest)
 
 
 def _decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)
-
-
-assert ALWAYS == 0

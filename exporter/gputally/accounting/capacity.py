@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from gputally.model.node import CapacityPiece, CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Asset, Price
-from gputally.model.units import GPU
 
 Holding = tuple[int, int | None, int]
 """Start and end (µs; None while it lasts) and µGPU of a part of an allocation on the node."""
@@ -20,7 +19,7 @@ def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, in
     """µGPU by state: capacity + overcommitted = allocated + the others. Allocated wins, the rest is divided.
 
     What the offered units leave uncovered is unsliced; but whole missing devices, where units are whole,
-    and devices that are not allocatable are unhealthy.
+    and devices that are not allocatable are unhealthy. A node that offers nothing has lost its device plugin.
     """
     yield CapacityState.ALLOCATED, allocated
     rest = facts.physical - allocated
@@ -37,18 +36,13 @@ def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, in
 def _schedulable(facts: NodeFacts, rest: int) -> Iterator[tuple[CapacityState, int]]:
     missing = facts.physical - facts.covered
     broken = facts.covered - facts.allocatable
-    if not _divided(facts):
+    if not facts.divided:
         broken, missing = broken + missing, 0
     unhealthy = min(rest, broken)
     unsliced = min(rest - unhealthy, missing)
     yield CapacityState.UNHEALTHY, unhealthy
     yield CapacityState.UNSLICED, unsliced
     yield CapacityState.FREE, rest - unhealthy - unsliced
-
-
-def _divided(facts: NodeFacts) -> bool:
-    """Whether the node offers parts of GPUs. One that offers nothing at all has lost its device plugin."""
-    return facts.covered % GPU != 0 or facts.sharing.replicas > 1
 
 
 def pieces_of(

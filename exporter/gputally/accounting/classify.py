@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gputally.accounting.job import JOB_LABEL_KEYS
 from gputally.accounting.node import quantities_on
@@ -57,6 +58,17 @@ def terms_of(record: PodRecord, facts: NodeFacts, namespace: NamespaceMarks, rul
         pool=facts.pool,
         asset=facts.asset,
         quantities=quantities_on(record.units, facts.sharing, rules),
+    )
+
+
+def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:
+    """`terms` of a pod that was on another node all along than was thought."""
+    return replace(
+        terms,
+        gpu_model=facts.gpu_model,
+        pool=facts.pool,
+        asset=facts.asset,
+        quantities=quantities_on(units, facts.sharing, rules),
     )
 
 

@@ -69,15 +69,15 @@ class Fleet:
     def advance(self, now_us: int) -> None:
         """Let time pass: prices change, and what was awaited long enough is decided."""
         self.now_us = max(self.now_us, now_us)
-        if self.now_us < self._next_round_us:
-            return
-        self._next_round_us = self.now_us + _ROUND_US
         if self.pricing.advance(self.now_us):
             self.nodes.rebuild_all(at_us=self.now_us)
             self.pods.account_all(at_us=self.now_us)
+        if self.now_us < self._next_round_us:
+            return
+        self._next_round_us = self.now_us + _ROUND_US
         self.preemptions.advance(self.now_us)
         self.pods.forget_departed(self.now_us)
-        self.nodes.forget_gone(self.now_us)
+        self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def drain(self) -> Changes:
         """What has changed since the last call, as one consistent step for the ledger."""
@@ -139,7 +139,7 @@ class Fleet:
     def _listed(self, listed: Listed) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
         found = self._listing.pop(listed.kind, set())
-        since_us = listed.at_us if listed.since_us is None else listed.since_us
+        since_us = self._complete_us(listed)
         if since_us < listed.at_us:
             self._interruptions[listed.kind, since_us] = listed.at_us
         if listed.kind is Kind.PODS:
@@ -150,6 +150,13 @@ class Fleet:
             for uid in self.nodes.known() - found:
                 self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
         self._came_to(listed.kind, listed.version, listed.at_us)
+
+    def _complete_us(self, listed: Listed) -> int:
+        """Up to when all was known: by the watch, or, when it is new, by what the process before had come to."""
+        if listed.since_us is not None:
+            return listed.since_us
+        resume = self.resumes.get(listed.kind)
+        return min(resume.at_us, listed.at_us) if resume else listed.at_us
 
     def _came_to(self, kind: Kind, version: str, at_us: int) -> None:
         """A listing under way is no place to resume from: its items do not come in the order of their versions."""

@@ -19,18 +19,17 @@ _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 _PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
 """The second is what 1.25 and 1.26 wrote."""
+_SUREST_FIRST = (End.FINISHED, End.REJECTED, End.TERMINAL, End.DELETED, End.VANISHED)
 
 
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` with what the observed form of `pod` adds to it."""
-    scheduled_us = _first(record.scheduled_us, _scheduled_us(pod, at_us))
     record = replace(
         record,
         node=pod.spec.node_name or record.node,
-        scheduled_us=scheduled_us,
+        scheduled_us=_earliest(record.scheduled_us, _scheduled_us(pod, at_us)),
         started_us=_earliest(record.started_us, _started_us(pod, at_us)),
         deletion_us=_earliest(record.deletion_us, _deletion_us(pod, at_us)),
-        preempted_us=_first(record.preempted_us, _preempted_us(pod, at_us)),
     )
     return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in _TERMINAL else record
 
@@ -38,36 +37,47 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
 def gone(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` after the DELETED event that carried `pod` as its last form."""
     record = seen(record, pod, at_us=at_us, since_us=since_us)
-    if record.end_by is not None:
-        return record
     return _end(record, End.DELETED, at_us=at_us, since_us=since_us)
 
 
 def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
     """`record` of a pod that a listing no longer has: it ended somewhere in [since_us, at_us]."""
-    if record.end_by is not None:
-        return record
     return _end(record, End.VANISHED, at_us=at_us, since_us=since_us)
 
 
 def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """The end of a terminal pod; a finishing time replaces an end that was only observed."""
     if _rejected(pod):
-        return replace(record, end_by=End.REJECTED, end_us=record.scheduled_us, blind=None)
-    finished_us = max((to_us(time) for time in _finishes(pod)), default=None)
-    if finished_us is not None:
-        return replace(record, end_by=End.FINISHED, end_us=min(finished_us, at_us), blind=None)
-    if record.end_by is not None:
-        return record
-    return _end(record, End.TERMINAL, at_us=at_us, since_us=since_us)
+        return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
+    finished_us = max((min(to_us(time), at_us) for time in _finishes(pod)), default=None)
+    if finished_us is None:
+        return _end(record, End.TERMINAL, at_us=at_us, since_us=since_us)
+    known_us = record.end_us if record.end_by is End.FINISHED else None
+    return replace(record, end_by=End.FINISHED, end_us=max(finished_us, known_us or 0), blind=None)
 
 
 def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:
-    """An end without a timestamp of its own: exact on a live stream, else a blind interval charged to its start."""
+    """An end without a timestamp of its own: exact on a live stream, else a blind interval charged to its start.
+
+    The surest end counts, and of equally sure ones the first observed.
+    """
+    if record.end_by and (_SUREST_FIRST.index(record.end_by), _noticed_us(record)) <= (_SUREST_FIRST.index(by), at_us):
+        return record
     known_us = max(since_us, record.scheduled_us or 0, record.started_us or 0)
-    if known_us >= at_us:
-        return replace(record, end_by=by, end_us=at_us)
-    return replace(record, end_by=by, end_us=known_us, blind=Blind(from_us=known_us, to_us=at_us))
+    blind = Blind(from_us=known_us, to_us=at_us) if known_us < at_us and not never_held(record, by) else None
+    return replace(record, end_by=by, end_us=blind.from_us if blind else at_us, blind=blind)
+
+
+def never_held(record: PodRecord, by: End | None) -> bool:
+    """Whether a pod that ended so was refused from the start: a restarted kubelet may refuse one that has long run.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, HandlePodAdditions.
+    """
+    return by is End.REJECTED and record.started_us is None
+
+
+def _noticed_us(record: PodRecord) -> int:
+    return record.blind.to_us if record.blind else record.end_us or 0
 
 
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
@@ -102,7 +112,8 @@ def _deletion_us(pod: Pod, at_us: int) -> int | None:
     return min(to_us(pod.metadata.deletion_timestamp) - grace * US_PER_SECOND, at_us)
 
 
-def _preempted_us(pod: Pod, at_us: int) -> int | None:
+def preempted_us(pod: Pod, at_us: int) -> int | None:
+    """When this form of the pod was marked as preempted; the mark may be taken back, so the newest form decides."""
     condition = _condition(pod, "DisruptionTarget")
     if condition is None or condition.status != "True" or condition.reason not in _PREEMPTION:
         return None
@@ -141,11 +152,5 @@ def _finishes(pod: Pod) -> Iterator[datetime]:
             yield status.state.terminated.finished_at
 
 
-def _first(known: int | None, new: int | None) -> int | None:
-    return new if known is None else known
-
-
 def _earliest(known: int | None, new: int | None) -> int | None:
-    if known is None or new is None:
-        return _first(known, new)
-    return min(known, new)
+    return min((time for time in (known, new) if time is not None), default=None)

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.gpu_model import gpu_model_of
 from gputally.accounting.purchase import purchase_of
-from gputally.accounting.request import resource_rule
-from gputally.accounting.weight import covered, sharing_of, unit_weight
+from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight
 from gputally.errors import MalformedObject
 from gputally.model.kube import Condition, Node
 from gputally.model.node import NodeFacts, NodeRecord, Sharing
@@ -22,12 +21,6 @@ NO_POOL = "none"
 """The pool of a node that carries none of the pool labels."""
 
 
-def has_gpus(node: Node, rules: Rules) -> bool:
-    """Whether the node offers, or is labelled with, any GPU."""
-    capacity = node.status.capacity or {}
-    return any(resource_rule(name, rules.resources) for name in capacity) or _COUNT in (node.metadata.labels or {})
-
-
 def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
     """What is true of `node` now. `price_labels` are the label keys that price rules match on.
 
@@ -38,6 +31,7 @@ def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFact
     try:
         capacity = covered(node.status.capacity, sharing, rules)
         allocatable = covered(node.status.allocatable, sharing, rules)
+        parts = divided(node.status.capacity, sharing, rules)
     except ValueError as error:
         raise MalformedObject(node.metadata.uid, str(error)) from None
     purchase, conflict = purchase_of(labels)
@@ -52,6 +46,7 @@ def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFact
     return NodeFacts(
         physical=_physical(labels, capacity, sharing),
         covered=capacity,
+        divided=parts,
         allocatable=min(allocatable, capacity),
         ready=_is_ready(node),
         cordoned=bool(node.spec.unschedulable),
@@ -71,12 +66,13 @@ def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
 def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int:
     """Physical GPUs: as labelled, else as many whole ones as the offered units need.
 
-    Under the single MIG strategy the label counts slices, so it says nothing about GPUs.
+    Under the single MIG strategy the label counts slices.
     """
     label = labels.get(_COUNT, "")
-    if label.isascii() and label.isdigit() and not sharing.profile:
-        return max(int(label) * GPU, capacity)
-    return -(-capacity // GPU) * GPU
+    if not (label.isascii() and label.isdigit()):
+        return -(-capacity // GPU) * GPU
+    gpus = -(-int(label) // slices_per_gpu(sharing)) if sharing.profile else int(label)
+    return max(gpus * GPU, capacity)
 
 
 def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) -> NodeRecord:

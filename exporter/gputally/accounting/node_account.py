@@ -88,6 +88,8 @@ class NodeAccount:
 
     def _settle(self, until_us: int) -> None:
         """Make all before `until_us` final: drop what ended by then, in pieces and holdings alike."""
+        gone_us = self.record.gone_us
+        until_us = until_us if gone_us is None else min(until_us, gone_us)
         if until_us <= self.settled_us:
             return
         self.settled_us = until_us
@@ -107,10 +109,12 @@ class NodeAccount:
         return sum(max(0, end - start) * quantity for start, end, quantity in spans)
 
     def _correct(self, gpu_time: int, *, at_us: int) -> None:
-        """What was allocated more than known was free before, and the other way round."""
+        """What was allocated more than known was free before, or never there, and the other way round."""
         piece = next(iter(self.pieces), None)
         gpu_model, pool = piece.labels[:2] if piece else ("unknown", "none")
-        for state, amount in ((CapacityState.ALLOCATED, gpu_time), (CapacityState.FREE, -gpu_time)):
+        real = self.record.facts[-1][1].physical
+        other = (CapacityState.FREE, -gpu_time) if real else (CapacityState.OVERCOMMITTED, gpu_time)
+        for state, amount in ((CapacityState.ALLOCATED, gpu_time), other):
             labels = (gpu_model, pool, state.value)
             self._totals.count(Total.CAPACITY, labels, amount, at_us=at_us)
             if piece and piece.price:

@@ -1,11 +1,11 @@
 """The nodes of the fleet, by incarnation, with their accounts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from gputally.accounting.admission import Admission
-from gputally.accounting.node import NO_POOL, facts_of, has_gpus, observed
+from gputally.accounting.node import NO_POOL, facts_of, observed
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.totals import Totals
@@ -41,31 +41,27 @@ class Nodes:
         self._totals = totals
         self._admission = admission
         self._by_name: dict[str, list[str]] = {}
-        self._bare: set[str] = set()
-        """Nodes that exist without GPUs; their device plugin may still come."""
         self._changed: set[str] = set()
+        self._settled_us = totals.opened_us
+        """Capacity before this was accounted by an earlier process."""
 
     def known(self) -> set[str]:
         """UIDs of the nodes that exist."""
         return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not _is_stand_in(uid)}
 
     def seen(self, node: Node, *, at_us: int) -> str | None:
-        """Take in a Node; returns the node's name if its pods must be looked at again."""
+        """Take in a Node, with GPUs or without: its device plugin may still come.
+
+        Returns: the node's name if its pods must be looked at again.
+        """
         meta = node.metadata
         account = self.accounts.get(meta.uid)
-        if account is None and not has_gpus(node, self._rules):
-            self._bare.add(meta.uid)
-            return None
         if account is not None and account.record.gone_us is not None:
             return None  # late news of a node that is gone
         facts = facts_of(node, self._rules, self._pricing.label_keys)
         if account is None:
             created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
             account = self._open(NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us))
-            if meta.uid in self._bare:  # it had no GPUs until now
-                without = replace(facts, physical=0, covered=0, allocatable=0)
-                account.record = replace(account.record, facts=((created_us, without),))
-                self._bare.remove(meta.uid)
         before = account.record
         account.record = observed(before, node, facts, at_us=at_us)
         if account.record == before:
@@ -76,7 +72,6 @@ class Nodes:
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
         """The node ceased to exist in [since_us, at_us]; returns its name if its pods must be looked at again."""
-        self._bare.discard(uid)
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
             return None
@@ -94,7 +89,7 @@ class Nodes:
         uid = fitting[-1] if fitting else f"unknown/{record.node}"
         if uid not in self.accounts:
             stand_in = NodeRecord(uid=uid, name=record.node, created_us=0, facts=((0, _NO_FACTS),))
-            self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._totals.opened_us)
+            self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._settled_us)
         return self.accounts[uid]
 
     def gone_us(self, record: PodRecord) -> int | None:
@@ -122,13 +117,14 @@ class Nodes:
         for uid in self.accounts:
             self.rebuild(uid, at_us=at_us)
 
-    def forget_gone(self, now_us: int) -> None:
-        """Drop accounts of nodes long gone, and stand-ins nobody needs."""
-        for uid, account in tuple(self.accounts.items()):
-            gone_us = account.record.gone_us
-            unused = _is_stand_in(uid) and not account.holdings
-            if unused or (gone_us is not None and gone_us < now_us - _KEEP_US):
-                self._close(uid, account.record)
+    def forget_gone(self, now_us: int, in_use: Callable[[], set[str]]) -> None:
+        """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
+        records = [account.record for account in self.accounts.values()]
+        ended = [r for r in records if _is_stand_in(r.uid) or (r.gone_us is not None and r.gone_us < now_us - _KEEP_US)]
+        used = in_use() if ended else set()
+        for record in ended:
+            if record.uid not in used:
+                self._close(record.uid, record)
 
     def drain(self) -> dict[str, NodeRecord | None]:
         """The records changed since the last call; None for those dropped."""
@@ -138,6 +134,7 @@ class Nodes:
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
+        self._settled_us = since_us
         for record in records:
             self._open(record, since_us=since_us)
 

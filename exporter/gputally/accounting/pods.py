@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
-from gputally.accounting.classify import NamespaceMarks, kept_labels, tenant_for, terms_of
+from gputally.accounting.classify import NamespaceMarks, kept_labels, moved, tenant_for, terms_of
 from gputally.accounting.job import job_of, unknown_owner
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.posting import Posting
@@ -62,7 +62,7 @@ class Pods:
         record = self._known_or_new(pod, at_us)
         if record is None:
             return None
-        merged = lifetime.seen(self._relabelled(record, pod), pod, at_us=at_us, since_us=since_us)
+        merged = lifetime.seen(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
         return self._settle(merged, at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
@@ -70,7 +70,7 @@ class Pods:
         record = self._known_or_new(pod, at_us)
         if record is None:
             return None
-        ended = lifetime.gone(self._relabelled(record, pod), pod, at_us=at_us, since_us=since_us)
+        ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
         return self._depart(self._settle(ended, at_us=at_us), at_us)
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
@@ -96,6 +96,10 @@ class Pods:
         for uid in self._walking.pop(owner.uid, ()):
             if uid in self.records:
                 self._settle(self.records[uid], at_us=at_us)
+
+    def nodes_in_use(self) -> set[str]:
+        """UIDs of the nodes that pods are, or were, on as long as these exist."""
+        return {record.node_uid for record in self.records.values()}
 
     def account_on(self, node: str | None, *, at_us: int) -> None:
         """Look at the pods of a node again, whose facts or existence changed; None for none."""
@@ -167,13 +171,17 @@ class Pods:
             created_us=lifetime.created_us(pod, at_us),
         )
 
-    def _relabelled(self, record: PodRecord, pod: Pod) -> PodRecord:
-        """The labels of the newest form; versions are compared as numbers, or not at all where they are none."""
+    def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
+        """What only the newest form tells: labels, and whether it is marked as preempted.
+
+        Versions are compared as numbers, or not at all where they are none.
+        """
         text = pod.metadata.resource_version
         version = int(text) if text.isascii() and text.isdigit() else record.version
         if version < record.version:
             return record
-        return replace(record, version=version, labels=kept_labels(pod.metadata.labels, self._rules))
+        labels = kept_labels(pod.metadata.labels, self._rules)
+        return replace(record, version=version, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
 
     def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
@@ -203,27 +211,29 @@ class Pods:
     def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
         """`record` on its node and under its present terms; what has ended keeps the terms it had."""
         account = self._nodes.of_pod(record)
-        amends = amends or record.node_uid != account.record.uid
-        record = replace(record, node_uid=account.record.uid)
+        facts = account.record.facts[-1][1]
+        if record.node_uid != account.record.uid:
+            history = tuple(moved(each, record.units, facts, self._rules) for each in record.terms)
+            record = replace(record, node_uid=account.record.uid, terms=history)
         settled = record.end_us is not None or record.namespace not in self._namespaces
         if record.terms and settled and not amends:
             return record
         if record.namespace not in self._namespaces:
             self._guessed.add(record.uid)
         marks = self._namespaces.get(record.namespace, NamespaceMarks())
-        facts = account.record.facts[-1][1]
         start_us = record.scheduled_us or 0
         terms = terms_of(record, facts, marks, self._rules, from_us=max(at_us, start_us))
         return replace(record, terms=_with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+        posted = before.segments if before else ()
         record = replace(
             record,
             segments=segments_of(
                 record,
                 gone_us=self._nodes.gone_us(record),
-                price_of=self._pricing.of_allocation,
-                price_changes=self._pricing.changes,
+                price_of=self._pricing.keeping(posted),
+                price_changes=self._pricing.cuts(posted),
                 admit=self._posting.labels_of,
             ),
         )
@@ -237,6 +247,8 @@ class Pods:
     def _hold(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> None:
         """Let the nodes know; a pod first put on a stand-in moves to its node when that is known."""
         old = before.segments if before else ()
+        if before and (before.node_uid, old) == (record.node_uid, record.segments):
+            return
         if before and before.node_uid and before.node_uid != record.node_uid:
             self._nodes.hold(before.node_uid, record.uid, old, (), at_us=at_us)
             old = ()

@@ -33,7 +33,7 @@ AdmitTier = Callable[[str], str]
 
 
 class Preemptions:
-    """All preemptions of the last hour, by victim UID."""
+    """All preemptions of the last hour and of pods that still exist, by victim UID."""
 
     def __init__(self, totals: Totals, pod_of: PodOf, admit: AdmitTier) -> None:
         self.known: dict[str, Preemption] = {}
@@ -86,11 +86,11 @@ class Preemptions:
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
-        """Count what has waited long enough, and forget what is an hour old."""
+        """Count what has waited long enough, and forget what is an hour old, but no victim that still exists."""
         for uid in tuple(self._open):
             self._resolve(uid, at_us=now_us)
         for uid, preemption in tuple(self.known.items()):
-            if preemption.noticed_us < now_us - _KEEP_US:
+            if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
                 del self.known[uid]
                 self._open.discard(uid)
                 self.changed.add(uid)

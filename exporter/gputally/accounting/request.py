@@ -11,6 +11,8 @@ from gputally.model.rules import ResourceRule
 
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _QUANTITY = re.compile(r"(\d+)(k|M|G|Ki|Mi|Gi)?")
+_MOST = 10**9
+"""No node has so many; anybody may ask for more, and a ledger's numbers have 64 bits."""
 
 
 @lru_cache(maxsize=4096)
@@ -22,14 +24,13 @@ def resource_rule(name: str, resources: tuple[ResourceRule, ...]) -> ResourceRul
 def count(quantity: str | int) -> int:
     """Devices of an extended resource's quantity, which the API server holds to whole numbers.
 
-    Raises: ValueError for a fraction or anything else that is no whole number.
+    Raises: ValueError for a fraction, anything else that is no whole number, or an impossible one.
     """
-    if isinstance(quantity, int):
-        return quantity
-    match = _QUANTITY.fullmatch(quantity)
-    if not match:
+    match = _QUANTITY.fullmatch(str(quantity))
+    amount = int(match[1]) * _SUFFIXES[match[2] or ""] if match else None
+    if amount is None or amount > _MOST:
         raise ValueError(f"{quantity!r} is no whole number of devices")
-    return int(match[1]) * _SUFFIXES[match[2] or ""]
+    return amount
 
 
 def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tuple[str, int], ...]:

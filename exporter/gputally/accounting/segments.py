@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.model.allocation import End, Segment, State, Terms
+from gputally.accounting.lifetime import never_held
+from gputally.model.allocation import Segment, State, Terms
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Price
 
@@ -55,7 +56,7 @@ def segments_of(
 
 def span_of(record: PodRecord, gone_us: int | None) -> tuple[int, int | None] | None:
     """[start, end) of the allocation in µs, end None while it lasts; None when nothing was ever held."""
-    if record.scheduled_us is None or record.end_by is End.REJECTED:
+    if record.scheduled_us is None or never_held(record, record.end_by):
         return None
     ends = [end for end in (record.end_us, gone_us) if end is not None]
     end_us = max(min(ends), record.scheduled_us) if ends else None

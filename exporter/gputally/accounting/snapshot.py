@@ -61,7 +61,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         now_us=evaluated_us,
         opened_us=fleet.totals.opened_us,
         totals=totals,
-        tiers=tuple(sorted(fleet.admission.values["tier"])),
+        tiers=_tiers(fleet),
         waiting=_waiting(fleet),
         unpriced=_unpriced(fleet, evaluated_us),
         without_tier=len(fleet.pods.without_tier),
@@ -74,6 +74,12 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         book=fleet.pricing.book,
         resumes=dict(fleet.resumes),
     )
+
+
+def _tiers(fleet: Fleet) -> tuple[str, ...]:
+    """Every exported tier, `other` too once pods of refused tiers were bound."""
+    bound = {labels[0] for labels, _ in fleet.totals.truth(Total.SCHEDULED)}
+    return tuple(sorted(fleet.admission.values["tier"] | bound))
 
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:

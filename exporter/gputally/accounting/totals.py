@@ -101,7 +101,7 @@ class Totals:
     def publish(self, now_us: int) -> dict[Total, list[Published]]:
         """Evaluate every series at `now_us`, or just after the last evaluation if the clock stepped back.
 
-        No two evaluations are of one instant: a correction between them must not take back what the first one published.
+        No two evaluations are of one instant: a correction between them must not take back what the first published.
         """
         self.evaluated_us = max(now_us, self.evaluated_us + 1)
         published: dict[Total, list[Published]] = {total: [] for total in Total}

@@ -1,7 +1,7 @@
 """How much of a physical GPU one unit of a resource is, in µGPU."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gputally.accounting.request import count, resource_rule
 from gputally.model.node import Sharing
@@ -13,6 +13,7 @@ _MEMORY_SLICES = 8
 _FOUR_SLICES = ("A30", "RTX-PRO-6000")
 """GPU models that MIG cuts into four compute slices; all others have seven."""
 _MIB_PER_GB = 1024
+_NAMED_MEMORY = re.compile(r"-(\d+)GB")
 
 
 def sharing_of(labels: Mapping[str, str]) -> Sharing:
@@ -23,8 +24,14 @@ def sharing_of(labels: Mapping[str, str]) -> Sharing:
         replicas=max(1, _integer(labels.get("nvidia.com/gpu.replicas"), default=1)),
         profile=product.split("-MIG-")[1] if single else "",
         slices=4 if any(model in product for model in _FOUR_SLICES) else 7,
-        memory_mib=_integer(labels.get("nvidia.com/gpu.memory"), default=0),
+        memory_mib=_named_mib(product) if single else _integer(labels.get("nvidia.com/gpu.memory"), default=0),
     )
+
+
+def _named_mib(product: str) -> int:
+    """Memory of a whole GPU by its name: under the single MIG strategy the label tells the memory of a slice."""
+    match = _NAMED_MEMORY.search(product)
+    return int(match[1]) * _MIB_PER_GB if match else 0
 
 
 def unit_weight(resource: str, sharing: Sharing, rules: Rules) -> int:
@@ -55,10 +62,25 @@ def _profile_weight(profile: str, sharing: Sharing, basis: MigBasis) -> int:
     return GPU * min(int(match["compute"] or match["slices"]), sharing.slices) // sharing.slices
 
 
+def slices_per_gpu(sharing: Sharing) -> int:
+    """How many slices of the single MIG strategy's profile one GPU has room for, by compute and by memory."""
+    return min(GPU // _profile_weight(sharing.profile, sharing, basis) for basis in MigBasis)
+
+
+def divided(quantities: Mapping[str, str | int] | None, sharing: Sharing, rules: Rules) -> bool:
+    """Whether any unit offered is a part of a GPU; ValueError for a broken quantity."""
+    return any(amount and unit_weight(name, sharing, rules) % GPU for name, amount in _gpus(quantities, rules))
+
+
 def covered(quantities: Mapping[str, str | int] | None, sharing: Sharing, rules: Rules) -> int:
     """µGPU that a node's capacity or allocatable `quantities` amount to; ValueError for a broken quantity."""
-    gpus = ((name, amount) for name, amount in (quantities or {}).items() if resource_rule(name, rules.resources))
-    return sum(count(amount) * unit_weight(name, sharing, rules) for name, amount in gpus)
+    return sum(amount * unit_weight(name, sharing, rules) for name, amount in _gpus(quantities, rules))
+
+
+def _gpus(quantities: Mapping[str, str | int] | None, rules: Rules) -> Iterator[tuple[str, int]]:
+    for name, amount in (quantities or {}).items():
+        if resource_rule(name, rules.resources):
+            yield name, count(amount)
 
 
 def _integer(text: str | None, *, default: int) -> int:

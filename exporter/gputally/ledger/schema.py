@@ -44,7 +44,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.executescript("BEGIN; PRAGMA user_version = 0; ROLLBACK;")  # what we may only read opens silently
         migrate(connection, migrations())
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+        connection.execute("PRAGMA synchronous = FULL")  # NORMAL outlives a killed process, but not a lost machine
     except BaseException:
         connection.close()
         raise

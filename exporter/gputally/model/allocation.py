@@ -32,7 +32,7 @@ class End(StrEnum):
     """Refused by the kubelet: it never held anything."""
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """What applies to an allocation from `from_us` on; a later entry replaces it.
 
     `quantities` are µGPU by resource name. `asset` is what its price is looked up by.
@@ -48,7 +48,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     quantities: tuple[tuple[str, int], ...]
 
 
-class Segment(Struct, frozen=True, kw_only=True):
+class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """A stretch of one allocation during which nothing about it changes; `end_us` None while it lasts.
 
     `quantity` is in µGPU. `price` None means unpriced. `labels` are the exported
@@ -69,7 +69,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     labels: tuple[str, str, str, str]
 
 
-class Blind(Struct, frozen=True, kw_only=True):
+class Blind(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation ended somewhere in [from_us, to_us]; it is charged up to `from_us`."""
 
     from_us: int

@@ -23,7 +23,7 @@ class CapacityState(StrEnum):
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
 
 
-class Sharing(Struct, frozen=True, kw_only=True):
+class Sharing(Struct, frozen=True, kw_only=True, gc=False):
     """How the node's GPUs are divided, from its labels.
 
     `replicas` per GPU (time-slicing, MPS), `profile` of the single MIG strategy ("" for none), `slices` a
@@ -36,14 +36,16 @@ class Sharing(Struct, frozen=True, kw_only=True):
     memory_mib: int = 0
 
 
-class NodeFacts(Struct, frozen=True, kw_only=True):
+class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     """What is true of a node until it changes; quantities in µGPU.
 
-    `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`.
+    `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`; `divided` if any of
+    them is a part of a GPU.
     """
 
     physical: int
     covered: int
+    divided: bool = False
     allocatable: int
     ready: bool
     cordoned: bool
@@ -54,7 +56,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     sharing: Sharing = Sharing()
 
 
-class NodeRecord(Struct, frozen=True, kw_only=True):
+class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first."""
 
     uid: str
@@ -64,7 +66,7 @@ class NodeRecord(Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[int, NodeFacts], ...] = ()
 
 
-class CapacityPiece(Struct, frozen=True, kw_only=True):
+class CapacityPiece(Struct, frozen=True, kw_only=True, gc=False):
     """`quantity` µGPU of a node were in a state from `start_us` to `end_us` (None while they are).
 
     `labels` are the exported (gpu_model, pool, state).

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gputally.model.kube import Kind, Object
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class Seen(Struct, frozen=True, kw_only=True, gc=False):
     """The object exists in this form (ADDED, MODIFIED, or an item of a listing)."""
 
     kind: Kind
@@ -19,7 +19,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     since_us: int
 
 
-class Gone(Struct, frozen=True, kw_only=True):
+class Gone(Struct, frozen=True, kw_only=True, gc=False):
     """The object was deleted; `object` is its last form."""
 
     kind: Kind
@@ -28,14 +28,14 @@ class Gone(Struct, frozen=True, kw_only=True):
     since_us: int
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class Listing(Struct, frozen=True, kw_only=True, gc=False):
     """A listing begins: what is not seen before its `Listed` has vanished."""
 
     kind: Kind
     at_us: int
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class Listed(Struct, frozen=True, kw_only=True, gc=False):
     """The listing is complete at `version`; whatever it lacks vanished in [since_us, at_us].
 
     `since_us` is None when nothing was ever seen of this kind (first start).
@@ -47,7 +47,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     since_us: int | None
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class Progress(Struct, frozen=True, kw_only=True, gc=False):
     """The watch has come to `version` without anything we keep: a bookmark, or objects that hold no GPU."""
 
     kind: Kind
@@ -55,7 +55,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     at_us: int
 
 
-class OwnerSeen(Struct, frozen=True, kw_only=True):
+class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
     """An owner fetched for the owner walk; `parent` is its controller, None at the top or when it is gone."""
 
     uid: str
@@ -71,7 +71,7 @@ class OwnerSeen(Struct, frozen=True, kw_only=True):
 Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen
 
 
-class Resume(Struct, frozen=True, kw_only=True):
+class Resume(Struct, frozen=True, kw_only=True, gc=False):
     """Where a stored watch left off: its resourceVersion and when it was last known complete.
 
     `rules` is the digest of the rules by which objects were kept or passed over until then.

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Preemptor(Struct, frozen=True, kw_only=True):
+class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     """The pod an Event names as the cause, with the tier it has or had; "" while that is unknown."""
 
     uid: str
@@ -13,7 +13,7 @@ class Preemptor(Struct, frozen=True, kw_only=True):
     tenant: str = ""
 
 
-class Preemption(Struct, frozen=True, kw_only=True):
+class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     """One victim's preemption: decided (condition set), requested (deletion), noticed by us; times in µs.
 
     `quantity` is what the victim held, in µGPU. `counted` is the (victim tier, preemptor tier) it was

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from asyncio import sleep
 from typing import Final
 
 from gputally.errors import ApiError
@@ -40,6 +41,6 @@ class OwnerWalk:
             await self._books.queue.put(await self._owners.owner(reference, namespace=namespace))
         except ApiError as error:
             self._trouble.warn(str(error))
-            await asyncio.sleep(RETRY_SECONDS)
+            await sleep(RETRY_SECONDS)
         finally:
             self._asked.discard(reference.uid)

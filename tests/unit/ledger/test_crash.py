@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -63,8 +64,7 @@ def falls(published: list[dict[str, float]]) -> list[str]:
 
 
 def _falls(published: list[dict[str, float]]) -> Iterator[str]:
-    for number, (before, after) in enumerate(zip(published, published[1:], strict=False)):
+    for number, (before, after) in enumerate(pairwise(published)):
         for series, value in before.items():
             if after.get(series, -1) < value:
                 yield f"scrape {number}: {series} fell from {value} to {after.get(series)}"
-

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -17,9 +17,12 @@ from gputally.model.observation import Observation
 from gputally.runtime import books as books_module
 from gputally.runtime.aggregator import account
 from gputally.runtime.books import Books
-from gputally.runtime.owner_walk import OwnerWalk
 from tests.fakes.bookkeeping import Time, keep, open_books, outcome, position
 from tests.fakes.stream import stream
+from tests.fakes.until import PATIENCE_SECONDS, until
+
+if TYPE_CHECKING:
+    from gputally.runtime.owner_walk import OwnerWalk
 
 ROOT = Path(__file__).parents[3]
 OBSERVATIONS = stream(3, 150)
@@ -116,12 +119,9 @@ async def test_writing_is_tried_again_by_itself(desk: Desk, monkeypatch: pytest.
     desk.fill()
     desk.take(OBSERVATIONS)
     flusher = asyncio.create_task(desk.books.keep_flushed())
-    async with asyncio.timeout(10):
-        while health.failures < 3:
-            await asyncio.sleep(0)
-        desk.make_room()
-        while not health.writable:
-            await asyncio.sleep(0)
+    await until(lambda: health.failures >= 3)
+    desk.make_room()
+    await until(lambda: health.writable)
 
     assert (health.waiting, desk.books.room.is_set()) == (0, True)
     flusher.cancel()
@@ -190,7 +190,7 @@ async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_
     desk.fill()
     accountant = asyncio.create_task(account(books, cast("OwnerWalk", NoOwners())))
     watch = asyncio.create_task(tell(books, desk.time))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while books.room.is_set() or not books.queue.full():
             await asyncio.sleep(0)
             await books.flush()
@@ -202,11 +202,10 @@ async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_
     assert not watch.done()
 
     desk.make_room()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await books.flush()
         await watch
-        while not books.queue.empty():
-            await asyncio.sleep(0)
+    await until(books.queue.empty)
     accountant.cancel()
     with suppress(asyncio.CancelledError):
         await accountant
@@ -231,7 +230,7 @@ def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 async def main():
-    time, observations, failures = Time(), stream(3, 150), 0
+    time, observations = Time(), stream(3, 150)
     with SqliteLedger(Path(sys.argv[1])) as ledger:
         books = open_books(ledger, time)
         await books.flush()

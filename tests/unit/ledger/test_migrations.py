@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gputally.errors import LedgerError
 from gputally.ledger import schema
 from gputally.ledger.sqlite import SqliteLedger
 from tests.contract.records import pod, segment, step
@@ -77,7 +78,7 @@ def test_a_failing_step_leaves_a_ledger_as_it_was(tmp_path: Path, monkeypatch: p
     steps = [*schema.migrations(), (newest, "DELETE FROM segments; SELECT missing;")]
     monkeypatch.setattr(schema, "migrations", lambda: steps)
 
-    with pytest.raises(schema.LedgerError, match="no such column: missing"), SqliteLedger(path):
+    with pytest.raises(LedgerError, match="no such column: missing"), SqliteLedger(path):
         pass
 
     assert path.read_bytes() == before

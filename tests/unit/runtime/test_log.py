@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sys
 
 import pytest
 
@@ -10,10 +9,10 @@ from gputally.runtime.log import JsonFormatter, TextFormatter, configure
 
 
 def record(message: str, *, bug: bool = False) -> logging.LogRecord:
-    try:
-        raise ZeroDivisionError("by nothing")
-    except ZeroDivisionError:
-        trouble = sys.exc_info() if bug else None
+    trouble = None
+    if bug:
+        error = ZeroDivisionError("by nothing")
+        trouble = (type(error), error, None)
     made = logging.LogRecord("gputally.x", logging.WARNING, "x.py", 1, message, None, trouble)
     made.created = 1_780_898_400.1239
     return made

@@ -28,7 +28,18 @@ def test_without_flags_the_defaults_apply() -> None:
 
 def test_each_flag_sets_its_setting() -> None:
     settings = parsed(
-        *("--config.file", "c.yaml", "--prices.file", "p.yaml", "--ledger", "l.db", "--kubeconfig", "k", "--context", "x"),
+        *(
+            "--config.file",
+            "c.yaml",
+            "--prices.file",
+            "p.yaml",
+            "--ledger",
+            "l.db",
+            "--kubeconfig",
+            "k",
+            "--context",
+            "x",
+        ),
         *("--api.patience", "3", "--web.listen-address", "127.0.0.1:1, [::1]:2", "--web.max-requests", "7"),
         *("--log.level", "debug", "--log.format", "json"),
     )

@@ -1,0 +1,219 @@
+"""The command line as a process: each trouble is one clear message and its own exit status, never a traceback."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputally import cli
+from gputally.accounting.fleet import Fleet
+from gputally.errors import AddressTaken, LedgerError
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.sim.cluster import SimCluster
+from tests.fakes.command import Done, done, fallen, run, scrape, start, sum_of, until_ready
+from tests.fakes.kubeconfigs import kubeconfig
+
+
+def assert_told(ended: Done, status: int, *messages: str) -> None:
+    """Nothing else is said but log lines before."""
+    assert "Traceback" not in ended.err
+    lines = [line for line in ended.err.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT", line)]
+    assert len(lines) == len(messages), ended.err
+    for line, message in zip(lines, messages, strict=True):
+        assert re.search(message, line), ended.err
+    assert (ended.status, ended.out) == (status, "")
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+async def test_asked_to_stop_it_has_written_everything(
+    tmp_path: Path, cluster: SimCluster, kubeconfig_file: str, port: int, asked: signal.Signals
+) -> None:
+    url, flags = f"http://127.0.0.1:{port}", ("--kubeconfig", kubeconfig_file, "--ledger", tmp_path / "l.db")
+    process = await start("aggregator", *flags, "--web.listen-address", f"127.0.0.1:{port}")
+    await until_ready(url, process)
+    await scrape(url)
+    before = await scrape(url)
+    process.send_signal(asked)
+    first = await done(process)
+    with SqliteLedger(tmp_path / "l.db") as ledger:
+        saved = ledger.saved(now_us=0)
+
+    process = await start("aggregator", *flags, "--web.listen-address", f"127.0.0.1:{port}", "--log.format", "json")
+    await until_ready(url, process)
+    after = await scrape(url)
+    process.send_signal(asked)
+    second = await done(process)
+
+    assert (first.status, second.status) == (0, 0)
+    assert re.fullmatch(rf"\S+Z INFO +serving on {url}/metrics\n", first.err)
+    assert second.err.startswith('{"time": "')
+    assert len(saved.pods) == sum_of(before, "gputally_pods") > 0
+    assert fallen(before, after) == []
+    assert cluster.faults.open_watches == 0
+
+
+async def test_an_api_server_out_of_reach(tmp_path: Path, port: int) -> None:
+    file = kubeconfig(tmp_path, f"http://127.0.0.1:{port}", {"token": "any"})
+
+    ended = await run("aggregator", "--kubeconfig", file, "--ledger", tmp_path / "l.db", "--api.patience", "1")
+
+    assert_told(
+        ended, 3, rf"^gputally: http://127.0.0.1:{port}/\S+: Cannot connect .*; given up after 1 s, check the server"
+    )
+
+
+async def test_an_api_server_that_forbids(tmp_path: Path, cluster: SimCluster, kubeconfig_file: str) -> None:
+    cluster.faults.forbidden = {"nodes", "priorityclasses", "events"}
+
+    ended = await run("aggregator", "--kubeconfig", kubeconfig_file, "--ledger", tmp_path / "l.db")
+
+    assert_told(
+        ended,
+        3,
+        r"^gputally: .*; grant list,watch on priorityclasses in API group 'scheduling.k8s.io'$",
+        r"; grant list,watch on nodes in API group ''$",
+        r"; grant list,watch on events in API group ''$",
+    )
+
+
+async def test_a_login_that_has_expired(tmp_path: Path) -> None:
+    async with SimCluster(start_us=0, token="fresh") as cluster:
+        file = kubeconfig(tmp_path, cluster.url, {"token": "stale"})
+
+        ended = await run("aggregator", "--kubeconfig", file, "--ledger", tmp_path / "l.db")
+
+    assert_told(ended, 3, rf"^gputally: .*401.*; renew the credentials in {file}: users\[u\]$")
+
+
+async def test_no_way_to_any_cluster(tmp_path: Path) -> None:
+    ended = await run("aggregator", "--ledger", tmp_path / "l.db")
+
+    assert_told(ended, 2, "^gputally: kubeconfig: no kubeconfig found and not inside a cluster")
+
+
+async def test_a_ledger_that_cannot_be_written(tmp_path: Path) -> None:
+    ended = await run("aggregator", "--ledger", tmp_path / "no" / "folder" / "l.db")
+
+    assert_told(
+        ended, 4, rf"^gputally: {tmp_path}/no/folder/l.db: cannot be locked: No such file or directory; choose a"
+    )
+
+
+async def test_a_ledger_that_another_process_writes(tmp_path: Path) -> None:
+    with SqliteLedger(tmp_path / "l.db"):
+        ended = await run("aggregator", "--ledger", tmp_path / "l.db")
+
+    assert_told(ended, 4, "another process writes this ledger; stop it, or give this one a ledger of its own$")
+
+
+async def test_an_address_that_is_taken(tmp_path: Path, cluster: SimCluster, kubeconfig_file: str) -> None:
+    assert cluster.url
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        flags = ("--kubeconfig", kubeconfig_file, "--ledger", tmp_path / "l.db", "--web.listen-address", address)
+        ended = await run("aggregator", *flags)
+
+    assert_told(
+        ended, 5, f"^gputally: {address} is taken by another process; stop it or choose another --web.listen-address$"
+    )
+
+
+async def test_a_wrong_configuration_and_a_wrong_price_book_are_told_together(tmp_path: Path) -> None:
+    config, prices = tmp_path / "config.yaml", tmp_path / "prices.yaml"
+    config.write_text("kind: Configuration\ntiers: 7\n")
+    prices.write_text("kind: PriceBook\nbasis: moon\n")
+
+    ended = await run("aggregator", "--config.file", config, "--prices.file", prices, "--ledger", tmp_path / "l.db")
+
+    assert ended.status == 2
+    assert f"{config}: tiers: " in ended.err
+    assert f"{prices}: basis: " in ended.err
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "l.db").exists()
+
+
+async def test_flags_and_variables_that_cannot_be_are_told_together(tmp_path: Path) -> None:
+    ended = await run("aggregator", "--ledger", tmp_path / "l.db", "--log.level", "loud", "--web.listen-address", "x")
+
+    assert_told(ended, 2, "^gputally: --web.listen-address: 'x' is no address", "^--log.level: unknown 'loud'")
+
+
+async def test_check_tells_the_problems_of_all_files(tmp_path: Path) -> None:
+    good, bad, worse, missing = (tmp_path / name for name in ("good.yaml", "bad.yaml", "worse.yaml", "missing.yaml"))
+    good.write_text("kind: Configuration\n")
+    bad.write_text("kind: PriceBook\nbasis: moon\n")
+    worse.write_text("kind: [\n")
+
+    ended = await run("check", good, bad, worse, missing)
+
+    assert ended.status == 2
+    assert ended.out == ""
+    told = {line.partition(":")[0] for line in ended.err.splitlines()}
+    assert told == {str(bad), str(worse), str(missing)}
+    assert "Traceback" not in ended.err
+
+
+async def test_check_says_when_there_is_nothing_to_mend(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("kind: Configuration\n")
+
+    assert await run("check", tmp_path / "a.yaml") == (0, "1 file checked, no problems\n", "")
+    assert await run("check", tmp_path / "a.yaml", tmp_path / "b.yaml") == (0, "2 files checked, no problems\n", "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("dance",), ("aggregator", "--led", "x"), ("check",)])
+async def test_what_is_no_command_is_told_with_the_usage(arguments: tuple[str, ...]) -> None:
+    status, out, err = await run(*arguments)
+
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: gputally")
+
+
+async def test_help_names_every_exit_status() -> None:
+    status, out, _ = await run("--help")
+
+    assert status == 0
+    assert re.findall(r"\b(\d+) (?:done|a|flags|API|ledger|address|interrupted)", " ".join(out.split())) == [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "130",
+    ]
+
+
+def test_a_bug_shows_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fleet, "apply", lambda *_: 1 // 0)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        cli.main(["demo", "--for", "20s"])
+
+    assert raised.group_contains(ZeroDivisionError)
+
+
+def test_an_error_beside_a_bug_does_not_hide_it() -> None:
+    bug = ZeroDivisionError()
+    group = ExceptionGroup("", [LedgerError("full"), ExceptionGroup("", [bug])])
+
+    assert cli._the_one(group) is group
+
+
+def test_of_several_errors_the_first_is_told() -> None:
+    first = LedgerError("full")
+
+    assert cli._the_one(ExceptionGroup("", [ExceptionGroup("", [first]), AddressTaken("x")])) is first
+
+
+def test_the_cluster_client_is_not_loaded_by_commands_that_need_none(tmp_path: Path) -> None:
+    code = "import sys; from gputally.cli import main; main(sys.argv[1:])\n"
+    code += "print(sorted({'aiohttp', 'kubernetes', 'sqlite3'} & set(sys.modules)))"
+    (tmp_path / "a.yaml").write_text("kind: Configuration\n")
+    command = [sys.executable, "-c", code, "check", str(tmp_path / "a.yaml")]
+
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\n[]\n")
