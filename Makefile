@@ -15,7 +15,7 @@ help: ## List the targets
 demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS="--for 30s --scenario s2")
 	$(BIN)/gputally demo $(ARGS)
 
-test: $(READY) ## Run all tests that need no cluster, in about a minute
+test: $(READY) ## Run all tests that need no cluster, in one to two minutes
 	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign" $(ARGS)
 
 verify: $(READY) ## Check format, lint, types, imports, generated files, docs and structure; changes nothing
@@ -24,7 +24,7 @@ verify: $(READY) ## Check format, lint, types, imports, generated files, docs an
 generate: $(READY) ## Write docs/metrics.md and the table of flags anew
 	$(BIN)/python -m hack.generate
 
-e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go and gcc)
+e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go)
 	$(BIN)/python -m tests.cluster.build
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign" $(ARGS)
 

@@ -129,14 +129,10 @@ class Node:
         return weight(resource, replicas=int(self.labels.get("nvidia.com/gpu.replicas", "1")))
 
     def is_ready(self, second: int) -> bool:
-        """By the last change of the condition up to then; what was told before it came stands."""
-        is_ready, told_before = True, -1
-        for t in self.seen:
-            condition = t.manifest["status"]["conditions"][0]
-            if t is self.seen[0] or max(seconds(condition["lastTransitionTime"]), told_before) <= second:
-                is_ready = condition["status"] == "True"
-            told_before = t.at
-        return is_ready
+        """By the last change of the condition up to then."""
+        conditions = [t.manifest["status"]["conditions"][0] for t in self.seen]
+        changes = [c for c in conditions if seconds(c["lastTransitionTime"]) <= second] or conditions[:1]
+        return bool(changes[-1]["status"] == "True")
 
     def divided(self, second: int, held: int) -> dict[str, int]:
         """What was held, and what the rest was, by precedence."""

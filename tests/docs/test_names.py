@@ -48,7 +48,7 @@ def test_every_table_of_the_ledger_is_described() -> None:
 
 
 def test_every_way_an_allocation_ends_is_explained() -> None:
-    assert [row[0] for row in table(ARCHITECTURE, "`end_by`")] == [end.value for end in End]
+    assert {row[0] for row in table(ARCHITECTURE, "`end_by`")} == {end.value for end in End}
 
 
 @pytest.mark.parametrize("states", [State, CapacityState])

@@ -6,6 +6,7 @@ its result anew from all that is known, and the totals are corrected by the diff
 
 from gputally.accounting.admission import Admission
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.known_series import KnownSeries
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.pods import Pods
 from gputally.accounting.preemptions import Preemptions
@@ -32,9 +33,8 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
-        self.preemptions = Preemptions(
-            self.totals, self.pods.as_preemptor, lambda tier: self.admission.admit("tier", tier)
-        )
+        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
+        self.known_series = KnownSeries(self.totals, self.admission)
         self.classes: dict[str, PriorityClass] = {}
         self.resumes: dict[Kind, Resume] = dict(saved.resumes)
         self.now_us = saved.at_us

@@ -1,6 +1,6 @@
 """The job of a pod: an explicit label of its framework, else the walk along its controllers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gputally.model.kube import OwnerReference
 from gputally.model.observation import OwnerSeen
@@ -42,20 +42,28 @@ def unknown_owner(labels: Mapping[str, str], owner: OwnerReference | None, owner
     """The owner that must be fetched before the walk can go on; None when it is complete or not needed."""
     if owner is None or job_of("", labels, None, {})[0] != "Pod" or (owner.kind == "ReplicaSet" and labels.get(_HASH)):
         return None
-    step: OwnerReference | None = owner
-    while step and step.uid in owners and step.kind not in _TOP:
-        step = _parent(owners[step.uid])
-    return None if step is None or step.kind in _TOP else step
+    last = list(_steps(owner, owners))[-1]
+    return None if last.kind in _TOP or last.uid in owners else last
+
+
+def chain(owner: OwnerReference | None, owners: Owners) -> Iterator[str]:
+    """The UIDs of the owners on the way up, as far as it is known."""
+    return (step.uid for step in _steps(owner, owners)) if owner else iter(())
 
 
 def _walk(owner: OwnerReference, owners: Owners) -> tuple[str, str]:
-    step = owner
-    while step.kind not in _TOP and step.uid in owners:
-        parent = _parent(owners[step.uid])
-        if parent is None:
-            break
-        step = parent
-    return step.kind, step.name
+    top = list(_steps(owner, owners))[-1]
+    return top.kind, top.name
+
+
+def _steps(owner: OwnerReference, owners: Owners) -> Iterator[OwnerReference]:
+    """`owner` and its controllers, to the top, to the first unknown one, or to where owners go in a circle."""
+    step: OwnerReference | None = owner
+    passed: set[str] = set()
+    while step and step.uid not in passed:
+        yield step
+        passed.add(step.uid)
+        step = _parent(owners[step.uid]) if step.uid in owners and step.kind not in _TOP else None
 
 
 def _parent(seen: OwnerSeen) -> OwnerReference | None:

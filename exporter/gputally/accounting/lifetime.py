@@ -19,7 +19,7 @@ _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 _PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
 """The second is what 1.25 and 1.26 wrote."""
-_SUREST_FIRST = (End.FINISHED, End.REJECTED, End.TERMINAL, End.DELETED, End.VANISHED)
+_SUREST_FIRST = tuple(End)
 
 
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:

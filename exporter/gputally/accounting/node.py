@@ -83,18 +83,22 @@ def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) ->
     """
     if not record.facts:
         return replace(record, facts=((record.created_us, facts),))
-    readiness = replace(record.facts[-1][1], ready=facts.ready)
-    history = _followed(record.facts, readiness, from_us=min(at_us, _ready_since_us(node, at_us)))
-    return replace(record, facts=_followed(history, facts, from_us=at_us))
-
-
-def _followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
-    """`history` with `facts` from `from_us` on, if they are new, but not before what is already known."""
+    history = _with_readiness(record.facts, facts.ready, from_us=min(at_us, _ready_since_us(node, at_us)))
     since_us, latest = history[-1]
-    if facts == latest:
+    if facts != latest:
+        history = (*(entry for entry in history if entry[0] < at_us), (max(at_us, since_us), facts))
+    return replace(record, facts=history)
+
+
+def _with_readiness(history: History, ready: bool, *, from_us: int) -> History:  # noqa: FBT001 - the fact itself
+    """`history` with the node `ready` or not from `from_us` on, whatever else changed since."""
+    if ready is history[-1][1].ready:
         return history
-    entry = (max(from_us, since_us), facts)
-    return (*(history[:-1] if entry[0] == since_us else history), entry)
+    from_us = max(from_us, history[0][0])
+    before = [entry for entry in history if entry[0] <= from_us]
+    after = ((at_us, replace(facts, ready=ready)) for at_us, facts in history if at_us > from_us)
+    changed = (from_us, replace(before[-1][1], ready=ready))
+    return (*(entry for entry in before if entry[0] < from_us), changed, *after)
 
 
 def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: Rules) -> tuple[tuple[str, int], ...]:

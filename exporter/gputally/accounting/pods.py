@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
 from gputally.accounting.classify import NamespaceMarks, kept_labels, moved, tenant_for, terms_of
-from gputally.accounting.job import job_of, unknown_owner
 from gputally.accounting.nodes import Nodes
+from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.request import effective_units
@@ -17,7 +17,7 @@ from gputally.accounting.tenant import UNASSIGNED
 from gputally.accounting.tier import NO_TIER, tier_of
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Terms
-from gputally.model.kube import Namespace, OwnerReference, Pod
+from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
@@ -36,16 +36,12 @@ class Pods:
         self.pending: set[str] = set()
         self.without_tier: set[str] = set()
         self.without_tenant: set[str] = set()
-        self.wanted_owners: dict[str, tuple[OwnerReference, str]] = {}
-        """Owners to fetch for the owner walk, with the namespace they are in, by UID."""
+        self.walks = OwnerWalks()
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
         self._posting = Posting(totals, admission)
         self._namespaces: dict[str, NamespaceMarks] = {}
-        self._owners: dict[str, OwnerSeen] = {}
-        self._walking: dict[str, set[str]] = {}
-        """Pods whose owner walk waits for an owner, by its UID."""
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
         self._on_node: dict[str, set[str]] = {}
@@ -91,9 +87,7 @@ class Pods:
 
     def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
         """An owner came back from the API: the walks that waited for it go on."""
-        self._owners[owner.uid] = owner
-        self.wanted_owners.pop(owner.uid, None)
-        for uid in self._walking.pop(owner.uid, ()):
+        for uid in self.walks.learn(owner):
             if uid in self.records:
                 self._settle(self.records[uid], at_us=at_us)
 
@@ -130,9 +124,10 @@ class Pods:
         return tenant_for(record, self._namespaces.get(record.namespace, NamespaceMarks()), self._rules)
 
     def forget_departed(self, now_us: int) -> None:
-        """Forget pods deleted long enough ago that no news of them can come."""
+        """Forget pods deleted long enough ago that no news of them can come, and owners of none that exist."""
         while self._departed and next(iter(self._departed.values()))[0] < now_us - _DEPARTED_US:
             del self._departed[next(iter(self._departed))]
+        self.walks.forget(self.records.values())
 
     def drain(self) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None]]:
         """Allocations revised, and working state touched, since the last call."""
@@ -189,7 +184,8 @@ class Pods:
         `amends` tells that what is known better now was so all along.
         """
         before = self.records.get(record.uid)
-        record = self._with_job(record)
+        kind, name = self.walks.job(record)
+        record = replace(record, job_kind=kind, job=name)
         if record.scheduled_us is not None:
             record = self._classified(record, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us)
@@ -198,15 +194,6 @@ class Pods:
             self._touched.add(record.uid)
             self._index(record)
         return record
-
-    def _with_job(self, record: PodRecord) -> PodRecord:
-        labels = dict(record.labels)
-        wanted = unknown_owner(labels, record.owner, self._owners)
-        if wanted:
-            self.wanted_owners[wanted.uid] = (wanted, record.namespace)
-            self._walking.setdefault(wanted.uid, set()).add(record.uid)
-        kind, name = job_of(record.name, labels, record.owner, self._owners)
-        return replace(record, job_kind=kind, job=name)
 
     def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
         """`record` on its node and under its present terms; what has ended keeps the terms it had."""

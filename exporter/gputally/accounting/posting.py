@@ -53,8 +53,6 @@ class Posting:
         waited_us = max(0, record.scheduled_us - record.created_us)
         tier = self._admission.admit("tier", record.terms[-1].tier)
         bound = next((b for b in SCHEDULING_BOUNDS_S if waited_us <= b * US_PER_SECOND), None)
-        for each in (*SCHEDULING_BOUNDS_S, BEYOND):
-            self._totals.declare(Total.SCHEDULED, (tier, str(each)), at_us=at_us)
         self._totals.count(Total.SCHEDULED, (tier, str(bound or BEYOND)), 1, at_us=at_us)
         self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
 

@@ -53,6 +53,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     while it is not known.
     """
     fleet.advance(now_us)
+    fleet.known_series.declare(at_us=now_us)
     totals = {total: tuple(rows) for total, rows in fleet.totals.publish(now_us).items()}
     evaluated_us = fleet.totals.evaluated_us
     accounts = [account for account in fleet.nodes.accounts.values() if account.record.gone_us is None]

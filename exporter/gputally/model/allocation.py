@@ -22,14 +22,14 @@ class End(StrEnum):
 
     FINISHED = "finished"
     """The last container's `finishedAt` of a terminal pod."""
+    REJECTED = "rejected"
+    """Refused by the kubelet: it never held anything."""
     TERMINAL = "terminal"
     """The first observed terminal phase, when no container reports a time."""
     DELETED = "deleted"
     """The DELETED event of a pod that never became terminal (forced deletion)."""
     VANISHED = "vanished"
     """Missing from a listing: it ended somewhere in its blind interval."""
-    REJECTED = "rejected"
-    """Refused by the kubelet: it never held anything."""
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False):

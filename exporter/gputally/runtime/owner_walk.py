@@ -30,7 +30,7 @@ class OwnerWalk:
 
     def step(self) -> None:
         """Ask for those not asked for yet."""
-        for uid, (reference, namespace) in self._books.fleet.pods.wanted_owners.items():
+        for uid, (reference, namespace) in self._books.fleet.pods.walks.wanted.items():
             if uid not in self._asked:
                 self._asked.add(uid)
                 self._tasks.create_task(self._ask(reference, namespace), name=f"owner {reference.name}")

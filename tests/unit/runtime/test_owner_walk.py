@@ -60,7 +60,7 @@ async def test_an_owner_is_asked_for_once_and_names_the_job(api: Api, server: Sc
 
     assert request.path == "/apis/argoproj.io/v1alpha1/namespaces/ml/workflows/train"
     assert server.is_left_alone
-    assert books.fleet.pods.wanted_owners == {}
+    assert books.fleet.pods.walks.wanted == {}
 
 
 async def test_an_owner_that_was_not_to_be_had_is_asked_for_again_after_a_pause(

@@ -1,0 +1,27 @@
+"""Series that are known in advance: those of every tier are exported as 0 before anything of it happens."""
+
+from gputally.accounting.admission import Admission
+from gputally.accounting.posting import BEYOND, SCHEDULING_BOUNDS_S
+from gputally.accounting.preemptions import UNKNOWN
+from gputally.accounting.totals import Total, Totals
+
+
+class KnownSeries:
+    """Declares what follows from the tiers, once for each tier."""
+
+    def __init__(self, totals: Totals, admission: Admission) -> None:
+        self._totals = totals
+        self._tiers = admission.values["tier"]
+        self._declared: set[str] = set()
+
+    def declare(self, *, at_us: int) -> None:
+        """See to it that the time-to-schedule histogram and the preemption matrix have all known tiers."""
+        for tier in sorted(self._tiers - self._declared):
+            self._declared.add(tier)
+            self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)
+            for bound in (*SCHEDULING_BOUNDS_S, BEYOND):
+                self._totals.declare(Total.SCHEDULED, (tier, str(bound)), at_us=at_us)
+            for other in (*sorted(self._declared), UNKNOWN):
+                self._totals.declare(Total.PREEMPTIONS, (tier, other), at_us=at_us)
+                if other != UNKNOWN:
+                    self._totals.declare(Total.PREEMPTIONS, (other, tier), at_us=at_us)

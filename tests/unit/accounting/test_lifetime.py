@@ -1,0 +1,220 @@
+from dataclasses import replace
+
+import pytest
+
+from gputally.accounting import lifetime
+from gputally.accounting.lifetime import created_us, preempted_us
+from gputally.model.allocation import Blind, End
+from gputally.model.pod import PodRecord
+from tests.core.manifests import PodForm, as_pod, us
+
+PENDING = PodForm(created=10)
+BOUND = replace(PENDING, node="n1", scheduled=12)
+RUNNING = replace(BOUND, started=15)
+FINISHED = replace(RUNNING, phase="Succeeded", finished=40)
+NEW = PodRecord(uid="uid-a", namespace="ml", name="a", units=(), created_us=us(10))
+
+
+def seen(*forms: tuple[PodForm, float], since: float | None = None) -> PodRecord:
+    """What is known after these forms were observed."""
+    record = NEW
+    for form, at in forms:
+        record = lifetime.seen(record, as_pod(form), at_us=us(at), since_us=us(at if since is None else since))
+    return record
+
+
+def gone(record: PodRecord, form: PodForm, at: float, since: float | None = None) -> PodRecord:
+    return lifetime.gone(record, as_pod(form), at_us=us(at), since_us=us(at if since is None else since))
+
+
+def end(record: PodRecord) -> tuple[End | None, int | None]:
+    return record.end_by, record.end_us
+
+
+def test_an_allocation_begins_when_the_api_says_the_pod_was_scheduled_not_when_it_was_seen() -> None:
+    assert seen((BOUND, 30)).scheduled_us == us(12)
+
+
+def test_a_pending_pod_is_not_scheduled() -> None:
+    assert seen((PENDING, 30)).scheduled_us is None
+
+
+def test_a_pod_bound_by_hand_began_at_its_creation() -> None:
+    by_hand = replace(BOUND, scheduled=None)
+
+    assert seen((by_hand, 30)).scheduled_us == us(10)
+    assert seen((by_hand, 30), (BOUND, 31)).scheduled_us == us(10)
+    assert seen((BOUND, 31), (by_hand, 30)).scheduled_us == us(10)
+
+
+def test_the_first_start_of_any_container_begins_running() -> None:
+    manifest = RUNNING.manifest()
+    restarted = {"running": {"startedAt": "2026-07-01T00:00:30Z"}}
+    before = {"terminated": {"startedAt": "2026-07-01T00:00:20Z", "finishedAt": "2026-07-01T00:00:29Z"}}
+    manifest["status"]["containerStatuses"] = [{"state": restarted, "lastState": before}, {"state": {"waiting": {}}}]
+
+    assert lifetime.seen(NEW, as_pod(manifest), at_us=us(60), since_us=us(60)).started_us == us(20)
+
+
+def test_a_restarted_container_does_not_move_the_start() -> None:
+    assert seen((RUNNING, 16), (replace(RUNNING, started=33), 34)).started_us == us(15)
+
+
+def test_a_finished_pod_ended_at_its_last_container() -> None:
+    manifest = FINISHED.manifest()
+    last = {"state": {"terminated": {"finishedAt": "2026-07-01T00:00:44Z"}}}
+    manifest["status"]["initContainerStatuses"] = [last]
+
+    record = lifetime.seen(NEW, as_pod(manifest), at_us=us(60), since_us=us(60))
+
+    assert end(record) == (End.FINISHED, us(44))
+
+
+def test_a_finished_container_ends_nothing_while_the_pod_goes_on() -> None:
+    assert end(seen((replace(FINISHED, phase="Running"), 41))) == (None, None)
+
+
+def test_a_terminal_pod_without_times_ended_when_it_was_first_seen_so() -> None:
+    terminal = replace(RUNNING, phase="Failed")
+
+    assert end(seen((terminal, 50), (terminal, 60))) == (End.TERMINAL, us(50))
+    assert end(seen((terminal, 60), (terminal, 50))) == (End.TERMINAL, us(50))
+
+
+def test_a_finishing_time_replaces_an_end_that_was_only_observed() -> None:
+    assert end(seen((replace(RUNNING, phase="Failed"), 50), (FINISHED, 51))) == (End.FINISHED, us(40))
+
+
+def test_of_several_finishing_times_the_last_counts() -> None:
+    later = replace(FINISHED, finished=43)
+
+    assert end(seen((FINISHED, 50), (later, 51))) == (End.FINISHED, us(43))
+    assert end(seen((later, 51), (FINISHED, 50))) == (End.FINISHED, us(43))
+
+
+def test_a_pod_deleted_by_force_ended_with_its_deletion() -> None:
+    assert end(gone(seen((RUNNING, 16)), RUNNING, 70)) == (End.DELETED, us(70))
+
+
+def test_a_deletion_after_the_end_moves_nothing() -> None:
+    assert end(gone(seen((FINISHED, 41)), FINISHED, 70)) == (End.FINISHED, us(40))
+
+
+def test_the_last_form_of_a_deletion_may_tell_the_end() -> None:
+    assert end(gone(seen((RUNNING, 16)), FINISHED, 70)) == (End.FINISHED, us(40))
+
+
+def test_news_of_the_end_after_the_deletion_still_counts() -> None:
+    deleted = gone(seen((RUNNING, 16)), RUNNING, 70)
+
+    assert end(lifetime.seen(deleted, as_pod(FINISHED), at_us=us(71), since_us=us(71))) == (End.FINISHED, us(40))
+    terminal = as_pod(replace(RUNNING, phase="Failed"))
+    assert end(lifetime.seen(deleted, terminal, at_us=us(65), since_us=us(65))) == (End.TERMINAL, us(65))
+
+
+def test_a_pod_that_vanished_is_charged_up_to_where_it_was_last_known() -> None:
+    record = lifetime.vanished(seen((RUNNING, 16)), at_us=us(90), since_us=us(60))
+
+    assert end(record) == (End.VANISHED, us(60))
+    assert record.blind == Blind(from_us=us(60), to_us=us(90))
+
+
+def test_a_blind_interval_begins_no_earlier_than_what_is_known_of_the_pod() -> None:
+    started_unseen = replace(RUNNING, started=75)
+
+    record = gone(seen((BOUND, 13)), started_unseen, 90, since=60)
+
+    assert record.blind == Blind(from_us=us(75), to_us=us(90))
+    assert end(record) == (End.DELETED, us(75))
+
+
+def test_an_end_with_a_timestamp_leaves_nothing_blind() -> None:
+    assert seen((replace(RUNNING, phase="Failed"), 50), since=20).blind == Blind(from_us=us(20), to_us=us(50))
+    assert seen((replace(RUNNING, phase="Failed"), 50), (FINISHED, 51), since=20).blind is None
+    assert lifetime.vanished(seen((FINISHED, 41)), at_us=us(90), since_us=us(60)).blind is None
+
+
+def test_a_second_loss_does_not_widen_a_blind_interval() -> None:
+    record = lifetime.vanished(seen((RUNNING, 16)), at_us=us(90), since_us=us(60))
+
+    assert lifetime.vanished(record, at_us=us(99), since_us=us(50)) == record
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("OutOfnvidia.com/gpu", ""),
+        ("OutOfcpu", ""),
+        ("UnexpectedAdmissionError", ""),
+        ("TopologyAffinityError", ""),
+        ("NodeAffinity", ""),
+        ("New", "Pod was rejected: too many devices"),
+    ],
+)
+def test_a_pod_the_kubelet_refused_never_held_anything(reason: str, message: str) -> None:
+    record = seen((BOUND, 13), (replace(BOUND, phase="Failed", reason=reason, message=message), 14))
+
+    assert record.end_by is End.REJECTED
+    assert lifetime.never_held(record, record.end_by)
+
+
+def test_a_failed_pod_that_ran_was_not_refused() -> None:
+    evicted = replace(RUNNING, phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
+
+    assert end(seen((evicted, 50))) == (End.TERMINAL, us(50))
+
+
+def test_a_pod_refused_by_a_restarted_kubelet_after_it_ran_is_charged_until_then() -> None:
+    refused = replace(BOUND, phase="Failed", reason="UnexpectedAdmissionError")
+
+    for record in (seen((RUNNING, 16), (refused, 80)), seen((refused, 80), (RUNNING, 16))):
+        assert end(record) == (End.REJECTED, us(80))
+        assert not lifetime.never_held(record, record.end_by)
+
+
+def test_deletion_was_asked_for_a_grace_period_before_the_deletion_timestamp() -> None:
+    assert seen((replace(RUNNING, deleted=50, grace=30), 51)).deletion_us == us(50)
+
+
+def test_a_shortened_grace_period_does_not_move_the_request() -> None:
+    """The API server moves both fields together."""
+    assert seen(
+        (replace(RUNNING, deleted=50, grace=30), 51), (replace(RUNNING, deleted=50, grace=5), 53)
+    ).deletion_us == us(50)
+
+
+def test_the_last_delete_with_grace_zero_does_not_move_the_request() -> None:
+    asked, last = replace(FINISHED, deleted=35), replace(FINISHED, deleted=42, grace=0)
+
+    assert gone(seen((asked, 36)), last, 42).deletion_us == us(35)
+
+
+def test_times_ahead_of_our_clock_are_held_to_the_observation() -> None:
+    """The server's clock is 10 s ahead."""
+    assert seen((replace(BOUND, scheduled=22), 13)).scheduled_us == us(13)
+    assert seen((replace(RUNNING, started=25), 16)).started_us == us(16)
+    assert end(seen((replace(FINISHED, finished=50), 41))) == (End.FINISHED, us(41))
+    assert seen((replace(RUNNING, deleted=60), 51)).deletion_us == us(51)
+    assert created_us(as_pod(replace(PENDING, created=20)), us(11)) == us(11)
+
+
+def test_a_pod_without_creation_time_was_created_when_it_was_seen() -> None:
+    assert created_us(as_pod({"metadata": {"uid": "u"}}), us(11)) == us(11)
+
+
+@pytest.mark.parametrize("reason", ["PreemptionByScheduler", "PreemptionByKubeScheduler"])
+def test_a_mark_of_the_scheduler_is_a_preemption(reason: str) -> None:
+    assert preempted_us(as_pod(replace(RUNNING, marked=30, mark=reason)), us(31)) == us(30)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        RUNNING,
+        replace(RUNNING, marked=30, mark="EvictionByEvictionAPI"),
+        replace(RUNNING, marked=30, mark="DeletionByPodGC"),
+        replace(RUNNING, marked=30, mark_status="False"),
+    ],
+)
+def test_any_other_mark_is_none(form: PodForm) -> None:
+    assert preempted_us(as_pod(form), us(31)) is None

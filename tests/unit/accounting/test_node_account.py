@@ -1,0 +1,190 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from gputally.accounting import node_account
+from gputally.accounting.snapshot import publish
+from gputally.accounting.totals import Total
+from gputally.model.kube import Kind
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.replay import Replay
+
+NODE = NodeForm(gpus=4)
+POD = PodForm(node="n1", scheduled=10, gpus=3)
+
+
+def residuals(replay: Replay, at: float) -> dict[str, int]:
+    return dict(publish(replay.fleet, now_us=us(at), ledger=None).residuals)
+
+
+def physical(replay: Replay, at: float) -> Fraction:
+    return sum(replay.gpu_seconds(at, Total.PHYSICAL).values(), Fraction(0))
+
+
+def test_the_capacity_of_a_node_is_divided_as_pods_come_and_go() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.lose(POD, at=30)
+
+    assert replay.capacity(50) == {"allocated": 60, "free": 4 * 50 - 60}
+    assert physical(replay, 50) == 200
+
+
+def test_capacity_before_the_books_were_opened_does_not_count() -> None:
+    replay = Replay(opened=20)
+    replay.see(NODE, POD, at=21)
+
+    assert replay.capacity(50) == {"allocated": 90, "free": 30}
+    assert physical(replay, 50) == 120
+
+
+def test_the_states_follow_the_node() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(replace(NODE, allocatable={"nvidia.com/gpu": 3}), at=10)
+    replay.see(replace(NODE, cordoned=True), at=20)
+    replay.see(replace(NODE, cordoned=True, ready="Unknown", ready_since=30), at=35)
+    replay.lose(NODE, at=40)
+
+    assert replay.capacity(99) == {"free": 40 + 30, "unhealthy": 10, "cordoned": 40, "unknown": 40}
+    assert physical(replay, 99) == 160
+
+
+def test_a_pod_keeps_its_gpus_on_a_node_that_is_lost_until_it_is_deleted() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.see(replace(NODE, ready="Unknown", ready_since=20), at=21)
+    replay.lose(POD, at=40)
+
+    assert replay.capacity(50) == {"allocated": 90, "free": 40 + 10, "unknown": 20 + 40}
+
+
+def test_more_pods_than_gpus_are_overcommitted() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, replace(POD, name="b"), at=12)
+
+    assert replay.capacity(20) == {"allocated": 60, "overcommitted": 20, "free": 40}
+    assert residuals(replay, 20) == {"allocated": 0, "capacity": 0}
+
+
+def test_a_node_whose_device_plugin_comes_later_has_no_gpus_until_then() -> None:
+    replay = Replay()
+    replay.see(replace(NODE, gpus=0), at=1)
+    replay.see(NODE, at=30)
+
+    assert replay.capacity(50) == {"free": 80}
+
+
+def test_a_node_whose_device_plugin_comes_while_nobody_watched_has_gpus_from_then_on() -> None:
+    replay = Replay()
+    replay.see(replace(NODE, capacity={}), at=1)
+    replay.flush()
+    replay.restart()
+    replay.see(NODE, at=30, since=1)
+
+    assert replay.capacity(50) == {"free": 80}
+
+
+def test_a_node_without_gpus_counts_as_none() -> None:
+    replay = Replay()
+    replay.see(replace(NODE, capacity={}), at=1)
+    replay.scrape(10)
+
+    assert replay.scrape(20).nodes == 0
+    assert replay.true(Total.CAPACITY, 20) == {}
+
+
+def test_a_restart_goes_on_where_the_books_ended() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.scrape(20)
+    replay.restart()
+    replay.see(NODE, POD, at=31)
+
+    assert replay.capacity(50) == {"allocated": 120, "free": 200 - 120}
+    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+
+
+def test_a_restart_keeps_the_capacity_of_pods_on_a_node_that_is_not_known() -> None:
+    replay = Replay()
+    replay.see(POD, at=12)
+    replay.scrape(20)
+    replay.restart()
+
+    assert replay.capacity(50) == {"allocated": 120, "overcommitted": 120}
+    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+
+
+def test_news_of_the_time_before_a_restart_moves_it_between_allocated_and_free() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.scrape(20)
+    replay.restart()
+    replay.see(replace(POD, phase="Succeeded", finished=15), at=30)
+    replay.see(replace(POD, name="b", gpus=1, scheduled=18), at=31)
+
+    assert replay.capacity(50) == {"allocated": 15 + 32, "free": 200 - 15 - 32}
+    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+
+
+def test_news_of_the_time_before_a_restart_on_an_unknown_node_moves_nothing_to_free() -> None:
+    replay = Replay()
+    replay.see(POD, at=12)
+    replay.scrape(20)
+    replay.restart()
+    replay.see(replace(POD, phase="Succeeded", finished=15), at=30)
+
+    assert replay.capacity(50) == {"allocated": 15, "overcommitted": 15}
+
+
+def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_account, "_SETTLE_US", 100 * 1_000_000)
+    replay = Replay()
+    replay.see(NODE, at=1)
+    for i in range(200):
+        at = 10 + 10 * i
+        pod = replace(POD, name=f"p{i}", uid=f"p{i}", created=at, scheduled=at, gpus=1 + i % 4)
+        replay.see(pod, at=at)
+        replay.see(replace(NODE, cordoned=i % 3 == 0), at=at + 2)
+        replay.lose(pod, at=at + 5)
+    account = replay.fleet.nodes.accounts["uid-n1"]
+
+    assert account.settled_us > us(1000)
+    assert len(account.pieces) < 100
+    assert len(account.holdings) < 40
+    assert sum(replay.capacity(2100).values()) == physical(replay, 2100) == 4 * 2100
+    assert replay.capacity(2100)["allocated"] == 5 * (1 + 2 + 3 + 4) * 50
+    assert residuals(replay, 2100) == {"allocated": 0, "capacity": 0}
+
+
+def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_account, "_WINDOW", 1)
+    monkeypatch.setattr(node_account, "_SETTLE_US", 5 * 1_000_000)
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.see(replace(NODE, cordoned=True), at=40)
+    replay.see(replace(POD, phase="Succeeded", finished=20), at=60)
+
+    assert replay.fleet.nodes.accounts["uid-n1"].settled_us == us(55)
+    assert replay.by_state(60) == {"starting": 30}
+    assert replay.capacity(60)["allocated"] == 30
+    assert residuals(replay, 60) == {"allocated": 0, "capacity": 0}
+
+
+def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_account, "_WINDOW", 1)
+    monkeypatch.setattr(node_account, "_SETTLE_US", 1)
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.relist(Kind.NODES, at=80, since=50)  # the node has vanished
+
+    assert replay.by_state(90) == {"starting": 120}
+    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
