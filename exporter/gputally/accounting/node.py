@@ -83,14 +83,15 @@ def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) ->
     """
     if not record.facts:
         return replace(record, facts=((record.created_us, facts),))
-    history = _with_readiness(record.facts, facts.ready, from_us=min(at_us, _ready_since_us(node, at_us)))
+    history = _with_readiness(record.facts, ready=facts.ready, from_us=min(at_us, _ready_since_us(node, at_us)))
     since_us, latest = history[-1]
     if facts != latest:
-        history = (*(entry for entry in history if entry[0] < at_us), (max(at_us, since_us), facts))
+        from_us = max(at_us, since_us)
+        history = (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
     return replace(record, facts=history)
 
 
-def _with_readiness(history: History, ready: bool, *, from_us: int) -> History:  # noqa: FBT001 - the fact itself
+def _with_readiness(history: History, *, ready: bool, from_us: int) -> History:
     """`history` with the node `ready` or not from `from_us` on, whatever else changed since."""
     if ready is history[-1][1].ready:
         return history

@@ -24,7 +24,7 @@ def book(*dated: tuple[int, str], tiers: tuple[tuple[str, Decimal], ...] = (), d
     return PriceBook(currency="EUR", basis=Basis.NODE, rules=(rule,), tiers=tiers, digest=digest)
 
 
-def cluster(prices: PriceBook | None = None, rules: Rules = Rules()) -> Replay:  # noqa: B008
+def cluster(prices: PriceBook | None = None, rules: Rules = Rules()) -> Replay:  # noqa: B008 - frozen
     replay = Replay(book=prices, rules=rules)
     replay.see(NODE, RUNNING, at=1)
     return replay

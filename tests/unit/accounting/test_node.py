@@ -15,7 +15,7 @@ NODE = NodeForm(created=5, gpus=8)
 RECORD = NodeRecord(uid="uid-n1", name="n1", created_us=us(5))
 
 
-def facts(form: NodeForm, rules: Rules = Rules()) -> NodeFacts:  # noqa: B008
+def facts(form: NodeForm, rules: Rules = Rules()) -> NodeFacts:  # noqa: B008 - frozen
     return facts_of(as_node(form), rules, frozenset({"zone"}))
 
 
@@ -166,6 +166,13 @@ def test_readiness_does_not_precede_the_node() -> None:
     assert [
         (at, known.ready) for at, known in history((NODE, 60), (replace(NODE, ready="False", ready_since=1), 70))
     ] == [(5, False)]
+
+
+def test_a_clock_that_steps_back_does_not_reorder_the_history() -> None:
+    found = history((NODE, 60), (replace(NODE, cordoned=True), 66), (NODE, 70), (replace(NODE, gpus=4), 62))
+
+    assert [at for at, _ in found] == [5, 66, 70]
+    assert [known.physical for _, known in found] == [8_000_000, 8_000_000, 4_000_000]
 
 
 def test_two_changes_in_one_instant_leave_the_last() -> None:

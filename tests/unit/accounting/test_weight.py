@@ -127,5 +127,5 @@ def test_capacity_is_what_all_gpu_resources_add_up_to() -> None:
         ({}, False),
     ],
 )
-def test_a_node_is_divided_when_it_offers_parts_of_gpus(offered: dict[str, str | int], parts: bool) -> None:  # noqa: FBT001
+def test_a_node_is_divided_when_it_offers_parts_of_gpus(offered: dict[str, str | int], parts: bool) -> None:  # noqa: FBT001 - a parameter of the test
     assert divided(offered, Sharing(), COMPUTE) is parts

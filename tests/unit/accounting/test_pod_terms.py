@@ -1,0 +1,200 @@
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from gputally.accounting.totals import Total
+from gputally.errors import MalformedObject
+from gputally.model.observation import OwnerSeen
+from gputally.model.rules import Rules, TenantRule, TenantSource
+from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
+from tests.core.replay import Replay
+
+A100 = {"nvidia.com/gpu.product": "A100"}
+NODE = NodeForm(labels=A100)
+PENDING = PodForm(created=5, tier="gold", priority=100)
+BOUND = replace(PENDING, node="n1", scheduled=10, version=2)
+RUNNING = replace(BOUND, started=12, version=3)
+FINISHED = replace(RUNNING, phase="Succeeded", finished=17, version=4)
+BY_LABEL = Rules(
+    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
+)
+OF_NAMESPACE = Rules(tenants=(TenantRule(source=TenantSource.NAMESPACE_LABEL, key="team"),))
+
+
+def cluster(rules: Rules = Rules(), node: NodeForm = NODE) -> Replay:  # noqa: B008 - frozen
+    replay = Replay(rules=rules)
+    replay.see(node, at=1)
+    return replay
+
+
+def tenants(replay: Replay, at: float) -> dict[str, Fraction]:
+    """GPU-seconds by tenant."""
+    found = dict[str, Fraction]()
+    for labels, value in replay.gpu_seconds(at).items():
+        found[labels[1]] = found.get(labels[1], Fraction(0)) + value
+    return found
+
+
+def test_a_tenant_counts_as_labelled_at_the_time() -> None:
+    replay = cluster(BY_LABEL)
+    replay.see(replace(RUNNING, labels={"team": "red"}), at=13)
+    replay.see(replace(RUNNING, labels={"team": "blue"}, version=4), at=20)
+    replay.see(replace(RUNNING, version=5), at=25)
+
+    assert tenants(replay, 40) == {"red": 10, "blue": 5, "ml": 15}
+
+
+def test_labels_of_an_older_form_do_not_come_back() -> None:
+    replay = cluster(BY_LABEL)
+    replay.see(replace(RUNNING, labels={"team": "red"}, version=10), at=13)
+    replay.see(replace(RUNNING, labels={"team": "blue"}, version=9), at=20)
+
+    assert set(tenants(replay, 40)) == {"red"}
+
+
+def test_a_tenant_by_namespace_changes_with_the_namespace() -> None:
+    replay = Replay(rules=OF_NAMESPACE)
+    replay.see(NODE, at=1)
+    replay.see_namespace(namespace(labels={"team": "red"}), at=1)
+    replay.see(RUNNING, at=13)
+    replay.see_namespace(namespace(labels={"team": "blue"}), at=20)
+
+    assert tenants(replay, 30) == {"red": 10, "blue": 10}
+
+
+def test_a_namespace_that_becomes_known_late_was_so_all_along() -> None:
+    replay = Replay(rules=OF_NAMESPACE)
+    replay.see(NODE, at=1)
+    replay.see(replace(RUNNING, namespace="late"), at=13)
+    assert set(tenants(replay, 20)) == {"unassigned"}
+
+    replay.see_namespace(namespace("late", labels={"team": "red"}), at=20)
+
+    assert set(tenants(replay, 30)) == {"red"}
+
+
+def test_a_restart_does_not_forget_tenants_until_namespaces_are_known_again() -> None:
+    replay = Replay(rules=OF_NAMESPACE)
+    replay.see(NODE, at=1)
+    replay.see_namespace(namespace("other", labels={"team": "red"}), at=1)
+    replay.see(replace(RUNNING, namespace="other"), at=13)
+    replay.flush()
+    replay.restart()
+    replay.see(replace(RUNNING, namespace="other", version=4), at=20)
+    assert set(tenants(replay, 30)) == {"red"}
+
+    replay.see_namespace(namespace("other", labels={"team": "blue"}), at=21)
+    assert tenants(replay, 30) == {"red": 11, "blue": 9}
+
+
+def test_what_has_ended_keeps_its_tenant() -> None:
+    replay = cluster(BY_LABEL)
+    replay.see(replace(FINISHED, labels={"team": "red"}), at=20)
+    replay.see(replace(FINISHED, labels={"team": "blue"}, version=5), at=21)
+
+    assert tenants(replay, 30) == {"red": 7}
+
+
+def test_without_configuration_each_priority_class_is_a_tier_and_each_namespace_a_tenant() -> None:
+    replay = cluster()
+    replay.see(RUNNING, replace(RUNNING, name="b", tier=""), at=13)
+
+    assert {labels[:2] for labels in replay.gpu_seconds(20)} == {("gold", "ml"), ("none", "ml")}
+
+
+def test_the_job_is_known_after_the_owner_walk_and_costs_nothing_twice() -> None:
+    worker = {"kind": "Worker", "name": "w", "uid": "w", "controller": True, "apiVersion": "x/v1"}
+    replay = cluster()
+    replay.see(replace(RUNNING, owners=(worker,)), at=13)
+    assert [reference.name for reference, _ in replay.fleet.pods.walks.wanted.values()] == ["w"]
+
+    top = OwnerSeen(
+        uid="w",
+        kind="Worker",
+        name="w",
+        parent_uid="t",
+        parent_kind="Trainer",
+        parent_name="bert",
+        parent_api_version="x/v1",
+        at_us=us(14),
+    )
+    replay.apply(top)
+    replay.flush()
+
+    record = replay.memory.revisions["uid-a"]
+    assert (record.job_kind, record.job) == ("Trainer", "bert")
+    assert replay.by_state(20) == {"starting": 2, "running": 8}
+
+
+def test_indexes_follow_the_pod() -> None:
+    pods = Replay(rules=OF_NAMESPACE)
+    index = pods.fleet.pods
+    pods.see(replace(PENDING, tier=""), at=6)
+    assert (index.pending, index.without_tier, index.without_tenant) == ({"uid-a"}, {"uid-a"}, {"uid-a"})
+
+    pods.see(replace(RUNNING, tier=""), at=13)
+    assert (index.pending, index.without_tier) == (set(), {"uid-a"})
+
+    pods.see(replace(FINISHED, tier=""), at=20)
+    assert (index.without_tier, index.without_tenant) == (set(), set())
+
+
+def test_an_unchanged_pod_is_no_new_revision() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=13)
+    replay.flush()
+    replay.see(replace(RUNNING, version=7), at=14)
+    changes = replay.fleet.drain()
+
+    assert (changes.revisions, changes.pods) == ({}, {})
+
+
+def test_every_change_of_segments_is_a_revision_more() -> None:
+    replay = cluster()
+    replay.see(BOUND, at=11)
+    replay.see(RUNNING, at=13)
+    replay.see(FINISHED, at=18)
+    replay.flush()
+
+    assert replay.memory.revisions["uid-a"].revision == 3
+
+
+def test_time_to_schedule_is_counted_once() -> None:
+    replay = cluster()
+    for at in (11, 12, 13):
+        replay.see(BOUND, at=at)
+    replay.scrape(14)
+    replay.restart()
+    replay.see(BOUND, at=20)
+    replay.lose(FINISHED, at=30)
+    replay.scrape(31)
+
+    assert replay.true(Total.SCHEDULED, 40) == {("gold", "5"): 1}
+    assert replay.true(Total.SCHEDULING_TIME, 40) == {("gold",): 5_000_000}
+
+
+def test_time_to_schedule_of_pods_bound_before_the_books_were_opened_is_not_counted() -> None:
+    replay = Replay(opened=11)
+    replay.see(NODE, RUNNING, at=13)
+
+    assert replay.true(Total.SCHEDULED, 40) == {}
+
+
+@pytest.mark.parametrize(("waited", "bound"), [(0, "1"), (1, "1"), (2, "2"), (86400, "86400"), (86401, "+Inf")])
+def test_time_to_schedule_falls_into_the_bucket_up_to_its_bound(waited: int, bound: str) -> None:
+    replay = Replay()
+    at = 100_000
+    replay.see(replace(BOUND, created=at - waited, scheduled=at), at=at)
+
+    assert replay.true(Total.SCHEDULED, at) == {("gold", bound): 1}
+
+
+def test_a_pod_with_a_broken_quantity_changes_nothing() -> None:
+    replay = cluster()
+    manifest = RUNNING.manifest()
+    manifest["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": "0.5"}}
+    with pytest.raises(MalformedObject):
+        replay.fleet.pods.seen(as_pod(manifest), at_us=us(13), since_us=us(13))
+
+    assert replay.fleet.pods.records == {}
