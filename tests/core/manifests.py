@@ -26,13 +26,6 @@ def instant(seconds: int) -> str:
     return (MIDNIGHT + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def container(*, restart: str | None = None, **gpus: int) -> Json:
-    """A container that requests so many `nvidia_com__gpu`; `/` and `.` are written `__` and `_`."""
-    amounts = {name.replace("__", "/").replace("_", "."): str(amount) for name, amount in gpus.items()}
-    shape: Json = {"name": "main", "image": "busybox", "resources": {"requests": amounts, "limits": amounts}}
-    return shape | ({"restartPolicy": restart} if restart else {})
-
-
 @dataclass(frozen=True, kw_only=True)
 class PodForm:
     """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time."""
