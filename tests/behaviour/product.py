@@ -40,6 +40,7 @@ SEGMENTS = """
 SELECT s.pod_uid, s.tier, s.tenant, s.state, s.quantity, s.start_us, s.end_us, p.per_gpu_hour
 FROM current_segments s JOIN prices p ON p.price_key = s.price_key
 """
+OPEN = "SELECT pod_uid FROM current_segments WHERE end_us IS NULL"
 BLIND = """
 SELECT pod_uid, blind_from_us, blind_to_us FROM allocations a WHERE blind_to_us NOTNULL
 AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid)
@@ -103,9 +104,10 @@ class Product:
         return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
     async def released(self) -> Samples:
-        """A scrape with nothing allocated; not the first one, in which new series are 0."""
+        """A scrape after everything ended, not before; and not the first one, in which new series are 0."""
+        await self.query_until(OPEN, lambda rows: not rows)
         await self.scrape()
-        return await self.until(lambda samples: not total(samples, "gputally_allocated_gpus"))
+        return await self.scrape()
 
     async def until(self, holds: Callable[[Samples], bool], *, within: float = 20) -> Samples:
         """The first scrape that `holds`."""
