@@ -23,6 +23,10 @@ class Admission:
         for label, value in admitted:
             self.values[label].add(value)
 
+    def shown(self, label: str, value: str) -> str:
+        """How a value is exported, without admitting it."""
+        return value if value in self.values[label] else OTHER
+
     def admit(self, label: str, value: str) -> str:
         """`value` itself, or `other` when the label's limit is reached; each refusal is counted."""
         known = self.values[label]

@@ -26,6 +26,7 @@ _QUEUE_LABELS = (
 class NamespaceMarks(Struct, frozen=True):
     """What tenant rules can look at of a namespace."""
 
+    uid: str = ""
     labels: Labels = field(default_factory=dict)
     annotations: Labels = field(default_factory=dict)
 

@@ -35,7 +35,6 @@ class Fleet:
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
         self.known_series = KnownSeries(self.totals, self.admission)
-        self.classes: dict[str, PriorityClass] = {}
         self.resumes: dict[Kind, Resume] = dict(saved.resumes)
         self.now_us = saved.at_us
         self._listing: dict[Kind, set[str]] = {}
@@ -131,16 +130,16 @@ class Fleet:
             case Node():
                 moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
                 self.pods.account_on(moved, at_us=gone.at_us)
-            case PriorityClass():
-                self.classes.pop(found.metadata.name, None)
+            case Namespace():
+                self.pods.namespace_gone(found.metadata.uid)
             case _:
-                pass  # a namespace goes after its pods, and an Event's going says nothing
+                pass  # tiers stay known, and an Event's going says nothing
 
     def _listed(self, listed: Listed) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
         found = self._listing.pop(listed.kind, set())
         since_us = self._complete_us(listed)
-        if since_us < listed.at_us:
+        if since_us < listed.at_us and listed.kind in (Kind.PODS, Kind.NODES):
             self._interruptions[listed.kind, since_us] = listed.at_us
         if listed.kind is Kind.PODS:
             for uid in self.pods.known() - found:
@@ -149,6 +148,9 @@ class Fleet:
         elif listed.kind is Kind.NODES:
             for uid in self.nodes.known() - found:
                 self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
+        elif listed.kind is Kind.NAMESPACES:
+            for uid in self.pods.namespaces() - found:
+                self.pods.namespace_gone(uid)
         self._came_to(listed.kind, listed.version, listed.at_us)
 
     def _complete_us(self, listed: Listed) -> int:
@@ -167,7 +169,6 @@ class Fleet:
     def _class_seen(self, found: PriorityClass) -> None:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""
         name = found.metadata.name
-        self.classes[name] = found
         if not name.startswith("system-"):
             self._admit_tier(tier_of(name, found.value, self.rules))
 

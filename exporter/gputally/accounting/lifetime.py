@@ -104,12 +104,15 @@ def _started_us(pod: Pod, at_us: int) -> int | None:
 def _deletion_us(pod: Pod, at_us: int) -> int | None:
     """When deletion was asked for: `deletionTimestamp` is that instant plus the grace period.
 
+    A grace period so long that this would precede the pod overflowed in the server: it was asked for by now.
+
     Source: k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete.
     """
     if pod.metadata.deletion_timestamp is None:
         return None
     grace = pod.metadata.deletion_grace_period_seconds or 0
-    return min(to_us(pod.metadata.deletion_timestamp) - grace * US_PER_SECOND, at_us)
+    requested_us = to_us(pod.metadata.deletion_timestamp) - grace * US_PER_SECOND
+    return min(requested_us, at_us) if requested_us >= created_us(pod, at_us) else at_us
 
 
 def preempted_us(pod: Pod, at_us: int) -> int | None:

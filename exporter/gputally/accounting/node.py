@@ -15,6 +15,8 @@ from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
 
 _COUNT = "nvidia.com/gpu.count"
+_COUNT_DIGITS = 6
+"""Anybody who may label nodes can write a count; one with more digits is no count of GPUs."""
 History = tuple[tuple[int, NodeFacts], ...]
 """Facts with the instant from which on they hold, the oldest first."""
 NO_POOL = "none"
@@ -69,7 +71,7 @@ def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int
     Under the single MIG strategy the label counts slices.
     """
     label = labels.get(_COUNT, "")
-    if not (label.isascii() and label.isdigit()):
+    if not (label.isascii() and label.isdigit()) or len(label) > _COUNT_DIGITS:
         return -(-capacity // GPU) * GPU
     gpus = -(-int(label) // slices_per_gpu(sharing)) if sharing.profile else int(label)
     return max(gpus * GPU, capacity)

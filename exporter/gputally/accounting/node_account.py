@@ -13,7 +13,9 @@ from gputally.model.units import US_PER_HOUR
 _WINDOW = 64
 """Pieces kept open to correction before the older ones are settled."""
 _SETTLE_US = 6 * US_PER_HOUR
-"""How long a piece stays open to correction at least."""
+"""How long a piece stays open to correction, unless there are too many."""
+_MOST = 512
+"""Pieces of a node with many short pods: beyond this the older half is settled, so that an event stays cheap."""
 
 
 class NodeAccount:
@@ -64,7 +66,9 @@ class NodeAccount:
         self._post(pieces - self.pieces, sign=1, at_us=at_us)
         self.pieces = pieces
         self._post_physical(at_us=at_us)
-        if len(pieces) > _WINDOW:
+        if len(pieces) > _MOST:
+            self._settle(sorted(piece.start_us for piece in pieces)[len(pieces) // 2])
+        elif len(pieces) > _WINDOW:
             self._settle(at_us - _SETTLE_US)
 
     def _post(self, pieces: Iterable[CapacityPiece], *, sign: int, at_us: int) -> None:

@@ -24,6 +24,8 @@ class OwnerWalks:
 
     def job(self, record: PodRecord) -> tuple[str, str]:
         """(kind, name) of the pod's job as far as the walk has come; what it needs to go on is wanted from now on."""
+        if record.job and record.owner and record.owner.uid not in self._known:
+            return record.job_kind, record.job  # an earlier process walked already; the owner may be gone by now
         labels = dict(record.labels)
         owner = unknown_owner(labels, record.owner, self._known)
         if owner:

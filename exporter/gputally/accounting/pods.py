@@ -77,13 +77,21 @@ class Pods:
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
         meta = namespace.metadata
-        marks = NamespaceMarks(meta.labels or {}, meta.annotations or {})
+        marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
         before = self._namespaces.get(meta.name)
         self._namespaces[meta.name] = marks
         if before != marks:
             for record in [r for r in self.records.values() if r.namespace == meta.name]:
                 self._settle(record, at_us=at_us, amends=record.uid in self._guessed)
                 self._guessed.discard(record.uid)
+
+    def namespace_gone(self, uid: str) -> None:
+        """Forget a namespace: one of the same name may belong to somebody else."""
+        self._namespaces = {name: marks for name, marks in self._namespaces.items() if marks.uid != uid}
+
+    def namespaces(self) -> set[str]:
+        """UIDs of the namespaces that exist as far as we know."""
+        return {marks.uid for marks in self._namespaces.values()}
 
     def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
         """An owner came back from the API: the walks that waited for it go on."""
@@ -186,13 +194,16 @@ class Pods:
         before = self.records.get(record.uid)
         kind, name = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name)
-        if record.scheduled_us is not None:
+        if record.scheduled_us is None:
+            tier = tier_of(record.class_name, record.priority, self._rules)
+            self._posting.announce(tier, self.tenant(record))
+        else:
             record = self._classified(record, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us)
         self.records[record.uid] = record
         if before is None or replace(record, version=before.version) != before:
             self._touched.add(record.uid)
-            self._index(record)
+        self._index(record)
         return record
 
     def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
@@ -257,7 +268,10 @@ class Pods:
         del self.records[record.uid]
         for index in (self.pending, self.without_tier, self.without_tenant, self._guessed):
             index.discard(record.uid)
-        self._on_node.get(record.node, set()).discard(record.uid)
+        others = self._on_node.get(record.node, set())
+        others.discard(record.uid)
+        if not others:
+            self._on_node.pop(record.node, None)
         self._departed[record.uid] = (at_us, preemptor)
         self._touched.add(record.uid)
         return record

@@ -25,6 +25,11 @@ class Posting:
         admit = self._admission.admit
         return admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
 
+    def announce(self, tier: str, tenant: str) -> None:
+        """Let the labels of a pod that waits be exported, before it has anything."""
+        self._admission.admit("tier", tier)
+        self._admission.admit("tenant", tenant)
+
     def post(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
         """Replace `before` by `after` in the totals."""
         old = frozenset(before.segments if before else ())

@@ -85,12 +85,12 @@ def _tiers(fleet: Fleet) -> tuple[str, ...]:
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     """By exported (tier, tenant); pairs that ever had GPUs are there with zeros, so that alerts can resolve."""
-    admit = fleet.admission.admit
+    shown = fleet.admission.shown
     found = {(labels[0], labels[1]): Waiting() for labels, _ in fleet.totals.truth(Total.ALLOCATED)}
     for uid in fleet.pods.pending:
         record = fleet.pods.records[uid]
-        tier = admit("tier", tier_of(record.class_name, record.priority, fleet.rules))
-        group = (tier, admit("tenant", fleet.pods.tenant(record)))
+        tier = shown("tier", tier_of(record.class_name, record.priority, fleet.rules))
+        group = (tier, shown("tenant", fleet.pods.tenant(record)))
         sofar = found.get(group, Waiting())
         asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
         found[group] = Waiting(
@@ -104,10 +104,11 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
 def _unpriced(fleet: Fleet, now_us: int) -> dict[tuple[str, str], int]:
     """µGPU of existing nodes that no rule prices, by exported (gpu_model, pool)."""
     found: dict[tuple[str, str], int] = {}
+    shown = fleet.admission.shown
     for account in fleet.nodes.accounts.values():
         facts = account.record.facts[-1][1]
         if account.record.gone_us is None and facts.physical:
-            group = fleet.nodes.labels_of(facts)
+            group = (shown("gpu_model", facts.gpu_model), shown("pool", facts.pool))
             unpriced = 0 if fleet.pricing.of_capacity(facts.asset, now_us) else facts.physical
             found[group] = found.get(group, 0) + unpriced
     return found

@@ -56,7 +56,7 @@ WATCH_CONNECTED = Metric[Health](
 WATCH_LAST_ACTIVITY = Metric[Health](
     name="gputally_watch_last_activity_timestamp_seconds",
     kind=Kind.GAUGE,
-    help="When the watch last received anything, which a healthy one does at least every minute.",
+    help="When the watch last received anything, which healthy ones do every minute or two, but that of rare Events.",
     labels=("resource",),
     rows=_activity,
 )

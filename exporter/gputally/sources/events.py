@@ -1,13 +1,13 @@
 """The lines of a watch, decoded: each is one event about one object."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Labels, Object, Status
+from gputally.model.kube import Labels, Meta, Object, Status
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -36,6 +36,15 @@ class _BookmarkMeta(Struct, rename="camel"):
 
 class _BookmarkObject(Struct):
     metadata: _BookmarkMeta
+
+
+class _Bare(Struct):
+    metadata: Meta
+
+
+class _Deletion(Struct):
+    type: Literal["DELETED"]
+    object: _Bare
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
@@ -80,3 +89,16 @@ def identified(found: Object) -> Object:
         return found
     lacking = "uid" if not meta.uid else "resourceVersion"
     raise MalformedObject(meta.uid or f"{meta.namespace}/{meta.name}", f"no {lacking}")
+
+
+def deletion(line: bytes, shape: type[Object]) -> Change | None:
+    """What must not be missed of an object that cannot be decoded whole: that it was deleted."""
+    try:
+        told = msgspec.json.decode(line, type=_Deletion)
+    except (ValueError, RecursionError):
+        return None
+    metadata = told.object.metadata
+    if not (metadata.uid and metadata.resource_version):
+        return None
+    bare = msgspec.convert({"metadata": msgspec.to_builtins(metadata)}, shape)
+    return Change(type=told.type, object=bare)

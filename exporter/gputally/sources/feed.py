@@ -14,7 +14,7 @@ from gputally.model.kube import Kind, Object, Status
 from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen
 from gputally.sources.backoff import Backoff
 from gputally.sources.continuity import Continuity
-from gputally.sources.events import Bookmark, Change, decoder, identified
+from gputally.sources.events import Bookmark, Change, decoder, deletion, identified
 from gputally.sources.failures import Failure, RequestFailed, RequestRefused, error_of, failure_of
 from gputally.sources.once import Once
 
@@ -111,7 +111,6 @@ class Feed:
 
     def begin_listing(self) -> Listing:
         """A listing begins."""
-        self.health.listings += 1
         self._continuity.interrupted()
         return Listing(kind=self.resource.kind, at_us=self.clock())
 
@@ -158,6 +157,7 @@ class Feed:
         at_us = self.clock()
         since_us = self._continuity.interrupted_since_us(at_us)
         self.version = version
+        self.health.listings += 1
         self.health.synced = True
         self._continuity.listed(as_of_us)
         self._go_on()
@@ -204,7 +204,7 @@ class Feed:
                 identified(decoded.object)
         except UNDECODABLE as error:
             self._skip(error)
-            return None
+            return deletion(line, self.resource.type)
         return decoded
 
     def _skip(self, error: Exception) -> None:

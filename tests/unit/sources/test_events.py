@@ -2,11 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import Event, Node, Object, Pod, PriorityClass, Status
-from gputally.sources.events import Bookmark, Change, decoder, identified
+from gputally.sources.events import Bookmark, Change, decoder, deletion, identified
 from tests.fakes.objects import bookmark, deleted, failure, line
 
 
@@ -55,3 +56,16 @@ def test_an_object_without_identity_is_malformed(lacking: str, text: str) -> Non
 
     with pytest.raises(MalformedObject, match=text):
         identified(change.object)
+
+
+def test_the_deletion_of_an_object_that_cannot_be_decoded_is_not_missed() -> None:
+    metadata = {"name": "a", "namespace": "ml", "uid": "u", "resourceVersion": "7"}
+    line = msgspec.json.encode({"type": "DELETED", "object": {"metadata": metadata, "spec": "a string"}})
+
+    told = deletion(line, Pod)
+
+    assert told is not None
+    assert (told.type, told.object.metadata.uid, told.object.metadata.resource_version) == ("DELETED", "u", "7")
+    assert deletion(line.replace(b"DELETED", b"MODIFIED"), Pod) is None
+    assert deletion(line.replace(b'"u"', b'""'), Pod) is None
+    assert deletion(b"no JSON", Pod) is None
