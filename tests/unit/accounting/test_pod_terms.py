@@ -5,7 +5,8 @@ import pytest
 
 from gputally.accounting.totals import Total
 from gputally.errors import MalformedObject
-from gputally.model.observation import OwnerSeen
+from gputally.model.kube import Kind
+from gputally.model.observation import OwnerSeen, Seen
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
 from tests.core.replay import Replay
@@ -198,3 +199,49 @@ def test_a_pod_with_a_broken_quantity_changes_nothing() -> None:
         replay.fleet.pods.seen(as_pod(manifest), at_us=us(13), since_us=us(13))
 
     assert replay.fleet.pods.records == {}
+
+
+def test_a_grace_period_without_end_is_a_deletion_asked_for_now() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=13)
+    endless = replace(RUNNING, deleted=30, version=4).manifest()
+    endless["metadata"]["deletionGracePeriodSeconds"] = 2**62
+
+    replay.apply(Seen(kind=Kind.PODS, object=as_pod(endless), at_us=us(30), since_us=us(30)))
+
+    assert replay.spans()[-1] == ("terminating", 30, None)
+
+
+def test_a_namespace_re_created_for_another_team_leaves_its_pods_to_that_team() -> None:
+    replay = cluster(OF_NAMESPACE)
+    replay.see_namespace(namespace(labels={"team": "red"}), at=2)
+    replay.fleet.pods.namespace_gone("uid-ml")
+    replay.see(RUNNING, at=13)
+
+    replay.see_namespace(namespace(labels={"team": "blue"}), at=14)
+
+    assert tenants(replay, 20) == {"blue": 10}
+
+
+def test_a_restart_keeps_the_job_that_was_walked_to() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": True}
+    replay = cluster()
+    replay.see(replace(RUNNING, owners=(owner,)), at=13)
+    replay.apply(
+        OwnerSeen(
+            uid="rs",
+            kind="ReplicaSet",
+            name="rs",
+            parent_uid="ro",
+            parent_kind="Rollout",
+            parent_name="ro",
+            parent_api_version="argoproj.io/v1alpha1",
+            at_us=us(14),
+        )
+    )
+    replay.flush()
+    replay.restart()
+    replay.see(replace(RUNNING, owners=(owner,), version=9), at=20)
+
+    [record] = replay.fleet.pods.records.values()
+    assert (record.job_kind, record.job) == ("Rollout", "ro")
