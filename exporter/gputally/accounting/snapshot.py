@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.node import quantities_on
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Published, Total
-from gputally.model.kube import Kind
 from gputally.model.node import CapacityState, Sharing
-from gputally.model.observation import Resume
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -25,8 +23,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
-    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0. `scheduled` is the
-    time-to-schedule histogram as (bound, count) by tier, not cumulative.
+    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0.
     """
 
     now_us: int
@@ -43,7 +40,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     refusals: Mapping[str, int]
     residuals: Mapping[str, int]
     book: PriceBook | None = None
-    resumes: Mapping[Kind, Resume] = field(default_factory=dict)
 
 
 def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Snapshot:
@@ -73,7 +69,6 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         refusals=dict(fleet.admission.refusals),
         residuals=_residuals(fleet, evaluated_us, ledger),
         book=fleet.pricing.book,
-        resumes=dict(fleet.resumes),
     )
 
 

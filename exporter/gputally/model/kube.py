@@ -79,7 +79,6 @@ class PodSpec(_Camel, frozen=True):
     node_name: str = ""
     priority: int | None = None
     priority_class_name: str = ""
-    preemption_policy: str | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] | None = None
 
@@ -127,7 +126,6 @@ class PodStatus(_Camel, frozen=True):
     phase: str = ""
     reason: str | None = None
     message: str | None = None
-    start_time: datetime | None = None
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
@@ -174,8 +172,6 @@ class PriorityClass(_Camel, frozen=True):
 
     metadata: Meta
     value: int = 0
-    global_default: bool | None = None
-    preemption_policy: str | None = None
 
 
 class ObjectReference(_Camel, frozen=True):
@@ -187,12 +183,6 @@ class ObjectReference(_Camel, frozen=True):
     uid: str = ""
 
 
-class EventSeries(_Camel, frozen=True):
-    """A repeated event."""
-
-    last_observed_time: datetime | None = None
-
-
 class Event(_Camel, frozen=True):
     """An Event in its core/v1 view: `involvedObject` is the victim, `related` the preemptor."""
 
@@ -201,9 +191,6 @@ class Event(_Camel, frozen=True):
     related: ObjectReference | None = None
     reason: str | None = None
     message: str | None = None
-    event_time: datetime | None = None
-    last_timestamp: datetime | None = None
-    series: EventSeries | None = None
 
 
 Object = Pod | Node | Namespace | PriorityClass | Event

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from fractions import Fraction
 
 from gputally.accounting.totals import Total
 from gputally.model.allocation import End
@@ -23,14 +22,6 @@ def cluster(rules: Rules = Rules(), node: NodeForm = NODE) -> Replay:  # noqa: B
     replay = Replay(rules=rules)
     replay.see(node, at=1)
     return replay
-
-
-def tenants(replay: Replay, at: float) -> dict[str, Fraction]:
-    """GPU-seconds by tenant."""
-    found = dict[str, Fraction]()
-    for labels, value in replay.gpu_seconds(at).items():
-        found[labels[1]] = found.get(labels[1], Fraction(0)) + value
-    return found
 
 
 def test_a_pod_that_lived_seven_seconds_has_seven_gpu_seconds_whenever_it_is_seen() -> None:
