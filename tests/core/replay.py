@@ -105,6 +105,7 @@ class Replay:
 
     def true(self, total: Total, at: float) -> dict[Labels, int]:
         """The unrounded truth of a family by labels, without zeros."""
+        self.fleet.nodes.catch_up(at_us=self.fleet.now_us)
         values = {labels: series.at(us(at)) for labels, series in self.fleet.totals.truth(total)}
         return {labels: value for labels, value in values.items() if value}
 

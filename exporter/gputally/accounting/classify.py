@@ -1,13 +1,13 @@
 """Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gputally.accounting.job import JOB_LABEL_KEYS
 from gputally.accounting.node import quantities_on
-from gputally.accounting.tenant import relevant_labels, tenant_of
+from gputally.accounting.tenant import relevant_labels
 from gputally.accounting.tier import tier_of
 from gputally.model.allocation import Terms
 from gputally.model.kube import Labels
@@ -23,38 +23,26 @@ _QUEUE_LABELS = (
 )
 
 
-class NamespaceMarks(Struct, frozen=True):
-    """What tenant rules can look at of a namespace."""
-
-    uid: str = ""
-    labels: Labels = field(default_factory=dict)
-    annotations: Labels = field(default_factory=dict)
-
-
 def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], ...]:
     """The labels of a pod that anything here looks at, which is all that is remembered of them."""
-    wanted = relevant_labels(rules) | JOB_LABEL_KEYS | frozenset(_QUEUE_LABELS)
-    return tuple(sorted((key, value) for key, value in (labels or {}).items() if key in wanted))
+    if not labels:
+        return ()
+    wanted = _wanted_keys(rules)
+    return tuple(sorted((key, value) for key, value in labels.items() if key in wanted))
 
 
-def tenant_for(record: PodRecord, namespace: NamespaceMarks, rules: Rules) -> str:
-    """The tenant by the pod's and its namespace's present marks."""
-    return tenant_of(
-        record.namespace,
-        pod_labels=dict(record.labels),
-        namespace_labels=namespace.labels,
-        namespace_annotations=namespace.annotations,
-        rules=rules,
-    )
+@lru_cache(maxsize=8)
+def _wanted_keys(rules: Rules) -> frozenset[str]:
+    return relevant_labels(rules) | JOB_LABEL_KEYS | frozenset(_QUEUE_LABELS)
 
 
-def terms_of(record: PodRecord, facts: NodeFacts, namespace: NamespaceMarks, rules: Rules, *, from_us: int) -> Terms:
+def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int) -> Terms:
     """What applies to the bound pod from `from_us` on."""
     return Terms(
         from_us=from_us,
         tier=tier_of(record.class_name, record.priority, rules),
-        tenant=tenant_for(record, namespace, rules),
-        queue=queue_of(dict(record.labels)),
+        tenant=tenant,
+        queue=queue_of(dict(record.labels)) if record.labels else "",
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,

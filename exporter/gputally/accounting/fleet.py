@@ -67,9 +67,11 @@ class Fleet:
 
     def advance(self, now_us: int) -> None:
         """Let time pass: prices change, and what was awaited long enough is decided."""
+        if now_us <= self.now_us < self._next_round_us:
+            return
         self.now_us = max(self.now_us, now_us)
         if self.pricing.advance(self.now_us):
-            self.nodes.rebuild_all(at_us=self.now_us)
+            self.nodes.outdate_all()
             self.pods.account_all(at_us=self.now_us)
         if self.now_us < self._next_round_us:
             return
@@ -80,6 +82,7 @@ class Fleet:
 
     def drain(self) -> Changes:
         """What has changed since the last call, as one consistent step for the ledger."""
+        self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods = self.pods.drain()
         changes = Changes(
@@ -131,7 +134,7 @@ class Fleet:
                 moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
                 self.pods.account_on(moved, at_us=gone.at_us)
             case Namespace():
-                self.pods.namespace_gone(found.metadata.uid)
+                self.pods.namespaces.gone(found.metadata.uid)
             case _:
                 pass  # tiers stay known, and an Event's going says nothing
 
@@ -149,8 +152,8 @@ class Fleet:
             for uid in self.nodes.known() - found:
                 self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
         elif listed.kind is Kind.NAMESPACES:
-            for uid in self.pods.namespaces() - found:
-                self.pods.namespace_gone(uid)
+            for uid in self.pods.namespaces.known() - found:
+                self.pods.namespaces.gone(uid)
         self._came_to(listed.kind, listed.version, listed.at_us)
 
     def _complete_us(self, listed: Listed) -> int:
@@ -182,7 +185,7 @@ class Fleet:
             self.totals.close(total, at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
         self.pods.restore(saved.pods)
-        self.nodes.rebuild_all(at_us=saved.at_us)
+        self.nodes.outdate_all()
         self.pods.account_all(at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)

@@ -28,9 +28,10 @@ Owners = Mapping[str, OwnerSeen]
 
 def job_of(name: str, labels: Mapping[str, str], owner: OwnerReference | None, owners: Owners) -> tuple[str, str]:
     """(kind, name) of the job; the pod itself when nothing owns it, the nearest owner known so far otherwise."""
-    for kind, key in JOB_LABELS:
-        if labels.get(key):
-            return kind, labels[key]
+    if labels:
+        for kind, key in JOB_LABELS:
+            if labels.get(key):
+                return kind, labels[key]
     if owner is None:
         return "Pod", name
     if owner.kind == "ReplicaSet" and labels.get(_HASH):

@@ -97,8 +97,8 @@ def created_us(pod: Pod, at_us: int) -> int:
 
 
 def _started_us(pod: Pod, at_us: int) -> int | None:
-    starts = (to_us(time) for time in _starts(pod))
-    return min((min(start, at_us) for start in starts), default=None)
+    first = min(_starts(pod), default=None)
+    return None if first is None else min(to_us(first), at_us)
 
 
 def _deletion_us(pod: Pod, at_us: int) -> int | None:
@@ -128,21 +128,21 @@ def _rejected(pod: Pod) -> bool:
     """The kubelet refused the pod at admission, so it never held a device."""
     status = pod.status
     refused = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
-    return status.phase == "Failed" and refused and not any(_starts(pod))
+    return status.phase == "Failed" and refused and not _starts(pod)
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:
-    return next((c for c in pod.status.conditions or () if c.type == kind), None)
+    for condition in pod.status.conditions or ():
+        if condition.type == kind:
+            return condition
+    return None
 
 
-def _starts(pod: Pod) -> Iterator[datetime]:
+def _starts(pod: Pod) -> list[datetime]:
     """Starts of main containers, of this run and the one before."""
-    for status in pod.status.container_statuses or ():
-        for state in (status.state, status.last_state):
-            if state and state.running and state.running.started_at:
-                yield state.running.started_at
-            if state and state.terminated and state.terminated.started_at:
-                yield state.terminated.started_at
+    states = [state for status in pod.status.container_statuses or () for state in (status.state, status.last_state)]
+    runs = [run for state in states if state for run in (state.running, state.terminated)]
+    return [run.started_at for run in runs if run and run.started_at]
 
 
 def _finishes(pod: Pod) -> Iterator[datetime]:
@@ -156,4 +156,6 @@ def _finishes(pod: Pod) -> Iterator[datetime]:
 
 
 def _earliest(known: int | None, new: int | None) -> int | None:
-    return min((time for time in (known, new) if time is not None), default=None)
+    if known is None or new is None:
+        return new if known is None else known
+    return min(known, new)

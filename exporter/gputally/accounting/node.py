@@ -1,6 +1,7 @@
 """What a Node object says, and the history of it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -104,6 +105,7 @@ def _with_readiness(history: History, *, ready: bool, from_us: int) -> History:
     return (*(entry for entry in before if entry[0] < from_us), changed, *after)
 
 
+@lru_cache(maxsize=4096)
 def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: Rules) -> tuple[tuple[str, int], ...]:
     """µGPU by resource of so many device `units` on a node that shares like `sharing`."""
     return tuple((name, amount * unit_weight(name, sharing, rules)) for name, amount in units)

@@ -1,87 +1,131 @@
 """The running account of one node: which states its capacity was in, kept in step with late corrections."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.accounting.capacity import AdmitCapacity, CapacityPriceOf, Holding, pieces_of
+from gputally.accounting.capacity import CapacityTerms, extend, slices_of
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
-from gputally.model.node import CapacityPiece, CapacityState, NodeRecord
+from gputally.model.node import CapacitySlice, CapacityState, NodeRecord
+from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
 
 _WINDOW = 64
-"""Pieces kept open to correction before the older ones are settled."""
+"""Slices kept open to correction before the older ones are settled."""
 _SETTLE_US = 6 * US_PER_HOUR
-"""How long a piece stays open to correction, unless there are too many."""
+"""How long a slice stays open to correction, unless there are too many."""
 _MOST = 512
-"""Pieces of a node with many short pods: beyond this the older half is settled, so that an event stays cheap."""
+"""Slices of a node with many short pods: beyond this the older half is settled."""
+
+_Lines = dict[tuple[tuple[str, str, str], Price | None], tuple[int, int]]
+"""GPU-time as lines a + b·t, by exported labels and price."""
+_Span = tuple[int, int | None, int]
+"""Start and end (µs; None while it lasts) and µGPU."""
 
 
 class NodeAccount:
     """Capacity of one node incarnation, posted to the totals from `since_us` on.
 
     Time before `settled_us` is final: later knowledge about it moves time between allocated and free,
-    so that the partition still adds up.
+    so that the partition still adds up. What pods hold is remembered as `_steps`, the changes of the allocated
+    µGPU by instant; those before `settled_us` are summed up there.
+
+    Events only note from when on the slices are out of date; `rebuild` derives that part anew, so that an event
+    costs the same on a node with a long history.
     """
 
     def __init__(self, record: NodeRecord, totals: Totals, *, since_us: int) -> None:
         self.record = record
         self.settled_us = since_us
-        self.holdings: dict[tuple[str, str], tuple[Holding, ...]] = {}
-        self.pieces: frozenset[CapacityPiece] = frozenset()
-        self._physical: tuple[Holding, ...] = ()
+        self.slices: list[CapacitySlice] = []
+        self._steps: dict[int, int] = {}
+        self._stale_us: int | None = 0
+        self._physical: tuple[_Span, ...] = ()
         self._totals = totals
 
-    def hold(self, pod_uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
+    def observe(self, record: NodeRecord) -> None:
+        """Replace what is known of the node itself."""
+        self.record = record
+        self._stale_us = 0
+
+    def outdate(self) -> None:
+        """Prices may have changed: derive everything anew."""
+        self._stale_us = 0
+
+    def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
-        old, new = _holdings(before), _holdings(after)
-        for resource in old.keys() | new.keys():
-            was, now = old.get(resource, ()), new.get(resource, ())
-            correction = self._settled_time(now) - self._settled_time(was)
-            if correction:
-                self._correct(correction, at_us=at_us)
-            if now:
-                self.holdings[pod_uid, resource] = now
-            else:
-                self.holdings.pop((pod_uid, resource), None)
-        return old != new
+        correction = self._settled_time(after) - self._settled_time(before)
+        if correction:
+            self._correct(correction, at_us=at_us)
+        return self.take_up(before, after)
 
-    def rebuild(
-        self, *, at_us: int, price_of: CapacityPriceOf, price_changes: tuple[int, ...], admit: AdmitCapacity
-    ) -> None:
-        """Derive the pieces anew after any change, and let the totals follow."""
-        parts = [part for parts in self.holdings.values() for part in parts]
-        pieces = frozenset(
-            pieces_of(
-                self.record,
-                parts,
-                since_us=self.settled_us,
-                price_of=price_of,
-                price_changes=price_changes,
-                admit=admit,
-            )
-        )
-        self._post(self.pieces - pieces, sign=-1, at_us=at_us)
-        self._post(pieces - self.pieces, sign=1, at_us=at_us)
-        self.pieces = pieces
-        self._post_physical(at_us=at_us)
-        if len(pieces) > _MOST:
-            self._settle(sorted(piece.start_us for piece in pieces)[len(pieces) // 2])
-        elif len(pieces) > _WINDOW:
-            self._settle(at_us - _SETTLE_US)
+    def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
+        """The same, of a pod whose settled time is accounted already."""
+        changes: dict[int, int] = {}
+        for segments, sign in ((before, -1), (after, 1)):
+            for segment in segments:
+                quantity = sign * segment.quantity
+                for step_us, change in ((segment.start_us, quantity), (segment.end_us, -quantity)):
+                    if step_us is not None:
+                        at_us = max(step_us, self.settled_us)
+                        changes[at_us] = changes.get(at_us, 0) + change
+        changed = [at_us for at_us, change in changes.items() if change]
+        for at_us in changed:
+            self._steps[at_us] = self._steps.get(at_us, 0) + changes[at_us]
+            if not self._steps[at_us]:
+                del self._steps[at_us]
+        if changed:
+            self._stale_us = min(changed) if self._stale_us is None else min(self._stale_us, *changed)
+        return bool(changed)
 
-    def _post(self, pieces: Iterable[CapacityPiece], *, sign: int, at_us: int) -> None:
-        for piece in pieces:
-            span = (piece.start_us, piece.end_us)
-            rate = sign * piece.quantity
-            self._totals.accrue(Total.CAPACITY, piece.labels, rate, span, at_us=at_us)
-            if piece.price:
-                labels = (*piece.labels, piece.price.currency)
-                self._totals.accrue(Total.CAPACITY_COST, labels, rate * piece.price.rate, span, at_us=at_us)
+    def rebuild(self, terms: CapacityTerms, *, at_us: int) -> None:
+        """Derive the slices anew from where they are out of date, and let the totals follow."""
+        if self._stale_us is None:
+            return
+        begin_us = max(self.settled_us, self.record.facts[0][0])
+        from_us = max(self._stale_us, begin_us)
+        outdated = self._cut_off(from_us)
+        allocated = self.slices[-1].allocated if self.slices else self._stepped_before(from_us)
+        fresh = slices_of(self.record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
+        self._post(outdated, fresh, at_us=at_us)
+        for each in fresh:
+            extend(self.slices, each)
+        if from_us == begin_us:
+            self._post_physical(at_us=at_us)
+        self._stale_us = None
+        self._settle_old(at_us)
+
+    def _stepped_before(self, at_us: int) -> int:
+        """What all steps before `at_us` add up to."""
+        return sum(quantity for step_us, quantity in self._steps.items() if step_us < at_us)
+
+    def _cut_off(self, from_us: int) -> list[CapacitySlice]:
+        """Take the slices from `from_us` on away, and the end of the one that reaches into that time."""
+        index = bisect_left(self.slices, from_us, key=lambda each: each.start_us)
+        outdated = self.slices[index:]
+        del self.slices[index:]
+        last = self.slices[-1] if self.slices else None
+        if last and (last.end_us is None or last.end_us > from_us):
+            self.slices[-1] = replace(last, end_us=from_us)
+            outdated.insert(0, replace(last, start_us=from_us))
+        return outdated
+
+    def _post(self, outdated: Iterable[CapacitySlice], fresh: Iterable[CapacitySlice], *, at_us: int) -> None:
+        lines: _Lines = {}
+        for slices, sign in ((outdated, -1), (fresh, 1)):
+            for each in slices:
+                _add(lines, each, sign)
+        for (labels, price), (a, b) in lines.items():
+            if a or b:
+                self._totals.shift(Total.CAPACITY, labels, a, b, at_us=at_us)
+                if price:
+                    cost_labels = (*labels, price.currency)
+                    self._totals.shift(Total.CAPACITY_COST, cost_labels, a * price.rate, b * price.rate, at_us=at_us)
 
     def _post_physical(self, *, at_us: int) -> None:
-        """The physical GPUs from the log of facts alone, which the pieces must add up to."""
+        """The physical GPUs from the log of facts alone, which the slices must add up to."""
         spans = tuple(_physical(self.record, self.settled_us))
         if spans == self._physical:
             return
@@ -90,8 +134,14 @@ class NodeAccount:
                 self._totals.accrue(Total.PHYSICAL, (), sign * quantity, (start_us, end_us), at_us=at_us)
         self._physical = spans
 
+    def _settle_old(self, at_us: int) -> None:
+        if len(self.slices) > _MOST:
+            self._settle(self.slices[len(self.slices) // 2].start_us)
+        elif len(self.slices) > _WINDOW:
+            self._settle(at_us - _SETTLE_US)
+
     def _settle(self, until_us: int) -> None:
-        """Make all before `until_us` final: drop what ended by then, in pieces and holdings alike."""
+        """Make all before `until_us` final: forget what ended by then, and sum up the steps that led there."""
         gone_us = self.record.gone_us
         until_us = until_us if gone_us is None else min(until_us, gone_us)
         if until_us <= self.settled_us:
@@ -100,52 +150,51 @@ class NodeAccount:
         self._physical = tuple(_physical(self.record, until_us))
         outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
         self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
-        lasting = (piece for piece in self.pieces if piece.end_us is None or piece.end_us > until_us)
-        self.pieces = frozenset(replace(piece, start_us=max(piece.start_us, until_us)) for piece in lasting)
-        self.holdings = {key: parts for key, parts in self.holdings.items() if _reaches(parts, until_us)}
+        lasting = (each for each in self.slices if each.end_us is None or each.end_us > until_us)
+        self.slices = [replace(each, start_us=max(each.start_us, until_us)) for each in lasting]
+        self._steps = {until_us: self._stepped_before(until_us + 1)} | {
+            at: q for at, q in self._steps.items() if q and at > until_us
+        }
 
-    def _settled_time(self, parts: Iterable[Holding]) -> int:
-        """GPU-time of `parts` inside the settled time."""
-        spans = (
-            (max(start, self._totals.opened_us), min(end or self.settled_us, self.settled_us), quantity)
-            for start, end, quantity in parts
-        )
-        return sum(max(0, end - start) * quantity for start, end, quantity in spans)
+    def _settled_time(self, segments: Iterable[Segment]) -> int:
+        """GPU-time of `segments` inside the settled time."""
+        found = 0
+        for segment in segments:
+            if segment.start_us < self.settled_us:
+                end_us = self.settled_us if segment.end_us is None else min(segment.end_us, self.settled_us)
+                found += segment.quantity * max(0, end_us - max(segment.start_us, self._totals.opened_us))
+        return found
 
     def _correct(self, gpu_time: int, *, at_us: int) -> None:
         """What was allocated more than known was free before, or never there, and the other way round."""
-        piece = next(iter(self.pieces), None)
-        gpu_model, pool = piece.labels[:2] if piece else ("unknown", "none")
+        last = self.slices[-1] if self.slices else None
+        gpu_model, pool = last.labels if last else ("unknown", "none")
         real = self.record.facts[-1][1].physical
         other = (CapacityState.FREE, -gpu_time) if real else (CapacityState.OVERCOMMITTED, gpu_time)
         for state, amount in ((CapacityState.ALLOCATED, gpu_time), other):
             labels = (gpu_model, pool, state.value)
             self._totals.count(Total.CAPACITY, labels, amount, at_us=at_us)
-            if piece and piece.price:
-                cost = amount * piece.price.rate
-                self._totals.count(Total.CAPACITY_COST, (*labels, piece.price.currency), cost, at_us=at_us)
+            if last and last.price:
+                cost = amount * last.price.rate
+                self._totals.count(Total.CAPACITY_COST, (*labels, last.price.currency), cost, at_us=at_us)
 
 
-def _physical(record: NodeRecord, since_us: int) -> Iterator[Holding]:
+def _add(lines: _Lines, each: CapacitySlice, sign: int) -> None:
+    """Add the slice's GPU-time to `lines`, or take it away; what outdated and fresh slices share cancels out."""
+    for state, quantity in each.parts:
+        key = ((*each.labels, state), each.price)
+        a, b = lines.get(key, (0, 0))
+        rate = sign * quantity
+        if each.end_us is None:
+            lines[key] = (a - rate * each.start_us, b + rate)
+        else:
+            lines[key] = (a + rate * (each.end_us - each.start_us), b)
+
+
+def _physical(record: NodeRecord, since_us: int) -> Iterator[_Span]:
     """Spans of constant physical GPUs between `since_us` and the node's end."""
     ends = [from_us for from_us, _ in record.facts[1:]] + [record.gone_us]
     for (from_us, facts), end_us in zip(record.facts, ends, strict=True):
         start_us = max(from_us, since_us)
         if end_us is None or start_us < end_us:
             yield start_us, end_us, facts.physical
-
-
-def _holdings(segments: Iterable[Segment]) -> dict[str, tuple[Holding, ...]]:
-    """The spans of a pod's segments by resource; neighbours of one quantity are one span."""
-    found: dict[str, list[Holding]] = {}
-    for segment in segments:
-        spans = found.setdefault(segment.resource, [])
-        if spans and spans[-1][1] == segment.start_us and spans[-1][2] == segment.quantity:
-            spans[-1] = (spans[-1][0], segment.end_us, segment.quantity)
-        else:
-            spans.append((segment.start_us, segment.end_us, segment.quantity))
-    return {resource: tuple(spans) for resource, spans in found.items()}
-
-
-def _reaches(parts: Iterable[Holding], until_us: int) -> bool:
-    return any(end is None or end > until_us for _, end, _ in parts)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from gputally.accounting.admission import Admission
+from gputally.accounting.capacity import CapacityTerms
 from gputally.accounting.node import NO_POOL, facts_of, observed
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.pricing import Pricing
@@ -42,6 +43,8 @@ class Nodes:
         self._admission = admission
         self._by_name: dict[str, list[str]] = {}
         self._changed: set[str] = set()
+        self._stale: set[str] = set()
+        """Nodes whose capacity is to be derived anew."""
         self._settled_us = totals.opened_us
         """Capacity before this was accounted by an earlier process."""
 
@@ -63,11 +66,10 @@ class Nodes:
             created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
             account = self._open(NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us))
         before = account.record
-        account.record = observed(before, node, facts, at_us=at_us)
-        if account.record == before:
+        record = observed(before, node, facts, at_us=at_us)
+        if record == before:
             return None
-        self._changed.add(meta.uid)
-        self.rebuild(meta.uid, at_us=at_us)
+        self._observe(account, record)
         return meta.name if _reclassifies(before, facts) else None
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
@@ -76,9 +78,7 @@ class Nodes:
         if account is None or account.record.gone_us is not None:
             return None
         gone_us = max(min(since_us, at_us), account.record.created_us, account.record.facts[-1][0])
-        account.record = replace(account.record, gone_us=gone_us)
-        self._changed.add(uid)
-        self.rebuild(uid, at_us=at_us)
+        self._observe(account, replace(account.record, gone_us=gone_us))
         return account.record.name
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
@@ -100,25 +100,30 @@ class Nodes:
         births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
         return min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
 
-    def hold(self, uid: str, pod_uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+    def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         """Replace what a pod held on the node by what it is now known to have held."""
-        if self.accounts[uid].hold(pod_uid, before, after, at_us=at_us):
-            self.rebuild(uid, at_us=at_us)
+        if self.accounts[uid].hold(before, after, at_us=at_us):
+            self._stale.add(uid)
 
-    def rebuild(self, uid: str, *, at_us: int) -> None:
-        """Derive the node's capacity anew."""
-        pricing = self._pricing
-        self.accounts[uid].rebuild(
-            at_us=at_us, price_of=pricing.of_capacity, price_changes=pricing.changes, admit=self.labels_of
-        )
+    def catch_up(self, *, at_us: int) -> None:
+        """Derive the capacity of the nodes on which anything changed anew; put off until somebody looks.
 
-    def rebuild_all(self, *, at_us: int) -> None:
-        """Derive every node's capacity anew, after prices changed."""
-        for uid in self.accounts:
-            self.rebuild(uid, at_us=at_us)
+        Between two looks a node with many pods changes many times.
+        """
+        terms = CapacityTerms(self._pricing.of_capacity, self._pricing.changes, self.labels_of)
+        for uid in self._stale:
+            self.accounts[uid].rebuild(terms, at_us=at_us)
+        self._stale.clear()
+
+    def outdate_all(self) -> None:
+        """Every node's capacity is to be derived anew, after prices changed."""
+        for account in self.accounts.values():
+            account.outdate()
+        self._stale.update(self.accounts)
 
     def forget_gone(self, now_us: int, in_use: Callable[[], set[str]]) -> None:
         """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
+        self.catch_up(at_us=now_us)
         records = [account.record for account in self.accounts.values()]
         ended = [r for r in records if _is_stand_in(r.uid) or (r.gone_us is not None and r.gone_us < now_us - _KEEP_US)]
         used = in_use() if ended else set()
@@ -145,6 +150,11 @@ class Nodes:
         uids.append(record.uid)
         uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
         return account
+
+    def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
+        account.observe(record)
+        self._changed.add(record.uid)
+        self._stale.add(record.uid)
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
-from gputally.accounting.classify import NamespaceMarks, kept_labels, moved, tenant_for, terms_of
+from gputally.accounting.classify import kept_labels, moved, terms_of
+from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.posting import Posting
@@ -41,7 +42,7 @@ class Pods:
         self._pricing = pricing
         self._nodes = nodes
         self._posting = Posting(totals, admission)
-        self._namespaces: dict[str, NamespaceMarks] = {}
+        self.namespaces = Namespaces(rules)
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
         self._on_node: dict[str, set[str]] = {}
@@ -76,22 +77,10 @@ class Pods:
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
-        meta = namespace.metadata
-        marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
-        before = self._namespaces.get(meta.name)
-        self._namespaces[meta.name] = marks
-        if before != marks:
-            for record in [r for r in self.records.values() if r.namespace == meta.name]:
+        if self.namespaces.seen(namespace):
+            for record in [r for r in self.records.values() if r.namespace == namespace.metadata.name]:
                 self._settle(record, at_us=at_us, amends=record.uid in self._guessed)
                 self._guessed.discard(record.uid)
-
-    def namespace_gone(self, uid: str) -> None:
-        """Forget a namespace: one of the same name may belong to somebody else."""
-        self._namespaces = {name: marks for name, marks in self._namespaces.items() if marks.uid != uid}
-
-    def namespaces(self) -> set[str]:
-        """UIDs of the namespaces that exist as far as we know."""
-        return {marks.uid for marks in self._namespaces.values()}
 
     def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
         """An owner came back from the API: the walks that waited for it go on."""
@@ -124,12 +113,8 @@ class Pods:
             namespace=record.namespace,
             name=record.name,
             tier=tier_of(record.class_name, record.priority, self._rules),
-            tenant=self.tenant(record),
+            tenant=self.namespaces.tenant(record),
         )
-
-    def tenant(self, record: PodRecord) -> str:
-        """The pod's tenant by its present marks."""
-        return tenant_for(record, self._namespaces.get(record.namespace, NamespaceMarks()), self._rules)
 
     def forget_departed(self, now_us: int) -> None:
         """Forget pods deleted long enough ago that no news of them can come, and owners of none that exist."""
@@ -150,7 +135,7 @@ class Pods:
             self._index(record)
             if record.node_uid:
                 account = self._nodes.of_pod(record)
-                account.hold(record.uid, record.segments, record.segments, at_us=0)
+                account.take_up((), record.segments)
                 self.records[record.uid] = replace(record, node_uid=account.record.uid)
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
@@ -196,7 +181,7 @@ class Pods:
         record = replace(record, job_kind=kind, job=name)
         if record.scheduled_us is None:
             tier = tier_of(record.class_name, record.priority, self._rules)
-            self._posting.announce(tier, self.tenant(record))
+            self._posting.announce(tier, self.namespaces.tenant(record))
         else:
             record = self._classified(record, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us)
@@ -213,14 +198,14 @@ class Pods:
         if record.node_uid != account.record.uid:
             history = tuple(moved(each, record.units, facts, self._rules) for each in record.terms)
             record = replace(record, node_uid=account.record.uid, terms=history)
-        settled = record.end_us is not None or record.namespace not in self._namespaces
+        settled = record.end_us is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
             return record
-        if record.namespace not in self._namespaces:
+        if record.namespace not in self.namespaces:
             self._guessed.add(record.uid)
-        marks = self._namespaces.get(record.namespace, NamespaceMarks())
         start_us = record.scheduled_us or 0
-        terms = terms_of(record, facts, marks, self._rules, from_us=max(at_us, start_us))
+        tenant = self.namespaces.tenant(record)
+        terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us))
         return replace(record, terms=_with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
@@ -248,16 +233,19 @@ class Pods:
         if before and (before.node_uid, old) == (record.node_uid, record.segments):
             return
         if before and before.node_uid and before.node_uid != record.node_uid:
-            self._nodes.hold(before.node_uid, record.uid, old, (), at_us=at_us)
+            self._nodes.hold(before.node_uid, old, (), at_us=at_us)
             old = ()
-        self._nodes.hold(record.node_uid, record.uid, old, record.segments, at_us=at_us)
+        self._nodes.hold(record.node_uid, old, record.segments, at_us=at_us)
 
     def _index(self, record: PodRecord) -> None:
         lasts = record.end_by is None
         tier = tier_of(record.class_name, record.priority, self._rules)
-        _keep(self.pending, record.uid, when=lasts and record.scheduled_us is None)
-        _keep(self.without_tier, record.uid, when=lasts and tier == NO_TIER)
-        _keep(self.without_tenant, record.uid, when=lasts and self.tenant(record) == UNASSIGNED)
+        for index, belongs in (
+            (self.pending, record.scheduled_us is None),
+            (self.without_tier, tier == NO_TIER),
+            (self.without_tenant, self.namespaces.tenant(record) == UNASSIGNED),
+        ):
+            (index.add if lasts and belongs else index.discard)(record.uid)
         if record.node:
             self._on_node.setdefault(record.node, set()).add(record.uid)
 
@@ -275,10 +263,6 @@ class Pods:
         self._departed[record.uid] = (at_us, preemptor)
         self._touched.add(record.uid)
         return record
-
-
-def _keep(index: set[str], uid: str, *, when: bool) -> None:
-    (index.add if when else index.discard)(uid)
 
 
 def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:

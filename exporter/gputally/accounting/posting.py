@@ -1,6 +1,6 @@
 """Posting allocations to the totals: what changed between two states of a record, and nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gputally.accounting.admission import Admission
 from gputally.accounting.totals import Total, Totals
@@ -32,11 +32,11 @@ class Posting:
 
     def post(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
         """Replace `before` by `after` in the totals."""
-        old = frozenset(before.segments if before else ())
-        new = frozenset(after.segments)
+        old, new = before.segments if before else (), after.segments
         if old != new:
-            self._segments(old - new, sign=-1, at_us=at_us)
-            self._segments(new - old, sign=1, at_us=at_us)
+            kept = _alike(old, new)
+            self._segments(old[kept:], sign=-1, at_us=at_us)
+            self._segments(new[kept:], sign=1, at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
         self._blind(before, after, at_us=at_us)
@@ -71,3 +71,11 @@ class Posting:
                 quantity = sum(quantity for _, quantity in record.terms[-1].quantities)
                 labels = self.labels_of(record.terms[-1])
                 self._totals.accrue(Total.BLIND, labels, sign * quantity, span, at_us=at_us)
+
+
+def _alike(old: Sequence[Segment], new: Sequence[Segment]) -> int:
+    """How many segments both begin with."""
+    for index, (was, now) in enumerate(zip(old, new, strict=False)):
+        if was != now:
+            return index
+    return min(len(old), len(new))

@@ -79,7 +79,7 @@ class PriceRule(Struct, frozen=True, kw_only=True):
         return max((p for p in self.prices if p.from_us <= at_us), key=lambda p: p.from_us, default=None)
 
 
-class PriceBook(Struct, frozen=True, kw_only=True):
+class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All prices, in one currency and on one basis; `tiers` are (tier, multiplier) pairs.
 
     `digest` changes with whatever decides a price. `name`, `source` and `as_of` (an ISO date) say for the
@@ -94,9 +94,6 @@ class PriceBook(Struct, frozen=True, kw_only=True):
     source: str = ""
     as_of: str = ""
     digest: str = ""
-
-    def __hash__(self) -> int:
-        return hash(self.digest)  # looked up at every allocation; the digest stands for the content
 
     def price_of(self, asset: Asset, *, tier: str | None, at_us: int) -> Price | None:
         """The price of a GPU-hour of `asset` at the instant `at_us`; None when no rule prices it.

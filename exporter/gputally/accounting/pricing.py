@@ -15,8 +15,10 @@ class Pricing:
     def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
         self.book = book
         self._loaded_us = now_us
-        self._all = tuple(sorted({now_us, *(book.changes() if book else ())}))
+        self._of_book = book.changes() if book else ()
+        self._all = tuple(sorted({now_us, *self._of_book}))
         self.changes: tuple[int, ...] = ()
+        self._cuts: tuple[int, ...] = ()
         self.label_keys: frozenset[str] = book.label_keys() if book else frozenset()
         self.advance(now_us)
 
@@ -26,6 +28,7 @@ class Pricing:
         if passed == len(self.changes):
             return False
         self.changes = self._all[:passed]
+        self._cuts = self._of_book[: bisect_right(self._of_book, now_us)]
         return True
 
     def of_allocation(self, asset: Asset, tier: str, at_us: int) -> Price | None:
@@ -34,6 +37,8 @@ class Pricing:
 
     def keeping(self, posted: Sequence[Segment]) -> PriceOf:
         """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past."""
+        if not self._predates(posted):
+            return self.of_allocation
 
         def price_of(asset: Asset, tier: str, at_us: int) -> Price | None:
             known = self._known(posted, asset, tier, at_us)
@@ -43,7 +48,13 @@ class Pricing:
 
     def cuts(self, posted: Sequence[Segment]) -> tuple[int, ...]:
         """The instants up to now at which the price of such an allocation may have changed."""
+        if not self._predates(posted):
+            return self._cuts
         return (*self.changes, *(s.start_us for s in posted if s.start_us < self._loaded_us))
+
+    def _predates(self, posted: Sequence[Segment]) -> bool:
+        """Whether any of it was priced by an earlier book."""
+        return bool(posted) and posted[0].start_us < self._loaded_us
 
     def _known(self, posted: Sequence[Segment], asset: Asset, tier: str, at_us: int) -> Segment | None:
         if at_us >= self._loaded_us:

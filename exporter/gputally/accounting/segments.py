@@ -1,6 +1,7 @@
 """An allocation as segments of constant state, terms and price: a pure function of what is known of the pod."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,6 +16,15 @@ Admit = Callable[[Terms], tuple[str, str, str]]
 """The exported (tier, tenant, gpu_model) of terms, bounded."""
 
 
+class _Stretch(NamedTuple):
+    """Where neither state nor terms nor price change, whatever the resource."""
+
+    from_us: int
+    state: State
+    terms: Terms
+    price: Price | None
+
+
 def segments_of(
     record: PodRecord, *, gone_us: int | None, price_of: PriceOf, price_changes: tuple[int, ...], admit: Admit
 ) -> tuple[Segment, ...]:
@@ -26,32 +36,54 @@ def segments_of(
     span = span_of(record, gone_us)
     if span is None or not record.terms:
         return ()
-    start_us, end_us = span
-    instants = sorted(_cuts(record, price_changes, start_us, end_us))
-    pieces: list[Segment] = []
-    for resource, _ in record.units:
-        for i, from_us in enumerate(instants):
-            to_us = instants[i + 1] if i + 1 < len(instants) else end_us
-            terms = _terms_at(record, from_us)
-            quantity = dict(terms.quantities).get(resource, 0)
-            state = _state_at(record, from_us)
-            pieces.append(
-                Segment(
-                    resource=resource,
-                    start_us=from_us,
-                    end_us=to_us,
-                    state=state,
-                    quantity=quantity,
-                    tier=terms.tier,
-                    tenant=terms.tenant,
-                    queue=terms.queue,
-                    gpu_model=terms.gpu_model,
-                    pool=terms.pool,
-                    price=price_of(terms.asset, terms.tier, from_us),
-                    labels=(*admit(terms), state.value),
-                )
-            )
-    return tuple(_merged(pieces))
+    stretches = _stretches(record, span, price_of, price_changes)
+    ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
+    return tuple(
+        [
+            _segment(resource, stretch, end_us, admit)
+            for resource, _ in record.units
+            for stretch, end_us in zip(stretches, ends, strict=True)
+        ]
+    )
+
+
+def _segment(resource: str, stretch: _Stretch, end_us: int | None, admit: Admit) -> Segment:
+    terms = stretch.terms
+    return Segment(
+        resource=resource,
+        start_us=stretch.from_us,
+        end_us=end_us,
+        state=stretch.state,
+        quantity=dict(terms.quantities).get(resource, 0),
+        tier=terms.tier,
+        tenant=terms.tenant,
+        queue=terms.queue,
+        gpu_model=terms.gpu_model,
+        pool=terms.pool,
+        price=stretch.price,
+        labels=(*admit(terms), stretch.state.value),
+    )
+
+
+def _stretches(
+    record: PodRecord, span: tuple[int, int | None], price_of: PriceOf, price_changes: tuple[int, ...]
+) -> list[_Stretch]:
+    """Neighbours that differ in nothing are one: a price change elsewhere cuts nothing here."""
+    found: list[_Stretch] = []
+    for from_us in _cuts(record, price_changes, *span):
+        terms = _terms_at(record, from_us)
+        price = price_of(terms.asset, terms.tier, from_us)
+        stretch = _Stretch(from_us, _state_at(record, from_us), terms, price)
+        if not found or not _continues(found[-1], stretch):
+            found.append(stretch)
+    return found
+
+
+def _continues(before: _Stretch, after: _Stretch) -> bool:
+    if (before.state, before.price) != (after.state, after.price):
+        return False
+    was, now = before.terms, after.terms
+    return was is now or replace(was, from_us=now.from_us, asset=now.asset) == now
 
 
 def span_of(record: PodRecord, gone_us: int | None) -> tuple[int, int | None] | None:
@@ -63,12 +95,10 @@ def span_of(record: PodRecord, gone_us: int | None) -> tuple[int, int | None] | 
     return None if end_us == record.scheduled_us else (record.scheduled_us, end_us)
 
 
-def _cuts(record: PodRecord, price_changes: tuple[int, ...], start_us: int, end_us: int | None) -> Iterator[int]:
-    yield start_us
-    candidates = {record.started_us, record.deletion_us, *(t.from_us for t in record.terms), *price_changes}
-    for instant in candidates:
-        if instant is not None and start_us < instant and (end_us is None or instant < end_us):
-            yield instant
+def _cuts(record: PodRecord, price_changes: tuple[int, ...], start_us: int, end_us: int | None) -> list[int]:
+    """The instants at which anything may change, from the start on."""
+    candidates = {record.started_us, record.deletion_us, *[terms.from_us for terms in record.terms], *price_changes}
+    return [start_us, *sorted([at for at in candidates if at and start_us < at and (end_us is None or at < end_us)])]
 
 
 def _state_at(record: PodRecord, at_us: int) -> State:
@@ -86,21 +116,3 @@ def _terms_at(record: PodRecord, at_us: int) -> Terms:
         if terms.from_us <= at_us:
             found = terms
     return found
-
-
-def _merged(pieces: list[Segment]) -> Iterator[Segment]:
-    """Neighbours that differ in nothing become one: a price change elsewhere cuts nothing here."""
-    pending: Segment | None = None
-    for piece in pieces:
-        if pending and _continues(pending, piece):
-            pending = replace(pending, end_us=piece.end_us)
-            continue
-        if pending:
-            yield pending
-        pending = piece
-    if pending:
-        yield pending
-
-
-def _continues(before: Segment, after: Segment) -> bool:
-    return before.end_us == after.start_us and replace(after, start_us=before.start_us, end_us=before.end_us) == before

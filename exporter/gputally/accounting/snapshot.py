@@ -49,6 +49,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     while it is not known.
     """
     fleet.advance(now_us)
+    fleet.nodes.catch_up(at_us=fleet.now_us)
     fleet.known_series.declare(at_us=now_us)
     totals = {total: tuple(rows) for total, rows in fleet.totals.publish(now_us).items()}
     evaluated_us = fleet.totals.evaluated_us
@@ -85,7 +86,7 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     for uid in fleet.pods.pending:
         record = fleet.pods.records[uid]
         tier = shown("tier", tier_of(record.class_name, record.priority, fleet.rules))
-        group = (tier, shown("tenant", fleet.pods.tenant(record)))
+        group = (tier, shown("tenant", fleet.pods.namespaces.tenant(record)))
         sofar = found.get(group, Waiting())
         asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
         found[group] = Waiting(

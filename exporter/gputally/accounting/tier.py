@@ -1,6 +1,7 @@
 """Which tier a pod belongs to, by its own PriorityClass name and priority."""
 
 import re
+from functools import lru_cache
 
 from gputally.accounting.template import expanded
 from gputally.model.rules import Rules, TierRule
@@ -9,6 +10,7 @@ NO_TIER = "none"
 """The tier of pods without a class, and of those that no rule matches."""
 
 
+@lru_cache(maxsize=4096)
 def tier_of(class_name: str, priority: int | None, rules: Rules) -> str:
     """The tier that the first matching rule gives; `none` without one.
 

@@ -91,6 +91,12 @@ class Totals:
         elif end_us > start_us:
             series.a += rate * (end_us - start_us)
 
+    def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
+        """Add the line a + b·t."""
+        series = self._change(total, labels, at_us=at_us)
+        series.a += a
+        series.b += b
+
     def close(self, total: Total, *, at_us: int) -> None:
         """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""
         for labels, series in self.truth(total):
@@ -132,10 +138,13 @@ class Totals:
 
     def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
         """The series, with what it last published remembered before its line changes."""
-        series = self.declare(total, labels, at_us=at_us)
+        key = (total, labels)
+        series = self.series.get(key)
+        if series is None:
+            return self.declare(total, labels, at_us=at_us)
         if series.floor_us != self.evaluated_us:
             if series.exposed_us is not None and series.exposed_us != self.evaluated_us:
                 series.floor = max(series.floor, series.at(self.evaluated_us))
             series.floor_us = self.evaluated_us
-        self.changed.add((total, labels))
+        self.changed.add(key)
         return series

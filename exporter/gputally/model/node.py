@@ -23,7 +23,7 @@ class CapacityState(StrEnum):
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
 
 
-class Sharing(Struct, frozen=True, kw_only=True, gc=False):
+class Sharing(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """How the node's GPUs are divided, from its labels.
 
     `replicas` per GPU (time-slicing, MPS), `profile` of the single MIG strategy ("" for none), `slices` a
@@ -66,14 +66,15 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     facts: tuple[tuple[int, NodeFacts], ...] = ()
 
 
-class CapacityPiece(Struct, frozen=True, kw_only=True, gc=False):
-    """`quantity` µGPU of a node were in a state from `start_us` to `end_us` (None while they are).
+class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):
+    """How a node's capacity was divided from `start_us` to `end_us` (None while it is).
 
-    `labels` are the exported (gpu_model, pool, state).
+    `parts` are (state, µGPU), of which `allocated` µGPU are allocated; `labels` the exported (gpu_model, pool).
     """
 
-    labels: tuple[str, str, str]
-    quantity: int
+    labels: tuple[str, str]
+    parts: tuple[tuple[str, int], ...]
+    allocated: int
     price: Price | None
     start_us: int
     end_us: int | None

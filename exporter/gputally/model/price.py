@@ -21,7 +21,7 @@ class Basis(StrEnum):
     GPU = "gpu"
 
 
-class Asset(Struct, frozen=True, kw_only=True, gc=False):
+class Asset(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """What a price rule can match of a node. `labels` holds only the labels that rules name."""
 
     instance_type: str = ""
@@ -31,7 +31,7 @@ class Asset(Struct, frozen=True, kw_only=True, gc=False):
     labels: tuple[tuple[str, str], ...] = ()
 
 
-class Price(Struct, frozen=True, kw_only=True, gc=False):
+class Price(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """One rated price of one GPU-hour.
 
     `rate` is `per_gpu_hour` as an exact integer of 10^-12 currency units. `key` names the rule, its

@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class TierRule(Struct, frozen=True, kw_only=True):
+class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods whose class name and priority both match get `tier`; an absent criterion matches all.
 
     `tier` may hold `{class}`, the PriorityClass name, and groups of `class_name` as `{1}` or `{name}`.
@@ -27,7 +27,7 @@ class TenantSource(StrEnum):
     NAMESPACE = "namespace"
 
 
-class TenantRule(Struct, frozen=True, kw_only=True):
+class TenantRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The value found at `source` (label or annotation `key`), if it matches `pattern` whole, gives `tenant`.
 
     `tenant` may hold `{value}` and groups of `pattern` as `{1}` or `{name}`.
@@ -50,7 +50,7 @@ class Weighing(StrEnum):
     """By the slices of the MIG profile in the resource's name."""
 
 
-class ResourceRule(Struct, frozen=True, kw_only=True):
+class ResourceRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Resource names that match the glob `pattern` are GPUs, weighed by `weighing`."""
 
     pattern: str
@@ -65,7 +65,7 @@ class MigBasis(StrEnum):
     MEMORY = "memory"
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
     """How many values of each label are exported before further ones become `other`."""
 
     tiers: int = 32
@@ -74,7 +74,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     pools: int = 200
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
     `known_tiers` are exported as 0 before any pod has them. `digest` changes with the content.

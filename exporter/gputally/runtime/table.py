@@ -26,7 +26,7 @@ def table(fleet: Fleet, *, now_us: int) -> str:
     )
     for labels, series in fleet.totals.truth(Total.PREEMPTIONS):
         tiers.setdefault(labels[0], _Line()).preempted += series.at(now_us)
-    tenants = _lines(fleet, now_us, part=1, pending_of=fleet.pods.tenant)
+    tenants = _lines(fleet, now_us, part=1, pending_of=fleet.pods.namespaces.tenant)
     currency = next((labels[-1] for labels, _ in fleet.totals.truth(Total.COST)), "")
     return "\n".join([*_section("tier", tiers, currency), "", *_section("tenant", tenants, currency)])
 

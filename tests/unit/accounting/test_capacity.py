@@ -1,7 +1,7 @@
 import pytest
 
-from gputally.accounting.capacity import Holding, divide, facts_at, pieces_of
-from gputally.model.node import CapacityPiece, CapacityState, NodeFacts, NodeRecord
+from gputally.accounting.capacity import CapacityTerms, divide, facts_at, slices_of
+from gputally.model.node import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Asset
 
 GPU = 1_000_000
@@ -86,23 +86,30 @@ def record(*history: tuple[int, NodeFacts], gone: int | None = None) -> NodeReco
     return NodeRecord(uid="u", name="n", created_us=history[0][0], gone_us=gone, facts=history)
 
 
+Holding = tuple[int, int | None, int]
+
+
 def pieces(
     node: NodeRecord, *holdings: Holding, since: int = 0, price_changes: tuple[int, ...] = ()
 ) -> list[tuple[str, int, int, int | None]]:
-    found = pieces_of(
+    """The slices taken apart by state; the holdings are (start, end, µGPU)."""
+    since = max(since, node.facts[0][0])
+    steps: dict[int, int] = {}
+    for start, end, quantity in holdings:
+        steps[start] = steps.get(start, 0) + quantity
+        if end is not None:
+            steps[end] = steps.get(end, 0) - quantity
+    found = slices_of(
         node,
-        holdings,
+        steps,
         since_us=since,
-        price_of=lambda _, __: None,
-        price_changes=price_changes,
-        admit=lambda known: (known.gpu_model, known.pool),
+        allocated=sum(quantity for at, quantity in steps.items() if at < since),
+        terms=CapacityTerms(lambda _, __: None, price_changes, lambda known: (known.gpu_model, known.pool)),
     )
-    return sorted(_told(piece) for piece in found)
-
-
-def _told(piece: CapacityPiece) -> tuple[str, int, int, int | None]:
-    assert piece.labels[:2] == ("A100", "train")
-    return piece.labels[2], piece.quantity // GPU, piece.start_us, piece.end_us
+    assert all(each.labels == ("A100", "train") for each in found)
+    return sorted(
+        (state, quantity // GPU, each.start_us, each.end_us) for each in found for state, quantity in each.parts
+    )
 
 
 def test_a_pod_takes_from_what_is_free_while_it_has_it() -> None:
@@ -114,7 +121,7 @@ def test_a_pod_takes_from_what_is_free_while_it_has_it() -> None:
     ]
 
 
-def test_neighbours_that_differ_in_nothing_are_one_piece() -> None:
+def test_neighbours_that_differ_in_nothing_are_one_slice() -> None:
     assert pieces(record((0, facts())), (10, 20, GPU), (20, None, GPU), price_changes=(5, 15)) == [
         ("allocated", 1, 10, None),
         ("free", 7, 10, None),
@@ -122,22 +129,22 @@ def test_neighbours_that_differ_in_nothing_are_one_piece() -> None:
     ]
 
 
-def test_pieces_end_with_the_node() -> None:
+def test_slices_end_with_the_node() -> None:
     assert pieces(record((0, facts()), gone=30), (10, None, 8 * GPU)) == [("allocated", 8, 10, 30), ("free", 8, 0, 10)]
 
 
-def test_pieces_begin_where_the_account_does_with_what_was_allocated_before() -> None:
+def test_slices_begin_where_the_account_does_with_what_was_allocated_before() -> None:
     assert pieces(record((0, facts())), (10, None, 2 * GPU), since=50) == [
         ("allocated", 2, 50, None),
         ("free", 6, 50, None),
     ]
 
 
-def test_a_node_that_was_gone_before_the_account_began_has_no_pieces() -> None:
+def test_a_node_that_was_gone_before_the_account_began_has_no_slices() -> None:
     assert pieces(record((0, facts()), gone=30), since=50) == []
 
 
-def test_pieces_follow_the_history_of_facts() -> None:
+def test_slices_follow_the_history_of_facts() -> None:
     assert pieces(record((5, facts()), (10, facts(cordoned=True)), (20, facts(ready=False)))) == [
         ("cordoned", 8, 10, 20),
         ("free", 8, 5, 10),

@@ -215,7 +215,7 @@ def test_a_grace_period_without_end_is_a_deletion_asked_for_now() -> None:
 def test_a_namespace_re_created_for_another_team_leaves_its_pods_to_that_team() -> None:
     replay = cluster(OF_NAMESPACE)
     replay.see_namespace(namespace(labels={"team": "red"}), at=2)
-    replay.fleet.pods.namespace_gone("uid-ml")
+    replay.fleet.pods.namespaces.gone("uid-ml")
     replay.see(RUNNING, at=13)
 
     replay.see_namespace(namespace(labels={"team": "blue"}), at=14)
