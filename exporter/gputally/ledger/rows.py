@@ -1,12 +1,13 @@
 """Between the structs of the accounting and the rows of the ledger."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
 from gputally.ledger.protocol import Entry, Line
@@ -16,6 +17,7 @@ from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import PICO
 
 Row = tuple[Any, ...]
+_STATES: Final = {state.value: state for state in State}
 
 
 def _insert(columns: int, into: str) -> str:
@@ -31,19 +33,35 @@ INSERT_PREEMPTION: Final = _insert(15, "REPLACE INTO preemptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
 SELECT_SPANS: Final = """
-SELECT start_us, end_us, quantity FROM segments
-WHERE pod_uid = ? AND revision = (SELECT max(revision) FROM allocations WHERE pod_uid = ?)
+SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
+FROM json_each(?) AS uid
+JOIN allocations a
+  ON a.pod_uid = uid.value AND a.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = uid.value)
+LEFT JOIN segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
 """
-OVERLAPPING: Final = """
-SELECT s.pod_uid, a.namespace, a.name, a.node, a.job_kind, a.job, s.revision, s.resource, s.start_us, s.end_us,
-       s.state, s.quantity, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, s.price_key, s.label_tier,
-       s.label_tenant, s.label_gpu_model, p.currency, p.per_gpu_hour, p.basis, p.purchase
+"""The current revision of each UID of a JSON array with its segments: one statement, as one for each pod takes longer
+than writing them."""
+_SEGMENT: Final = """
+s.resource, s.start_us, s.end_us, s.state, s.quantity, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, s.price_key,
+s.label_tier, s.label_tenant, s.label_gpu_model, p.currency, p.per_gpu_hour, p.basis, p.purchase
+"""
+SELECT_WORKING_SEGMENTS: Final = f"""
+SELECT w.uid, {_SEGMENT}
+FROM working w
+JOIN segments s
+  ON s.pod_uid = w.uid AND s.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = w.uid)
+LEFT JOIN prices p ON p.price_key = s.price_key
+WHERE w.kind = 'pod'
+ORDER BY w.uid, s.ordinal
+"""  # noqa: S608 (literals only)
+OVERLAPPING: Final = f"""
+SELECT s.pod_uid, a.namespace, a.name, a.node, a.job_kind, a.job, s.revision, {_SEGMENT}
 FROM current_segments s
 JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
 LEFT JOIN prices p ON p.price_key = s.price_key
 WHERE s.start_us < ? AND (s.end_us IS NULL OR s.end_us > ?)
 ORDER BY s.start_us, s.pod_uid, s.ordinal
-"""
+"""  # noqa: S608 (literals only)
 
 
 def allocation(record: PodRecord, recorded_us: int) -> Row:
@@ -71,10 +89,10 @@ def allocation(record: PodRecord, recorded_us: int) -> Row:
     )
 
 
-def segments(record: PodRecord) -> Iterator[Row]:
+def segments(record: PodRecord) -> list[Row]:
     """All segments of the record's revision."""
-    for ordinal, s in enumerate(record.segments):
-        yield (
+    return [
+        (
             record.uid,
             record.revision,
             ordinal,
@@ -91,6 +109,8 @@ def segments(record: PodRecord) -> Iterator[Row]:
             s.price.key if s.price else None,
             *s.labels[:3],
         )
+        for ordinal, s in enumerate(record.segments)
+    ]
 
 
 def line_of(spans: Iterable[tuple[int, int | None, int]], opened_us: int) -> Line:
@@ -108,21 +128,6 @@ def line_of(spans: Iterable[tuple[int, int | None, int]], opened_us: int) -> Lin
 def entry(row: Row) -> Entry:
     """One row of OVERLAPPING."""
     uid, namespace, name, node, job_kind, job, revision, *rest = row
-    resource, start_us, end_us, state, quantity, tier, tenant, queue, gpu_model, pool, price_key, *tail = rest
-    segment = Segment(
-        resource=resource,
-        start_us=start_us,
-        end_us=end_us,
-        state=State(state),
-        quantity=quantity,
-        tier=tier,
-        tenant=tenant,
-        queue=queue,
-        gpu_model=gpu_model,
-        pool=pool,
-        price=_price(price_key, *tail[3:]) if price_key else None,
-        labels=(*tail[:3], state),
-    )
     return Entry(
         pod_uid=uid,
         namespace=namespace,
@@ -131,7 +136,26 @@ def entry(row: Row) -> Entry:
         job_kind=job_kind,
         job=job,
         revision=revision,
-        segment=segment,
+        segment=segment(rest),
+    )
+
+
+def segment(columns: Sequence[Any]) -> Segment:
+    """The segment in the columns of _SEGMENT."""
+    resource, start_us, end_us, state, quantity, tier, tenant, queue, gpu_model, pool, price_key, *tail = columns
+    return Segment(
+        resource=resource,
+        start_us=start_us,
+        end_us=end_us,
+        state=_STATES[state],
+        quantity=quantity,
+        tier=tier,
+        tenant=tenant,
+        queue=queue,
+        gpu_model=gpu_model,
+        pool=pool,
+        price=_price(price_key, *tail[3:]) if price_key else None,
+        labels=(*tail[:3], state),
     )
 
 
@@ -219,11 +243,14 @@ def series(changes: Changes) -> Iterator[Row]:
 
 
 def working(changes: Changes) -> Iterator[Row]:
-    """Working state that changed."""
+    """Working state that changed; a pod's segments are in their own table."""
+    encode = msgspec.json.Encoder().encode
     for kind, records in _working(changes):
         for uid, record in records.items():
-            if record is not None:
-                yield kind, uid, msgspec.json.encode(record)
+            if isinstance(record, PodRecord):
+                yield kind, uid, encode(replace(record, segments=()))
+            elif record is not None:
+                yield kind, uid, encode(record)
 
 
 def dropped(changes: Changes) -> Iterator[Row]:

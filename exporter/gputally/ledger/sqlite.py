@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.totals import Labels, Series, Total
@@ -23,7 +24,12 @@ from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 
+if TYPE_CHECKING:
+    from gputally.model.allocation import Segment
+
 Record = TypeVar("Record")
+Span = tuple[int, int | None, int]
+"""Start and end (µs; None while it lasts) and µGPU."""
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -123,7 +129,7 @@ class SqliteLedger:
             opened_us=int(opened),
             evaluated_us=int(self._meta("evaluated_us") or opened),
             at_us=int(self._meta("at_us") or opened),
-            pods=self._working("pod", PodRecord),
+            pods=self._pods(),
             nodes=self._working("node", NodeRecord),
             preemptions=self._working("preemption", Preemption),
             series=dict(self._series()),
@@ -155,22 +161,42 @@ class SqliteLedger:
 
     def _revise(self, changes: Changes) -> Line:
         """Append the revisions; the balance is kept from the ledger's own rows, never from the counters."""
+        revisions, replaced = self._current(changes.revisions)
+        fresh = [each for each in changes.revisions.values() if each.revision > revisions.get(each.uid, 0)]
+        self._connection.executemany(
+            rows.INSERT_ALLOCATION, (rows.allocation(record, changes.at_us) for record in fresh)
+        )
+        self._connection.executemany(rows.INSERT_SEGMENT, (row for record in fresh for row in rows.segments(record)))
         a, b = int(self._meta("balance_a") or 0), int(self._meta("balance_b") or 0)
-        for record in changes.revisions.values():
-            replaced = self._connection.execute(rows.SELECT_SPANS, (record.uid, record.uid)).fetchall()
-            inserted = self._connection.execute(rows.INSERT_ALLOCATION, rows.allocation(record, changes.at_us))
-            if not inserted.rowcount:
-                continue  # these changes were written before
-            self._connection.executemany(rows.INSERT_SEGMENT, rows.segments(record))
+        for record in fresh:
             added = [(s.start_us, s.end_us, s.quantity) for s in record.segments]
-            for spans, sign in ((replaced, -1), (added, 1)):
+            for spans, sign in ((replaced.get(record.uid, ()), -1), (added, 1)):
                 more_a, more_b = rows.line_of(spans, changes.opened_us)
                 a, b = a + sign * more_a, b + sign * more_b
         return a, b
 
+    def _current(self, uids: Iterable[str]) -> tuple[dict[str, int], dict[str, list[Span]]]:
+        """Revision and spans of the pods of `uids` as the ledger has them; nothing of those it does not know."""
+        revisions: dict[str, int] = {}
+        spans: dict[str, list[Span]] = {}
+        wanted = msgspec.json.encode(tuple(uids)).decode()
+        for uid, revision, start_us, end_us, quantity in self._connection.execute(rows.SELECT_SPANS, (wanted,)):
+            revisions[uid] = revision
+            if start_us is not None:
+                spans.setdefault(uid, []).append((start_us, end_us, quantity))
+        return revisions, spans
+
     def _meta(self, key: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
+
+    def _pods(self) -> tuple[PodRecord, ...]:
+        segments: dict[str, list[Segment]] = {}
+        for uid, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS):
+            segments.setdefault(uid, []).append(rows.segment(columns))
+        return tuple(
+            replace(record, segments=tuple(segments.get(record.uid, ()))) for record in self._working("pod", PodRecord)
+        )
 
     def _working(self, kind: str, type_: type[Record]) -> tuple[Record, ...]:
         decoder = msgspec.json.Decoder(type_)

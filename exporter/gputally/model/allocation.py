@@ -32,7 +32,7 @@ class End(StrEnum):
     """Missing from a listing: it ended somewhere in its blind interval."""
 
 
-class Terms(Struct, frozen=True, kw_only=True, gc=False):
+class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What applies to an allocation from `from_us` on; a later entry replaces it.
 
     `quantities` are µGPU by resource name. `asset` is what its price is looked up by.
@@ -48,7 +48,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     quantities: tuple[tuple[str, int], ...]
 
 
-class Segment(Struct, frozen=True, kw_only=True, gc=False):
+class Segment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A stretch of one allocation during which nothing about it changes; `end_us` None while it lasts.
 
     `quantity` is in µGPU. `price` None means unpriced. `labels` are the exported

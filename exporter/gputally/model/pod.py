@@ -6,7 +6,7 @@ from gputally.model.allocation import Blind, End, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
-class PodRecord(Struct, frozen=True, kw_only=True, gc=False):
+class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Everything known of one pod (one UID), merged over all observations.
 
     Times are µs. `units` are device counts by resource name. `labels` holds only what the rules and the

@@ -21,7 +21,7 @@ class Basis(StrEnum):
     GPU = "gpu"
 
 
-class Asset(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
+class Asset(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, cache_hash=True):
     """What a price rule can match of a node. `labels` holds only the labels that rules name."""
 
     instance_type: str = ""
