@@ -6,7 +6,7 @@ from fractions import Fraction
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import Labels, Published, Total
+from gputally.accounting.totals import Labels, Point, Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
@@ -84,7 +84,7 @@ class Replay:
                 self._look_at(total, row, snapshot.now_us)
         return snapshot
 
-    def _look_at(self, total: Total, row: Published, now_us: int) -> None:
+    def _look_at(self, total: Total, row: Point, now_us: int) -> None:
         """A series begins at 0, never falls, and says by how much it is ahead of the truth."""
         key = total, row.labels
         before = self._published.get(key, 0)

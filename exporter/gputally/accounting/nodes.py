@@ -1,6 +1,7 @@
 """The nodes of the fleet, by incarnation, with their accounts."""
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -32,6 +33,17 @@ _NO_FACTS = NodeFacts(
 )
 
 
+class Inventory(NamedTuple):
+    """The nodes that exist: how many have GPUs, and labels that contradict each other; µGPU without a price.
+
+    The last by exported (gpu_model, pool), 0 where everything has a price.
+    """
+
+    nodes: int
+    purchase_conflicts: int
+    unpriced: dict[tuple[str, str], int]
+
+
 class Nodes:
     """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
 
@@ -43,6 +55,7 @@ class Nodes:
         self._admission = admission
         self._by_name: dict[str, list[str]] = {}
         self._changed: set[str] = set()
+        self._inventory: Inventory | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity is to be derived anew."""
         self._settled_us = totals.opened_us
@@ -120,6 +133,7 @@ class Nodes:
         for account in self.accounts.values():
             account.outdate()
         self._stale.update(self.accounts)
+        self._inventory = None
 
     def forget_gone(self, now_us: int, in_use: Callable[[], set[str]]) -> None:
         """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
@@ -130,6 +144,23 @@ class Nodes:
         for record in ended:
             if record.uid not in used:
                 self._close(record.uid, record)
+
+    def inventory(self, *, at_us: int) -> Inventory:
+        """What there is at the time of the last `catch_up`; worked out anew only after a change."""
+        if self._inventory is None:
+            self._inventory = self._counted(at_us)
+        return self._inventory
+
+    def _counted(self, at_us: int) -> Inventory:
+        facts = [each.record.facts[-1][1] for each in self.accounts.values() if each.record.gone_us is None]
+        unpriced: dict[tuple[str, str], int] = {}
+        for each in facts:
+            if each.physical:
+                group = (self._admission.shown("gpu_model", each.gpu_model), self._admission.shown("pool", each.pool))
+                missing = 0 if self._pricing.of_capacity(each.asset, at_us) else each.physical
+                unpriced[group] = unpriced.get(group, 0) + missing
+        conflicts = sum(1 for each in facts if each.purchase_conflict)
+        return Inventory(sum(1 for each in facts if each.physical), conflicts, unpriced)
 
     def drain(self) -> dict[str, NodeRecord | None]:
         """The records changed since the last call; None for those dropped."""
@@ -153,11 +184,13 @@ class Nodes:
 
     def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
         account.observe(record)
+        self._inventory = None
         self._changed.add(record.uid)
         self._stale.add(record.uid)
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
+        self._inventory = None
         if _is_stand_in(uid):
             return
         self._changed.add(uid)

@@ -28,7 +28,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     now_us: int
     opened_us: int
-    totals: Mapping[Total, tuple[Published, ...]]
+    totals: Mapping[Total, Published]
     tiers: tuple[str, ...]
     waiting: Mapping[tuple[str, str], Waiting]
     unpriced: Mapping[tuple[str, str], int]
@@ -51,24 +51,23 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     fleet.advance(now_us)
     fleet.nodes.catch_up(at_us=fleet.now_us)
     fleet.known_series.declare(at_us=now_us)
-    totals = {total: tuple(rows) for total, rows in fleet.totals.publish(now_us).items()}
+    totals = fleet.totals.publish(now_us)
     evaluated_us = fleet.totals.evaluated_us
-    accounts = [account for account in fleet.nodes.accounts.values() if account.record.gone_us is None]
-    facts = [account.record.facts[-1][1] for account in accounts]
+    inventory = fleet.nodes.inventory(at_us=evaluated_us)
     return Snapshot(
         now_us=evaluated_us,
         opened_us=fleet.totals.opened_us,
         totals=totals,
         tiers=_tiers(fleet),
-        waiting=_waiting(fleet),
-        unpriced=_unpriced(fleet, evaluated_us),
+        waiting=_waiting(fleet, totals[Total.ALLOCATED]),
+        unpriced=inventory.unpriced,
         without_tier=len(fleet.pods.without_tier),
         without_tenant=len(fleet.pods.without_tenant),
         pods=len(fleet.pods.records),
-        nodes=sum(1 for f in facts if f.physical),
-        purchase_conflicts=sum(1 for f in facts if f.purchase_conflict),
+        nodes=inventory.nodes,
+        purchase_conflicts=inventory.purchase_conflicts,
         refusals=dict(fleet.admission.refusals),
-        residuals=_residuals(fleet, evaluated_us, ledger),
+        residuals=_residuals(totals, evaluated_us, ledger),
         book=fleet.pricing.book,
     )
 
@@ -79,10 +78,10 @@ def _tiers(fleet: Fleet) -> tuple[str, ...]:
     return tuple(sorted(fleet.admission.values["tier"] | bound))
 
 
-def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
+def _waiting(fleet: Fleet, allocated: Published) -> dict[tuple[str, str], Waiting]:
     """By exported (tier, tenant); pairs that ever had GPUs are there with zeros, so that alerts can resolve."""
     shown = fleet.admission.shown
-    found = {(labels[0], labels[1]): Waiting() for labels, _ in fleet.totals.truth(Total.ALLOCATED)}
+    found = {(tier, tenant): Waiting() for tier, tenant, *_ in allocated.labels}
     for uid in fleet.pods.pending:
         record = fleet.pods.records[uid]
         tier = shown("tier", tier_of(record.class_name, record.priority, fleet.rules))
@@ -97,34 +96,17 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     return found
 
 
-def _unpriced(fleet: Fleet, now_us: int) -> dict[tuple[str, str], int]:
-    """µGPU of existing nodes that no rule prices, by exported (gpu_model, pool)."""
-    found: dict[tuple[str, str], int] = {}
-    shown = fleet.admission.shown
-    for account in fleet.nodes.accounts.values():
-        facts = account.record.facts[-1][1]
-        if account.record.gone_us is None and facts.physical:
-            group = (shown("gpu_model", facts.gpu_model), shown("pool", facts.pool))
-            unpriced = 0 if fleet.pricing.of_capacity(facts.asset, now_us) else facts.physical
-            found[group] = found.get(group, 0) + unpriced
-    return found
-
-
-def _residuals(fleet: Fleet, now_us: int, ledger: tuple[int, int] | None) -> dict[str, int]:
+def _residuals(totals: Mapping[Total, Published], now_us: int, ledger: tuple[int, int] | None) -> dict[str, int]:
     """Allocated by tier against by node; capacity by state against the log of nodes; counters against the ledger."""
-    allocated = _sum(fleet, Total.ALLOCATED, now_us)
     by_state: dict[str, int] = {}
-    for labels, series in fleet.totals.truth(Total.CAPACITY):
-        by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
+    capacity = totals[Total.CAPACITY]
+    for labels, truth in zip(capacity.labels, capacity.truths, strict=True):
+        by_state[labels[2]] = by_state.get(labels[2], 0) + truth
     overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
     residuals = {
-        "allocated": allocated - by_state.get(CapacityState.ALLOCATED, 0),
-        "capacity": _sum(fleet, Total.PHYSICAL, now_us) + overcommitted - sum(by_state.values()),
+        "allocated": sum(totals[Total.ALLOCATED].truths) - by_state.get(CapacityState.ALLOCATED, 0),
+        "capacity": sum(totals[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
     }
     if ledger is not None:
         residuals["ledger"] = ledger[0] + ledger[1] * now_us
     return residuals
-
-
-def _sum(fleet: Fleet, total: Total, now_us: int) -> int:
-    return sum(series.at(now_us) for _, series in fleet.totals.truth(total))

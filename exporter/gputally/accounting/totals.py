@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from copy import copy
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -47,14 +48,60 @@ class Series(Struct):
         return self.a + self.b * us
 
 
-class Published(Struct, frozen=True):
-    """One exported value, with what it is ahead of the truth."""
+class Point(NamedTuple):
+    """One exported value, with what it is ahead of the truth and what it grows by per µs."""
 
     labels: Labels
     value: int
     ahead: int
     slope: int
     created_us: int
+
+
+class Published(Struct, frozen=True):
+    """A family at one evaluation, by column: the series of a scrape go by without an object for each.
+
+    `labels` stays the same object from one evaluation to the next as long as no series joins.
+    """
+
+    labels: tuple[Labels, ...]
+    values: list[int]
+    truths: list[int]
+    slopes: list[int]
+    created_us: list[int]
+
+    def __iter__(self) -> Iterator[Point]:
+        return map(Point, self.labels, self.values, self.aheads, self.slopes, self.created_us)
+
+    @property
+    def aheads(self) -> list[int]:
+        """By how much each value is ahead of the truth."""
+        return [max(0, value - truth) for value, truth in zip(self.values, self.truths, strict=True)]
+
+
+class _Family:
+    """The series of one family, in order of their declaration."""
+
+    def __init__(self) -> None:
+        self.series: list[Series] = []
+        self.unexposed: list[int] = []
+        """Indexes of the series that were never published."""
+        self._labels: list[Labels] = []
+        self._shown: tuple[Labels, ...] = ()
+
+    @property
+    def labels(self) -> tuple[Labels, ...]:
+        """Those of all series."""
+        if len(self._shown) != len(self._labels):
+            self._shown = tuple(self._labels)
+        return self._shown
+
+    def add(self, labels: Labels, series: Series) -> None:
+        """A series joins."""
+        if series.exposed_us is None:
+            self.unexposed.append(len(self.series))
+        self.series.append(series)
+        self._labels.append(labels)
 
 
 class Totals:
@@ -67,6 +114,9 @@ class Totals:
         self.evaluated_us = evaluated_us
         self.series: dict[tuple[Total, Labels], Series] = dict(series or {})
         self.changed: set[tuple[Total, Labels]] = set()
+        self._families = {total: _Family() for total in Total}
+        for (total, labels), each in self.series.items():
+            self._families[total].add(labels, each)
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
         """The series of these labels, created when it is new, so that it is exported as 0 before it counts."""
@@ -74,6 +124,7 @@ class Totals:
         series = self.series.get(key)
         if series is None:
             series = self.series[key] = Series(created_us=at_us, floor_us=self.evaluated_us)
+            self._families[total].add(labels, series)
             self.changed.add(key)
         return series
 
@@ -104,16 +155,13 @@ class Totals:
                 changing = self._change(total, labels, at_us=at_us)
                 changing.a, changing.b = series.at(at_us), 0
 
-    def publish(self, now_us: int) -> dict[Total, list[Published]]:
+    def publish(self, now_us: int) -> dict[Total, Published]:
         """Evaluate every series at `now_us`, or just after the last evaluation if the clock stepped back.
 
         No two evaluations are of one instant: a correction between them must not take back what the first published.
         """
         self.evaluated_us = max(now_us, self.evaluated_us + 1)
-        published: dict[Total, list[Published]] = {total: [] for total in Total}
-        for (total, labels), series in self.series.items():
-            published[total].append(self._published(total, labels, series))
-        return published
+        return {total: self._published(total, family) for total, family in self._families.items()}
 
     def drain(self) -> dict[tuple[Total, Labels], Series]:
         """Copies of the series changed since the last call."""
@@ -123,18 +171,19 @@ class Totals:
 
     def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
         """The series of one family, by labels."""
-        return ((labels, series) for (family, labels), series in self.series.items() if family is total)
+        return zip(self._families[total].labels, self._families[total].series, strict=True)
 
-    def _published(self, total: Total, labels: Labels, series: Series) -> Published:
+    def _published(self, total: Total, family: _Family) -> Published:
         now_us = self.evaluated_us
-        truth = series.at(now_us)
-        if series.exposed_us is None:
-            series.exposed_us = now_us
-            self.changed.add((total, labels))
-            value = 0
-        else:
-            value = max(truth, series.floor)
-        return Published(labels, value, max(0, value - truth), series.b, series.created_us)
+        truths = [series.a + series.b * now_us for series in family.series]
+        values = list(map(max, truths, [series.floor for series in family.series]))
+        for index in family.unexposed:
+            values[index] = 0
+            family.series[index].exposed_us = now_us
+            self.changed.add((total, family.labels[index]))
+        family.unexposed.clear()
+        slopes = [series.b for series in family.series]
+        return Published(family.labels, values, truths, slopes, [series.created_us for series in family.series])
 
     def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
         """The series, with what it last published remembered before its line changes."""

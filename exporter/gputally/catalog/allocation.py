@@ -1,38 +1,35 @@
 """Who has which GPUs, and what that costs."""
 
-from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from collections.abc import Callable, Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Published, Total
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Kind, Metric, Row, Samples
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND
 
-Rows = Callable[[Snapshot], Iterator[Row]]
 
-
-def gpu_seconds(total: Total) -> Rows:
+def gpu_seconds(total: Total) -> Callable[[Snapshot], Samples]:
     """Rows of a family of GPU-time in GPU-seconds."""
-    return lambda snapshot: (Row(p.labels, p.value / GPU_SECOND, p.created_us) for p in snapshot.totals[total])
+    return lambda snapshot: _samples(snapshot.totals[total], GPU_SECOND)
 
 
-def cost(total: Total) -> Rows:
-    """Rows of a family of cost in its currency: exact until this one rounding."""
-    return lambda snapshot: (
-        Row(p.labels, float(Decimal(p.value) / COST_UNIT), p.created_us) for p in snapshot.totals[total]
-    )
+def cost(total: Total) -> Callable[[Snapshot], Samples]:
+    """Rows of a family of cost in its currency."""
+    return lambda snapshot: _samples(snapshot.totals[total], COST_UNIT)
+
+
+def _samples(published: Published, unit: int) -> Samples:
+    """In `unit`s: the division of two integers, however long, rounds once and right."""
+    return Samples(published.labels, [value / unit for value in published.values], published.created_us)
 
 
 def allocated_gpus(snapshot: Snapshot) -> Iterator[Row]:
     """GPUs held now are what their GPU-time grows by; groups that hold none any more stay, as 0."""
-    return _slopes(snapshot.totals[Total.ALLOCATED], keep=3)
-
-
-def _slopes(published: Iterable[Published], *, keep: int) -> Iterator[Row]:
     sums: dict[tuple[str, ...], int] = {}
-    for each in published:
-        group = each.labels[:keep]
-        sums[group] = sums.get(group, 0) + each.slope
+    allocated = snapshot.totals[Total.ALLOCATED]
+    for labels, slope in zip(allocated.labels, allocated.slopes, strict=True):
+        group = labels[:3]
+        sums[group] = sums.get(group, 0) + slope
     return (Row(group, slope / GPU) for group, slope in sums.items())
 
 

@@ -1,7 +1,6 @@
 """Whether the books add up, and what they leave out."""
 
 from collections.abc import Iterator
-from decimal import Decimal
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Total
@@ -17,16 +16,17 @@ def residual(snapshot: Snapshot) -> Iterator[Row]:
 def ahead_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
     """Of the counters of GPU-seconds, each as one sum."""
     for total in (Total.ALLOCATED, Total.UNPRICED, Total.BLIND, Total.CAPACITY):
-        yield Row((total.value,), sum(p.ahead for p in snapshot.totals[total]) / GPU_SECOND)
+        yield Row((total.value,), sum(snapshot.totals[total].aheads) / GPU_SECOND)
 
 
 def ahead_cost(snapshot: Snapshot) -> Iterator[Row]:
     """Of the counters of cost, each as one sum by currency."""
     for total in (Total.COST, Total.CAPACITY_COST):
         sums: dict[str, int] = {}
-        for each in snapshot.totals[total]:
-            sums[each.labels[-1]] = sums.get(each.labels[-1], 0) + each.ahead
-        yield from (Row((total.value, currency), float(Decimal(ahead) / COST_UNIT)) for currency, ahead in sums.items())
+        published = snapshot.totals[total]
+        for labels, ahead in zip(published.labels, published.aheads, strict=True):
+            sums[labels[-1]] = sums.get(labels[-1], 0) + ahead
+        yield from (Row((total.value, currency), ahead / COST_UNIT) for currency, ahead in sums.items())
 
 
 RESIDUAL = Metric[Snapshot](

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import repeat
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -34,6 +35,17 @@ class Row(NamedTuple):
     labels: tuple[str, ...]
     value: float
     created_us: int | None = None
+
+
+class Samples(Struct, frozen=True):
+    """Many rows by column: what a family of thousands of series yields. As an iterable it is its rows."""
+
+    labels: Sequence[tuple[str, ...]]
+    values: Sequence[float]
+    created_us: Sequence[int | None] | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row, self.labels, self.values, self.created_us or repeat(None))
 
 
 class HistogramRow(NamedTuple):

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row
+from gputally.catalog.metric import HistogramRow, Kind, Metric, Row, Samples
 from gputally.model.units import US_PER_SECOND
 
 END: Final = b"# EOF\n"
@@ -49,7 +49,7 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
             lines += _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
         else:
             created = openmetrics and metric.kind is Kind.COUNTER
-            lines += _samples(metric, list(cast("Iterable[Row]", rows)), created=created)
+            lines += _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
     return "".join(lines).encode() + more + (END if openmetrics else b"")
 
 
@@ -91,6 +91,7 @@ class _Series(dict[tuple[str, ...], str]):
         super().__init__()
         self._name = name
         self._labels = labels
+        self._latest: tuple[Sequence[tuple[str, ...]], list[str]] = ((), [])
 
     def __missing__(self, values: tuple[str, ...]) -> str:
         pairs = sorted(zip(self._labels, map(_escaped, values), strict=True))
@@ -98,6 +99,13 @@ class _Series(dict[tuple[str, ...], str]):
         text = f"{self._name}{{{inside}}} " if inside else f"{self._name} "
         self[values] = text
         return text
+
+    def prefixes(self, labels: Sequence[tuple[str, ...]]) -> list[str]:
+        """Those of a whole family; kept for as long as it comes with the same labels."""
+        if labels is not self._latest[0]:
+            self._latest = (labels, [self[values] for values in labels])
+            self.trim(len(labels))
+        return self._latest[1]
 
     def trim(self, used: int) -> None:
         """Forget all if label sets that are gone outnumber the `used` ones: memory follows what is exposed."""
@@ -126,23 +134,26 @@ def _header(metric: Metric[Any], *, openmetrics: bool) -> str:
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
-def _samples(metric: Metric[Any], rows: Sequence[Row], *, created: bool) -> list[str]:
-    series = _series(metric.name, metric.labels)
-    texts = numbers([row.value for row in rows])
-    lines = [f"{series[row.labels]}{text}\n" for row, text in zip(rows, texts, strict=True)]
-    series.trim(len(rows))
-    if created:
-        births = _births(metric, rows)
+def _by_column(rows: Iterable[Row]) -> Samples:
+    if isinstance(rows, Samples):
+        return rows
+    columns = tuple(zip(*rows, strict=True))
+    return Samples(*columns) if columns else Samples((), ())
+
+
+def _samples(metric: Metric[Any], samples: Samples, *, created: bool) -> list[str]:
+    prefixes = _series(metric.name, metric.labels).prefixes(samples.labels)
+    lines = [f"{prefix}{text}\n" for prefix, text in zip(prefixes, numbers(samples.values), strict=True)]
+    if created and samples.created_us:
+        births = _births(metric, samples.labels, samples.created_us)
         return [line + birth for line, birth in zip(lines, births, strict=True)]
     return lines
 
 
-def _births(metric: Metric[Any], rows: Sequence[Row | HistogramRow]) -> list[str]:
+def _births(metric: Metric[Any], labels: Sequence[tuple[str, ...]], created_us: Sequence[int | None]) -> list[str]:
     """The `_created` line of each row, empty where nobody knows."""
-    series = _series(f"{metric.family}_created", metric.labels)
-    births = ["" if row.created_us is None else f"{series[row.labels]}{_seconds(row.created_us)}\n" for row in rows]
-    series.trim(len(rows))
-    return births
+    prefixes = _series(f"{metric.family}_created", metric.labels).prefixes(labels)
+    return ["" if us is None else f"{prefix}{_seconds(us)}\n" for prefix, us in zip(prefixes, created_us, strict=True)]
 
 
 @lru_cache(maxsize=65_536)
@@ -152,7 +163,8 @@ def _seconds(us: int) -> str:
 
 def _histograms(metric: Metric[Any], rows: Sequence[HistogramRow], *, created: bool) -> list[str]:
     buckets = _series(f"{metric.name}_bucket", (*metric.labels, "le"))
-    births = _births(metric, rows) if created else [""] * len(rows)
+    labels, created_us = [row.labels for row in rows], [row.created_us for row in rows]
+    births = _births(metric, labels, created_us) if created else [""] * len(rows)
     lines: list[str] = []
     for row, birth in zip(rows, births, strict=True):
         texts = numbers([count for _, count in row.buckets])

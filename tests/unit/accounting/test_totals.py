@@ -1,6 +1,6 @@
 from copy import copy
 
-from gputally.accounting.totals import Published, Total, Totals
+from gputally.accounting.totals import Point, Total, Totals
 
 A = ("a",)
 RATE = 2
@@ -55,7 +55,7 @@ def test_a_declared_series_is_published_as_zero_before_it_counts() -> None:
 def test_a_series_tells_when_it_was_created_and_how_fast_it_grows() -> None:
     totals = exposed(at_us=7)
 
-    assert totals.publish(20)[Total.ALLOCATED] == [Published(A, 40, 0, RATE, 7)]
+    assert list(totals.publish(20)[Total.ALLOCATED]) == [Point(A, 40, 0, RATE, 7)]
 
 
 def test_a_correction_never_makes_a_counter_fall_and_what_it_is_ahead_shrinks_to_zero() -> None:
