@@ -157,11 +157,14 @@ class Fleet:
         self._came_to(listed.kind, listed.version, listed.at_us)
 
     def _complete_us(self, listed: Listed) -> int:
-        """Up to when all was known: by the watch, or, when it is new, by what the process before had come to."""
+        """Up to when all was known: by the watch, or, when it is new, by what the process before had come to.
+
+        One that came to nothing at least opened the books, since when everything should be known.
+        """
         if listed.since_us is not None:
             return listed.since_us
         resume = self.resumes.get(listed.kind)
-        return min(resume.at_us, listed.at_us) if resume else listed.at_us
+        return min(resume.at_us if resume else self.totals.opened_us, listed.at_us)
 
     def _came_to(self, kind: Kind, version: str, at_us: int) -> None:
         """A listing under way is no place to resume from: its items do not come in the order of their versions."""

@@ -181,12 +181,12 @@ def test_a_watch_resumes_where_it_had_come_to_but_not_inside_a_listing() -> None
     assert replay.memory.resumes[Kind.PODS].version == "1005"
 
 
-def test_a_first_listing_finds_nothing_vanished() -> None:
-    replay = Replay()
+def test_between_the_opening_of_the_books_and_the_first_listing_nobody_watched() -> None:
+    replay = Replay(opened=2)
     replay.relist(Kind.PODS, RUNNING, at=9, since=None)
     replay.flush()
 
-    assert replay.memory.interruptions == {}
+    assert replay.memory.interruptions == {(Kind.PODS, us(2)): us(9)}
 
 
 def test_a_node_missing_from_the_first_listing_after_a_restart_vanished_since_it_was_last_watched() -> None:

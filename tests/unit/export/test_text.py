@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector, generate_latest
 
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Kind, Metric, Row, Samples
 from gputally.export.text import _Series, numbers, registry_text, render
 from tests.golden.client import generate_openmetrics
 
@@ -34,6 +34,24 @@ def test_rows_may_come_from_a_generator() -> None:
     rows = (Row(("prod", pool), 1) for pool in "ab")
 
     assert render([(TIERS, rows)], openmetrics=False).count(b"\ngputally_gpus{") == 2
+
+
+@pytest.mark.parametrize("openmetrics", [False, True])
+def test_columns_are_written_as_their_rows_are_also_when_series_join(*, openmetrics: bool) -> None:
+    counter: Metric[Any] = Metric(
+        name="gputally_y_total", kind=Kind.COUNTER, help="Y.", labels=("a",), rows=lambda _: ()
+    )
+    labels = (("x",), ("y",))
+
+    for columns in (
+        Samples(labels, [1, 2.5], [BORN_US, None]),
+        Samples(labels, [2, 3], [BORN_US, None]),
+        Samples((*labels, ("z",)), [2, 3, 4], [BORN_US, None, BORN_US]),
+        Samples((), []),
+    ):
+        assert render([(counter, columns)], openmetrics=openmetrics) == render(
+            [(counter, list(columns))], openmetrics=openmetrics
+        )
 
 
 def test_only_openmetrics_says_when_a_counter_began() -> None:
