@@ -1,6 +1,8 @@
 """The pods that ask for GPUs: merged, classified, cut into segments and posted to the totals."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
+Value = TypeVar("Value", bound=Hashable)
 _DEPARTED_US = 600 * US_PER_SECOND
 """How long a deleted pod is remembered, for news of it that comes late."""
 
@@ -132,7 +135,7 @@ class Pods:
         """Take up the pods an earlier process knew, as they were posted then."""
         for record in records:
             self.records[record.uid] = record
-            self._index(record)
+            self._index(record, self.namespaces.tenant(record))
             if record.node_uid:
                 account = self._nodes.of_pod(record)
                 account.take_up((), record.segments)
@@ -150,10 +153,10 @@ class Pods:
             return None
         return PodRecord(
             uid=meta.uid,
-            namespace=meta.namespace,
+            namespace=_shared(meta.namespace),
             name=meta.name,
-            units=units,
-            class_name=pod.spec.priority_class_name,
+            units=_shared(units),
+            class_name=_shared(pod.spec.priority_class_name),
             priority=pod.spec.priority,
             owner=next((o for o in meta.owner_references or () if o.controller), None),
             created_us=lifetime.created_us(pod, at_us),
@@ -177,34 +180,33 @@ class Pods:
         `amends` tells that what is known better now was so all along.
         """
         before = self.records.get(record.uid)
+        tenant = self.namespaces.tenant(record)
         kind, name = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name)
         if record.scheduled_us is None:
-            tier = tier_of(record.class_name, record.priority, self._rules)
-            self._posting.announce(tier, self.namespaces.tenant(record))
+            self._posting.announce(tier_of(record.class_name, record.priority, self._rules), tenant)
         else:
-            record = self._classified(record, at_us=at_us, amends=amends)
+            record = self._classified(record, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us)
         self.records[record.uid] = record
         if before is None or replace(record, version=before.version) != before:
             self._touched.add(record.uid)
-        self._index(record)
+        self._index(record, tenant)
         return record
 
-    def _classified(self, record: PodRecord, *, at_us: int, amends: bool) -> PodRecord:
+    def _classified(self, record: PodRecord, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` on its node and under its present terms; what has ended keeps the terms it had."""
         account = self._nodes.of_pod(record)
         facts = account.record.facts[-1][1]
         if record.node_uid != account.record.uid:
             history = tuple(moved(each, record.units, facts, self._rules) for each in record.terms)
-            record = replace(record, node_uid=account.record.uid, terms=history)
+            record = replace(record, node=account.record.name, node_uid=account.record.uid, terms=history)
         settled = record.end_us is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
             return record
         if record.namespace not in self.namespaces:
             self._guessed.add(record.uid)
         start_us = record.scheduled_us or 0
-        tenant = self.namespaces.tenant(record)
         terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us))
         return replace(record, terms=_with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
@@ -237,13 +239,13 @@ class Pods:
             old = ()
         self._nodes.hold(record.node_uid, old, record.segments, at_us=at_us)
 
-    def _index(self, record: PodRecord) -> None:
+    def _index(self, record: PodRecord, tenant: str) -> None:
         lasts = record.end_by is None
         tier = tier_of(record.class_name, record.priority, self._rules)
         for index, belongs in (
             (self.pending, record.scheduled_us is None),
             (self.without_tier, tier == NO_TIER),
-            (self.without_tenant, self.namespaces.tenant(record) == UNASSIGNED),
+            (self.without_tenant, tenant == UNASSIGNED),
         ):
             (index.add if lasts and belongs else index.discard)(record.uid)
         if record.node:
@@ -263,6 +265,12 @@ class Pods:
         self._departed[record.uid] = (at_us, preemptor)
         self._touched.add(record.uid)
         return record
+
+
+@lru_cache(maxsize=16_384)
+def _shared(value: Value) -> Value:
+    """The first of all equal values: thousands of pods have the same, and each came with a copy of its own."""
+    return value
 
 
 def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:

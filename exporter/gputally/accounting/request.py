@@ -21,6 +21,7 @@ def resource_rule(name: str, resources: tuple[ResourceRule, ...]) -> ResourceRul
     return next((rule for rule in resources if fnmatchcase(name, rule.pattern)), None)
 
 
+@lru_cache(maxsize=4096)
 def count(quantity: str | int) -> int:
     """Devices of an extended resource's quantity, which the API server holds to whole numbers.
 

@@ -1,6 +1,7 @@
 """An allocation as segments of constant state, terms and price: a pure function of what is known of the pod."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -61,8 +62,14 @@ def _segment(resource: str, stretch: _Stretch, end_us: int | None, admit: Admit)
         gpu_model=terms.gpu_model,
         pool=terms.pool,
         price=stretch.price,
-        labels=(*admit(terms), stretch.state.value),
+        labels=_with_state(admit(terms), stretch.state),
     )
+
+
+@lru_cache(maxsize=65_536)
+def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, str, str]:
+    """The same tuple for all pods alike, which are thousands."""
+    return (*labels, state.value)
 
 
 def _stretches(
