@@ -163,6 +163,15 @@ class Totals:
         self.evaluated_us = max(now_us, self.evaluated_us + 1)
         return {total: self._published(total, family) for total, family in self._families.items()}
 
+    def withdraw(self, at_us: int) -> None:
+        """The evaluation at `at_us` was not shown after all: what appeared in it is still to be exposed as 0."""
+        for total, family in self._families.items():
+            for index, series in enumerate(family.series):
+                if series.exposed_us == at_us:
+                    series.exposed_us = None
+                    family.unexposed.append(index)
+                    self.changed.add((total, family.labels[index]))
+
     def drain(self) -> dict[tuple[Total, Labels], Series]:
         """Copies of the series changed since the last call."""
         changed = {key: copy(self.series[key]) for key in self.changed}

@@ -82,6 +82,11 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
             raise ValueError(f"{self.name}: a {self.kind} ends in {suffix}")
 
     @property
+    def grows(self) -> bool:
+        """Whether its values must never fall."""
+        return self.kind in (Kind.COUNTER, Kind.HISTOGRAM)
+
+    @property
     def family(self) -> str:
         """The name OpenMetrics gives the family: without `_total` or `_info`."""
         return self.name.removesuffix(SUFFIX.get(self.kind, ""))
