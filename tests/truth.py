@@ -224,7 +224,8 @@ class Pod:
         if not seen:
             return None
         first = min(seen, key=lambda t: t.at)
-        return min(first.at, max(first.since, self.bound or 0, self.started or 0))
+        since = first.since if first in terminal else _since(first)
+        return min(first.at, max(since, self.bound or 0, self.started or 0))
 
 
 def weight(resource: str, *, replicas: int = 1) -> int:
@@ -256,6 +257,16 @@ def _bound(form: Json) -> int:
 def _asked(form: Json) -> int:
     meta = form["metadata"]
     return seconds(meta["deletionTimestamp"]) - int(meta["deletionGracePeriodSeconds"])
+
+
+def _since(told: Told) -> int:
+    """The earliest moment of what was told: a pod is gone no sooner than its last deletion request, without grace."""
+    meta = told.manifest["metadata"]
+    if told.event != "gone" or meta.get("deletionGracePeriodSeconds") != 0:
+        return told.since
+    last = seconds(meta["deletionTimestamp"])
+    live = told.since == told.at
+    return max(told.since, last) if not live else last if told.at - last > 2 else told.at
 
 
 def _times(forms: Iterable[Json], name: str) -> Iterable[int]:

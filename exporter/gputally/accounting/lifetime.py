@@ -19,6 +19,8 @@ _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 _PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
 """The second is what 1.25 and 1.26 wrote."""
+_PROMPT_US = 2 * US_PER_SECOND
+"""What is told within this time is told at once: API timestamps are cut to the second, and news takes its time."""
 _SUREST_FIRST = tuple(End)
 
 
@@ -37,7 +39,23 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
 def gone(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` after the DELETED event that carried `pod` as its last form."""
     record = seen(record, pod, at_us=at_us, since_us=since_us)
-    return _end(record, End.DELETED, at_us=at_us, since_us=since_us)
+    return _end(record, End.DELETED, at_us=at_us, since_us=_gone_since_us(pod, at_us=at_us, since_us=since_us))
+
+
+def _gone_since_us(pod: Pod, *, at_us: int, since_us: int) -> int:
+    """The earliest moment a deleted pod can have gone: not before its last deletion request, which allows no grace.
+
+    That shows, too, that a stream which seemed live told of it late.
+
+    Source: k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete.
+    """
+    meta = pod.metadata
+    if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
+        return since_us
+    last_us = to_us(meta.deletion_timestamp)
+    if since_us < at_us:
+        return max(since_us, min(last_us, at_us))
+    return last_us if at_us - last_us > _PROMPT_US else at_us
 
 
 def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
