@@ -45,6 +45,11 @@ class NodeAccount:
         self._physical: tuple[_Span, ...] = ()
         self._totals = totals
 
+    @property
+    def held_us(self) -> int:
+        """When a pod last took or released anything, as far as it is not settled; 0 if none did."""
+        return max(self._steps, default=0)
+
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""
         self.record = record

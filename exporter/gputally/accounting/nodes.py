@@ -86,11 +86,15 @@ class Nodes:
         return meta.name if _reclassifies(before, facts) else None
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
-        """The node ceased to exist in [since_us, at_us]; returns its name if its pods must be looked at again."""
+        """The node ceased to exist in [since_us, at_us], but not before anything known of it or of its pods.
+
+        Returns: its name if its pods must be looked at again.
+        """
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
             return None
-        gone_us = max(min(since_us, at_us), account.record.created_us, account.record.facts[-1][0])
+        known_us = max(account.record.created_us, account.record.facts[-1][0], min(account.held_us, at_us))
+        gone_us = max(min(since_us, at_us), known_us)
         self._observe(account, replace(account.record, gone_us=gone_us))
         return account.record.name
 

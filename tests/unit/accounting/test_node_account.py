@@ -191,3 +191,15 @@ def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) 
 
     assert replay.by_state(90) == {"starting": 120}
     assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
+
+
+def test_a_node_that_vanished_while_nobody_watched_was_there_as_long_as_its_pods_are_known_to_have_been() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    ended = replace(POD, scheduled=100, gpus=1, phase="Succeeded", finished=110)
+    replay.see(ended, at=111)
+    replay.lose(ended, at=120)
+    replay.relist(Kind.NODES, at=200, since=50)
+
+    assert replay.capacity(300) == {"allocated": 10, "free": 4 * 110 - 10}
+    assert residuals(replay, 300) == {"allocated": 0, "capacity": 0}

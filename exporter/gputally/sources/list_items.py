@@ -1,0 +1,71 @@
+"""The items of a list document as its bytes come, so that 100 MB of pods are read, not held.
+
+The API server writes a list's own metadata, then the items, each of which begins with its metadata. What stands between
+two of them, `},{"metadata":{`, cannot be part of a text, where each quote has a backslash before it, and in the objects
+we list it stands nowhere else: none holds an array of objects that begin with metadata. A document in another order
+(custom resources are sorted by key) is decoded whole at its end.
+
+Source: k8s.io/apimachinery pkg/runtime/serializer/json/collections.go.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+_ITEMS: Final = b'"items":['
+_FIRST: Final = b'{"metadata":{'
+_BETWEEN: Final = b'},{"metadata":{'
+_END: Final = b"]}"
+
+
+class _ListMeta(Struct, rename="camel", frozen=True):
+    resource_version: str = ""
+
+
+class _Document(Struct, frozen=True):
+    metadata: _ListMeta
+    items: list[Raw] | None = None
+
+
+_decode = msgspec.json.Decoder(_Document).decode
+
+
+class ListItems:
+    """`version` is the list's resourceVersion, known at the latest after `end`."""
+
+    def __init__(self) -> None:
+        self.version = ""
+        self._rest = b""
+        self._in_items = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The items that `chunk` completes, perhaps none. Raises: ValueError for what is no list."""
+        data = self._rest + chunk
+        if not self._in_items:
+            data = self._after_head(data)
+        if not self._in_items:
+            self._rest = data
+            return []
+        *whole, self._rest = data.split(_BETWEEN)
+        return [_FIRST + item + b"}" for item in whole]
+
+    def end(self) -> list[bytes]:
+        """The items that only the end completes. Raises: ValueError for a document that is no list, or not whole."""
+        if not self._in_items:
+            document = _decode(self._rest)
+            self.version = document.metadata.resource_version
+            return [bytes(item) for item in document.items or ()]
+        item, ended, after = self._rest.rpartition(_END)
+        if not ended or after.strip():
+            raise ValueError("the list breaks off")
+        return [_FIRST + item]
+
+    def _after_head(self, data: bytes) -> bytes:
+        """What follows the beginning of the first item, if all of it is there and as expected; else `data`."""
+        head, found, items = data.partition(_ITEMS)
+        if found and items.startswith(_FIRST) and b'"metadata"' in head:
+            self.version = _decode(head + _ITEMS + _END).metadata.resource_version
+            self._in_items = True
+            return items.removeprefix(_FIRST)
+        return data
