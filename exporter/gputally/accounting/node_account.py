@@ -48,7 +48,7 @@ class NodeAccount:
     @property
     def held_us(self) -> int:
         """When a pod last took or released anything, as far as it is not settled; 0 if none did."""
-        return max(self._steps, default=0)
+        return max((step_us for step_us in self._steps if step_us > self.settled_us), default=0)
 
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""
