@@ -69,23 +69,26 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
         default=600.0,
         help="simulated seconds per second; 600 is a day in 2.4 minutes [default: 600]",
     )
-    add(
+    shown = command.add_mutually_exclusive_group().add_argument
+    shown(
         "--scenario",
         choices=("s1", "s2"),
         default="s1",
         help="s1: inference by day, training by night; s2: four tiers, tenants with quotas [default: s1]",
     )
+    shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
+    add("--trace-nodes", metavar="FILE", type=Path, help="the nodes to replay on (CSV); else they join when needed")
+    add("--hard", action="store_true", help="let connections, server, nodes and clocks fail at random on the way")
 
 
 def aggregator(parsed: argparse.Namespace) -> int:
     """Run the aggregator until it is asked to stop."""
     from gputally.runtime.aggregator import aggregate  # noqa: PLC0415 - heavy
-    from gputally.runtime.clock import system_clock  # noqa: PLC0415
     from gputally.runtime.log import configure  # noqa: PLC0415
 
     settings = settings_from(vars(parsed))
     configure(level=settings.log_level, form=settings.log_format)
-    return _until_stopped(lambda: aggregate(settings, system_clock))
+    return _until_stopped(lambda: aggregate(settings))
 
 
 def demo(parsed: argparse.Namespace) -> int:
@@ -99,6 +102,9 @@ def demo(parsed: argparse.Namespace) -> int:
         speed=parsed.speed,
         scenario=parsed.scenario,
         duration_s=seconds(parsed.duration),
+        trace=parsed.trace,
+        trace_nodes=parsed.trace_nodes,
+        hard=parsed.hard,
     )
     return _until_stopped(lambda: run(plan))
 

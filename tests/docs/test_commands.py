@@ -14,6 +14,7 @@ from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 
 USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
+DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--hard"}
 FILES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 
@@ -35,7 +36,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
-    known = {f"--{setting.name}" for setting in SETTINGS} | {"--for", "--seed", "--speed", "--scenario"}
+    known = {f"--{setting.name}" for setting in SETTINGS} | DEMO
     kubectl = {"--clusterrole", "--user", "--namespace"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
 

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +16,15 @@ from typing import Final
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.runtime.aggregator import Running, aggregate
 from gputally.runtime.log import configure
 from gputally.runtime.settings import Settings
 from gputally.runtime.table import table
 from gputally.sim.cluster import SimCluster
+from gputally.sim.replay import Replay
+from gputally.sim.trace import read_nodes, read_trace
 
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
 """2026-06-08 06:00 UTC: two hours before the inference of S1 wakes up."""
@@ -30,9 +33,17 @@ _REDRAW_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
 
 
+_HARD_SECONDS: Final = 5.0
+"""Real seconds between two troubles of --hard."""
+_POLL_SECONDS: Final = 0.1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What the user chose. `duration_s` None means: until told to stop; `ledger` None: one that is thrown away."""
+    """What the user chose: a `scenario`, or a `trace` with its nodes to replay.
+
+    `duration_s` None means: until told to stop, or until the trace is over; `ledger` None: one that is thrown away.
+    """
 
     address: str
     ledger: Path | None
@@ -40,6 +51,15 @@ class Demo:
     speed: float
     scenario: str
     duration_s: float | None
+    trace: Path | None = None
+    trace_nodes: Path | None = None
+    hard: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What is shown."""
+        hard = ", the hard way" if self.hard else ""
+        return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + hard
 
 
 def seconds(text: str) -> float | None:
@@ -53,22 +73,71 @@ def seconds(text: str) -> float | None:
 
 
 async def run(demo: Demo) -> None:
-    """Run until the time is over or the task is cancelled; ends with a last table."""
-    if not 0 < demo.speed < math.inf:
-        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is no speed; write a number above 0 such as 600")])
-    configure(level="warning", form="text")
-    cluster = _cluster(demo)
-    screen = _Screen(demo, cluster)
+    """Run until the time is over, the trace is, or the task is cancelled; ends with a last table."""
+    _check(demo)
+    configure(level="error" if demo.hard else "warning", form="text")
+    cluster, replay = _stage(demo)
+    screen = _Screen(demo, cluster, replay)
     with _files(demo) as settings_of:
         try:
             async with cluster, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
                 tasks.create_task(screen.draw_for_ever(), name="screen")
-                await aggregate(settings_of(cluster.url), cluster.clock.now_us, started=screen.begin)
+                tasks.create_task(_conduct(demo, cluster, replay, screen, limit), name="conductor")
+                await aggregate(settings_of(cluster.url), cluster.now_us, started=screen.begin)
         except TimeoutError:
             if not limit.expired():
                 raise
         finally:
             screen.end()
+
+
+def _check(demo: Demo) -> None:
+    """Raises: ConfigError for what cannot be."""
+    if not 0 < demo.speed < math.inf:
+        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is no speed; write a number above 0 such as 600")])
+    if demo.trace_nodes and not demo.trace:
+        raise ConfigError([Problem("", "--trace-nodes", "belongs to --trace; name the trace too")])
+    if demo.trace and demo.ledger and demo.ledger.exists():
+        text = f"{demo.ledger} exists, and a trace is replayed from its beginning; name a new file"
+        raise ConfigError([Problem("", "--ledger", text)])
+
+
+def _stage(demo: Demo) -> tuple[SimCluster, Replay | None]:
+    """A cluster, and the trace that is to be replayed on it once the aggregator watches."""
+    if not demo.trace:
+        return _cluster(demo), None
+    trace, nodes = read_trace(demo.trace), read_nodes(demo.trace_nodes) if demo.trace_nodes else ()
+    cluster = SimCluster(seed=demo.seed, speed=demo.speed, start_us=MONDAY_SIX_US)
+    return cluster, Replay(cluster.registry, trace, nodes)
+
+
+async def _conduct(
+    demo: Demo, cluster: SimCluster, replay: Replay | None, screen: "_Screen", limit: asyncio.Timeout
+) -> None:
+    """What happens once the aggregator is ready; the end of a trace, all of it accounted, is the end of the demo."""
+    running = await screen.running()
+    await _until(lambda: not running.ready().missing)
+    hard_us = int(_HARD_SECONDS * demo.speed * US_PER_SECOND)
+    hardship = cluster.simulation.make_hard(every_us=hard_us) if demo.hard else None
+    if replay:
+        replay.begin()
+        await _until(lambda: replay.progress == 1)
+        if hardship:
+            hardship.end()
+        last = cluster.store.version_of("pods")
+        await _until(lambda: _accounted(running) >= last)
+        limit.reschedule(asyncio.get_running_loop().time())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what is waited for sends no signal
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _accounted(running: Running) -> int:
+    """Up to which version of the cluster pods are accounted."""
+    resume = running.books.fleet.resumes.get(Kind.PODS)
+    return int(resume.version) if resume else 0
 
 
 def _cluster(demo: Demo) -> SimCluster:
@@ -116,7 +185,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str) -> Settings:
         )
     )
     return Settings(
-        config=examples / f"demo-{demo.scenario}.yaml",
+        config=examples / f"demo-{'trace' if demo.trace else demo.scenario}.yaml",
         prices=examples / "demo-prices.yaml",
         ledger=demo.ledger or scratch / "gputally.db",
         kubeconfig=str(kubeconfig),
@@ -127,9 +196,10 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str) -> Settings:
 class _Screen:
     """The live table: redrawn in place on a terminal, printed now and then elsewhere."""
 
-    def __init__(self, demo: Demo, cluster: SimCluster) -> None:
+    def __init__(self, demo: Demo, cluster: SimCluster, replay: Replay | None) -> None:
         self._demo = demo
-        self._clock = cluster.clock
+        self._now_us = cluster.now_us
+        self._replay = replay
         self._start_us = cluster.clock.now_us()
         self._running: Running | None = None
         self._begun = asyncio.Event()
@@ -140,12 +210,18 @@ class _Screen:
         self._running = running
         demo = self._demo
         sys.stdout.write(
-            f"gputally demo: scenario {demo.scenario}, seed {demo.seed}, {demo.speed:g} x real time\n"
+            f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time\n"
             f"metrics: http://{running.addresses[0]}/metrics\n"
             f"ledger:  {demo.ledger or 'thrown away at the end (keep it with --ledger FILE)'}\n\n"
         )
         sys.stdout.flush()
         self._begun.set()
+
+    async def running(self) -> Running:
+        """The aggregator, once it serves."""
+        await self._begun.wait()
+        assert self._running is not None
+        return self._running
 
     async def draw_for_ever(self) -> None:
         """From the beginning on, draw now and then."""
@@ -162,9 +238,12 @@ class _Screen:
 
     def _draw(self) -> None:
         assert self._running is not None
-        now_us = self._clock.now_us()
-        gone_s = (now_us - self._start_us) / US_PER_SECOND
-        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone"
+        now_us, start_us, part = self._now_us(), self._start_us, ""
+        if (replay := self._replay) and replay.begun_us is not None:
+            now_us, start_us = min(now_us, replay.end_us), replay.begun_us
+            part = f", {replay.progress:.1%} of the trace"
+        gone_s = (now_us - start_us) / US_PER_SECOND
+        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone{part}"
         text = f"{head}\n{table(self._running.books.fleet, now_us=now_us)}\n"
         if sys.stdout.isatty() and self._height:
             sys.stdout.write(f"\x1b[{self._height}A\x1b[J")

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from gputally.sim import encoding, refusals
 from gputally.sim.agenda import Agenda
@@ -12,6 +12,7 @@ from gputally.sim.clock import SimClock
 from gputally.sim.discovery import discovery
 from gputally.sim.documents import Doc
 from gputally.sim.faults import Faults
+from gputally.sim.instants import http_date
 from gputally.sim.listing import Lister
 from gputally.sim.recorder import stored_view
 from gputally.sim.registry import Registry
@@ -51,6 +52,7 @@ class Api:
         app.router.add_get("/{tail:api|apis}", self._discover)
         for verb, handler in self._verbs().items():
             app.router.add_route(verb, "/{tail:.+}", handler)
+        app.on_response_prepare.append(self._date)
         app.on_shutdown.append(self._end_watches)
         return app
 
@@ -67,6 +69,11 @@ class Api:
         for watch in tuple(self._watches):
             watch.end()
         self._faults.resume()
+
+    async def _date(self, _: web.Request, response: web.StreamResponse) -> None:
+        """The server's clock is the model's."""
+        self._agenda.catch_up(self._clock.now_us())
+        response.headers[hdrs.DATE] = http_date(self._agenda.now_us)
 
     async def _discover(self, request: web.Request) -> web.StreamResponse:
         return _json(discovery(request.path))

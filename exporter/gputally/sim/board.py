@@ -38,7 +38,7 @@ class Board:
         former = self._pods.pop(doc["metadata"]["uid"], None)
         if former:
             self._lift(former)
-        pod = needs_of(doc)
+        pod = needs_of(doc, former)
         if change.verb is Verb.DELETED or is_terminal(doc):
             self.waiting.pop(pod.uid, None)
         else:

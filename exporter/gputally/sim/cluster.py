@@ -74,6 +74,12 @@ class SimCluster:
         """Hooks on the life of nodes."""
         return self.simulation.nodes
 
+    def now_us(self) -> int:
+        """The time in the model: the clock's, unless so much happens that the simulation lags behind it."""
+        agenda = self.simulation.agenda
+        agenda.catch_up(self.clock.now_us())
+        return agenda.now_us
+
     def run_scenario(self, name: str, fleet: Fleet | None = None) -> None:
         """Begin scenario `name` (a key of SCENARIOS) at the model's time; its first objects exist on return."""
         self.simulation.run_scenario(name, fleet)

@@ -2,56 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from http import HTTPStatus
+
+from gputally.sim.tap import Tap
 
 UNDECODABLE = b'{"type":"MODIFIED","object":{"metadata":{"name":"cut sho\n'
 _MISTYPED = b'"metadata":{"name":"mistyped","namespace":"default","uid":"mistyped"},"spec":"a string","status":[7]'
-
-
-class Tap:
-    """One open watch as the faults see it. What it is to carry goes through `tampered` first."""
-
-    def __init__(self, plural: str, *, drop: Callable[[], None], wake: Callable[[], None]) -> None:
-        self.plural = plural
-        self.drop = drop
-        self._wake = wake
-        self._injected: list[bytes] = []
-        self._held: list[bytes] = []
-        self._to_repeat = 0
-        self._to_reorder = 0
-
-    def inject(self, line: bytes) -> None:
-        """Send `line` among the others, now."""
-        self._injected.append(line)
-        self._wake()
-
-    def repeat(self, count: int) -> None:
-        """Send each of the next `count` changes twice."""
-        self._to_repeat += count
-
-    def reorder(self, count: int) -> None:
-        """Hold the next `count` changes back until all are there and send them last first."""
-        self._to_reorder += count
-
-    def tampered(self, lines: list[bytes]) -> list[bytes]:
-        """What to send in place of `lines`."""
-        sent, self._injected = self._injected, []
-        for line in lines:
-            sent += self._carry(line)
-        return sent
-
-    def _carry(self, line: bytes) -> list[bytes]:
-        if self._to_repeat:
-            self._to_repeat -= 1
-            return [line, line]
-        if not self._to_reorder:
-            return [line]
-        self._held.append(line)
-        if len(self._held) < self._to_reorder:
-            return []
-        released, self._held, self._to_reorder = self._held[::-1], [], 0
-        return released
 
 
 class Faults:
@@ -84,6 +40,10 @@ class Faults:
     def refuse(self, count: int, code: int = HTTPStatus.TOO_MANY_REQUESTS) -> None:
         """Answer the next `count` API requests with 429, or with 500 and above."""
         self._refusals.extend([HTTPStatus(code)] * count)
+
+    def relent(self) -> None:
+        """Refuse no more."""
+        self._refusals.clear()
 
     def next_refusal(self) -> HTTPStatus | None:
         """The answer this request is to get instead of its own; takes it off the list."""
@@ -120,6 +80,16 @@ class Faults:
         """Send every open watch its next `count` changes in reverse order, once all of them are there."""
         for tap in self._on(plural):
             tap.reorder(count)
+
+    def trickle(self, count: int, plural: str = "") -> None:
+        """Send every open watch its next `count` changes a few bytes at a time, so that lines are cut anywhere."""
+        for tap in self._on(plural):
+            tap.trickle(count)
+
+    def cut(self, plural: str = "") -> None:
+        """Break every open watch in the middle of its next change."""
+        for tap in self._on(plural):
+            tap.cut()
 
     def attach(self, tap: Tap) -> None:
         """A watch has been opened."""

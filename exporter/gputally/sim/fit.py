@@ -77,24 +77,26 @@ class Misfit:
     resolvable: bool = False
 
 
-def needs_of(pod: Doc) -> PodNeeds:
-    """Read a pod for scheduling."""
-    requests = effective_requests(pod["spec"])
+def needs_of(pod: Doc, former: PodNeeds | None = None) -> PodNeeds:
+    """Read a pod for scheduling; what follows from its spec alone is taken from `former` while the spec is the same."""
+    spec = pod["spec"]
+    known = former if former and former.spec is spec else None
+    requests = known.requests if known else effective_requests(spec)
     target = condition(pod, "DisruptionTarget") or {}
     return PodNeeds(
         uid=uid_of(pod),
         key=key_of(pod),
-        priority=pod["spec"].get("priority", 0),
+        priority=spec.get("priority", 0),
         created=(pod["metadata"]["creationTimestamp"], uid_of(pod)),
         started=pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"],
         node=node_of(pod),
         requests=requests,
-        spec=pod["spec"],
+        spec=spec,
         labels=labels_of(pod),
         terminating=is_terminating(pod),
         preempted=target.get("status") == "True" and target.get("reason") == "PreemptionByScheduler",
         nominated_node=pod["status"].get("nominatedNodeName", ""),
-        alike=_encode([requests, *(pod["spec"].get(name) for name in _DECISIVE)]),
+        alike=known.alike if known else _encode([requests, *(spec.get(name) for name in _DECISIVE)]),
     )
 
 

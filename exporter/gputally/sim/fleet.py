@@ -1,6 +1,6 @@
 """The GPU nodes of a scenario."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gputally.sim.documents import Doc
@@ -56,14 +56,20 @@ EIGHT_GPU_NODES = Fleet(
 def node(pool: NodePool, index: int) -> Doc:
     """The `index`-th Node of `pool`."""
     name = f"{pool.name}-{index}"
-    offered = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110", GPU: str(pool.gpus)}
+    return gpu_node(name, pool, zone=_ZONES[index % len(_ZONES)], offered={GPU: pool.gpus})
+
+
+def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int]) -> Doc:
+    """A Node like those of `pool`, which offers its GPUs as these resources."""
+    general = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110"}
+    quantities = general | {resource: str(units) for resource, units in offered.items()}
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": pool.instance_type,
         "topology.kubernetes.io/region": "europe-west4",
-        "topology.kubernetes.io/zone": _ZONES[index % len(_ZONES)],
+        "topology.kubernetes.io/zone": zone,
         POOL_LABEL: pool.name,
         "accelerator": pool.accelerator,
         "nvidia.com/gpu.present": "true",
@@ -78,5 +84,5 @@ def node(pool: NodePool, index: int) -> Doc:
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {"providerID": f"sim:///{name}"},
-        "status": {"capacity": offered, "allocatable": offered},
+        "status": {"capacity": quantities, "allocatable": quantities},
     }

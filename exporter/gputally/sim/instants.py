@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from functools import lru_cache
 
 SECOND_US = 1_000_000
@@ -24,6 +25,11 @@ def rfc3339(us: int) -> str:
 def rfc3339_micro(us: int) -> str:
     """Microseconds, as metav1.MicroTime writes them: `2026-03-02T08:00:00.000001Z`."""
     return f"{to_datetime(us):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def http_date(us: int) -> str:
+    """Whole seconds, as the header `Date` has them: `Mon, 02 Mar 2026 08:00:00 GMT`. Source: RFC 9110, IMF-fixdate."""
+    return format_datetime(to_datetime(us), usegmt=True)
 
 
 def to_datetime(us: int) -> datetime:

@@ -77,11 +77,17 @@ def _duration(pod: Doc, name: str) -> int:
 
 
 class Kubelets:
-    """All kubelets of the cluster. Those of `unreachable` nodes do nothing until they are back."""
+    """All kubelets of the cluster.
+
+    Those of `unreachable` nodes go on, but neither hear of deletions nor report anything until they are back.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self.unreachable: set[str] = set()
+        self.skews_us: dict[str, int] = {}
+        """By how much the clock of a node is ahead of the API server's; it times all that its kubelet reports."""
         self._registry = registry
+        self._happened_us: int | None = None
         self._tokens: dict[str, Token] = {}
         self._parked: defaultdict[str, list[_Act]] = defaultdict(list)
         registry.store.subscribe("pods", self._observe)
@@ -92,6 +98,10 @@ class Kubelets:
         for action in self._parked.pop(node, ()):
             action()
 
+    def clock_us(self, node: str, us: int) -> int:
+        """What the clock of `node` shows at `us`."""
+        return us + self.skews_us.get(node, 0)
+
     def _observe(self, change: Change) -> None:
         pod = change.now.doc
         uid = uid_of(pod)
@@ -101,30 +111,36 @@ class Kubelets:
             self._tokens[uid] = token
             delay_us = delay_of(token, pod)
             if delay_us is not None:
-                self._registry.agenda.after(delay_us, partial(self._act, change.key, uid, token))
+                since_us = self._registry.agenda.now_us if self._happened_us is None else self._happened_us
+                due_us = since_us + delay_us
+                self._registry.agenda.at(due_us, partial(self._act, change.key, uid, token, due_us))
 
-    def _act(self, key: Key, uid: str, token: Token) -> None:
-        """End the stage, unless the pod has left it meanwhile or its node is out of reach."""
+    def _act(self, key: Key, uid: str, token: Token, due_us: int) -> None:
+        """End the stage, unless the pod has left it meanwhile or its node is out of reach: that is reported later."""
         stored = self._registry.store.get("pods", key)
         if stored is None or uid_of(stored.doc) != uid or stage_of(stored.doc) != token:
             return
         pod = stored.doc
         node = node_of(pod)
         if node in self.unreachable or self._registry.store.get("nodes", ("", node)) is None:
-            self._parked[node].append(partial(self._act, key, uid, token))
+            self._parked[node].append(partial(self._act, key, uid, token, due_us))
         elif token[0] is Stage.REMOVABLE:
             self._registry.delete("pods", key, grace_seconds=0, uid=uid)
         else:
-            status = self._next_status(token[0], pod)
+            unheard = token[0] is Stage.STOPPING  # a kubelet out of reach stops nothing before it is back
+            self._happened_us = self._registry.agenda.now_us if unheard else due_us
+            status = next_status(token[0], pod, self.clock_us(node, self._happened_us))
             self._registry.patch("pods", key, {"status": status}, status=True)
+            self._happened_us = None
 
-    def _next_status(self, stage: Stage, pod: Doc) -> Doc:
-        now_us = self._registry.agenda.now_us
-        if stage is Stage.STARTING:
-            return started(pod, now_us)
-        if stage is Stage.RUNNING and annotation(pod, EXIT) != "Failed":
-            return ended(pod, now_us, phase="Succeeded", exit_code=0)
-        return ended(pod, now_us, phase="Failed", exit_code=1 if stage is Stage.RUNNING else _SIGTERM_EXIT)
+
+def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
+    """Status at the end of a stage."""
+    if stage is Stage.STARTING:
+        return started(pod, now_us)
+    if stage is Stage.RUNNING and annotation(pod, EXIT) != "Failed":
+        return ended(pod, now_us, phase="Succeeded", exit_code=0)
+    return ended(pod, now_us, phase="Failed", exit_code=1 if stage is Stage.RUNNING else _SIGTERM_EXIT)
 
 
 def started(pod: Doc, now_us: int) -> Doc:

@@ -33,9 +33,13 @@ class Nodes:
         self._report(name, "False")
 
     def mark_unknown(self, name: str) -> None:
-        """The kubelet is no longer heard of: pods on the node neither end nor stop as far as the API can tell."""
+        """The kubelet is no longer heard of: until it is back, no pod on the node ends or stops for the API."""
         self._kubelets.unreachable.add(name)
         self._report(name, "Unknown")
+
+    def set_clock(self, name: str, *, ahead_us: int) -> None:
+        """Let the node's clock be so much ahead of the API server's from now on, or behind it."""
+        self._kubelets.skews_us[name] = ahead_us
 
     def cordon(self, name: str, *, unschedulable: bool = True) -> None:
         """Keep new pods away, or let them come again."""
@@ -65,7 +69,9 @@ class Nodes:
     def _report(self, name: str, status: str) -> None:
         node = self._registry.read("nodes", ("", name)).doc
         reason = _READY_REASONS[status]
-        conditions = with_condition(node, self._registry.agenda.now_us, "Ready", status, reason=reason)
+        now_us = self._registry.agenda.now_us
+        at_us = now_us if status == "Unknown" else self._kubelets.clock_us(name, now_us)  # that one is not its own word
+        conditions = with_condition(node, at_us, "Ready", status, reason=reason)
         self._registry.patch("nodes", ("", name), {"status": {"conditions": conditions}}, status=True)
 
     def _collect_pods(self, name: str) -> None:

@@ -59,15 +59,18 @@ def effective_requests(spec: Doc) -> dict[str, int]:
     The larger of all containers with all sidecars, and of each init container with the sidecars started before it.
     Source: k8s.io/component-helpers resource/helpers.go.
     """
+    held = _sum(map(extended, spec["containers"]))
+    if not spec.get("initContainers"):
+        return dict(held)
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
-    for container in spec.get("initContainers") or ():
+    for container in spec["initContainers"]:
         if container.get("restartPolicy") == "Always":
             sidecars += extended(container)
             peak |= sidecars
         else:
             peak |= sidecars + extended(container)
-    return dict(peak | (sidecars + _sum(extended(each) for each in spec["containers"])))
+    return dict(peak | (sidecars + held))
 
 
 def extended(container: Doc) -> Counter[str]:

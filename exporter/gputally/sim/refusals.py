@@ -3,10 +3,15 @@
 Texts: k8s.io/apimachinery pkg/api/errors, and the handlers that fill them in.
 """
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 from gputally.sim.documents import Doc
 from gputally.sim.resources import Resource
+
+_log = logging.getLogger(__name__)
 
 
 class StatusError(Exception):
@@ -130,3 +135,12 @@ class ListExpired(StatusError):
     def document(self) -> Doc:
         """The Status as sent."""
         return {**super().document(), "metadata": {"continue": self.token}}
+
+
+@contextmanager
+def outlived() -> Iterator[None]:
+    """What a scenario asks for may be refused, as somebody else deleted or created what it is about: it goes on."""
+    try:
+        yield
+    except StatusError as error:
+        _log.warning("the scenario asked in vain: %s", error)

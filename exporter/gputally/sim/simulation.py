@@ -6,6 +6,7 @@ from gputally.sim.deployments import Deployments
 from gputally.sim.disruption import Budgets
 from gputally.sim.faults import Faults
 from gputally.sim.fleet import Fleet
+from gputally.sim.hardship import Hardship
 from gputally.sim.jobs import Jobs
 from gputally.sim.kubelet import Kubelets
 from gputally.sim.naming import Naming
@@ -53,6 +54,12 @@ class Simulation:
     def run_scenario(self, name: str, fleet: Fleet | None = None) -> None:
         """Begin scenario `name` now, on the nodes of `fleet`; KeyError for a name not in SCENARIOS."""
         SCENARIOS[name](self.registry, self.seed, fleet)
+
+    def make_hard(self, *, every_us: int) -> Hardship:
+        """From now on something goes wrong about every `every_us`."""
+        hardship = Hardship(self.registry, self.faults, self.nodes, seed=self.seed, every_us=every_us)
+        hardship.begin()
+        return hardship
 
     def _populate(self) -> None:
         """What every new cluster has."""

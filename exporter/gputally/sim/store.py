@@ -68,6 +68,11 @@ class Store:
         self._history: defaultdict[str, deque[Change]] = defaultdict(deque)
         self._floor: defaultdict[str, int] = defaultdict(int)
         self._listeners: defaultdict[str, list[Listener]] = defaultdict(list)
+        self._latest: defaultdict[str, int] = defaultdict(int)
+
+    def version_of(self, plural: str) -> int:
+        """Of the latest write to a resource; 0 before the first."""
+        return self._latest[plural]
 
     def get(self, plural: str, key: Key) -> Stored | None:
         """The object's present state, if it exists."""
@@ -125,6 +130,7 @@ class Store:
         return Stored({**doc, "metadata": {**doc["metadata"], "resourceVersion": str(self.version)}})
 
     def _publish(self, change: Change) -> None:
+        self._latest[change.plural] = change.version
         history = self._history[change.plural]
         history.append(change)
         while len(history) > self.window:

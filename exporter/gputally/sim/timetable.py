@@ -1,14 +1,11 @@
 """Recurring hours: what a scenario does every day, or every weekday."""
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
 from gputally.sim.agenda import Agenda
 from gputally.sim.instants import DAY_US, HOUR_US
-from gputally.sim.refusals import StatusError
-
-_log = logging.getLogger(__name__)
+from gputally.sim.refusals import outlived
 
 _MONDAY_BASED = 3  # 1970-01-01 was a Thursday
 _SATURDAY = 5
@@ -45,9 +42,7 @@ def every_weekday(agenda: Agenda, hour: float, action: Daily) -> None:
 
 
 def _recur(agenda: Agenda, day: int, hour: float, action: Daily) -> None:
-    try:
+    with outlived():
         action(day)
-    except StatusError as error:
-        _log.warning("the scenario asked in vain: %s", error)  # somebody deleted or created what it is about
     following = (day + 1) * DAY_US + int(hour * HOUR_US)
     agenda.at(following, partial(_recur, agenda, day + 1, hour, action))

@@ -5,10 +5,11 @@ import asyncio
 from aiohttp import web
 
 from gputally.sim import encoding, refusals
-from gputally.sim.faults import Faults, Tap
+from gputally.sim.faults import Faults
 from gputally.sim.requests import ListOptions
 from gputally.sim.resources import Resource
 from gputally.sim.store import Change, Store, Stored, Verb
+from gputally.sim.tap import Tap
 
 _TOO_FAR_BEHIND = 200_000
 """Lines waiting for a client that does not read; the real server ends such a watch too."""
@@ -35,7 +36,7 @@ class Watch:
             async with asyncio.timeout(self._options.timeout_s):
                 await self._carry(response, tap, faults, bookmark_s)
         except TimeoutError:
-            await self._say_goodbye(response, faults)
+            await self._say_goodbye(response, tap, faults)
         finally:
             faults.detach(tap)
 
@@ -63,25 +64,26 @@ class Watch:
             await faults.flowing()
             self._wake.clear()
             lines, self._lines = self._lines, []
-            if sent := tap.tampered(lines):
-                await response.write(b"".join(sent))
+            await tap.carry(lines, response.write)
             if self._ended:
                 return
             try:
                 async with asyncio.timeout(bookmark_s):
                     await self._wake.wait()
             except TimeoutError:
-                await self._write_bookmark(response, faults)
+                await faults.flowing()
+                if not tap.holds_back:
+                    await self._write_bookmark(response, faults)
 
     async def _write_bookmark(self, response: web.StreamResponse, faults: Faults) -> None:
-        await faults.flowing()
         if self._options.bookmarks and not faults.frozen_bookmarks and not self._lines:
             await response.write(encoding.bookmark(self._resource, self._store.version))
 
-    async def _say_goodbye(self, response: web.StreamResponse, faults: Faults) -> None:
+    async def _say_goodbye(self, response: web.StreamResponse, tap: Tap, faults: Faults) -> None:
         """What is left and, as the real server does shortly before a timeout, a last bookmark."""
+        await faults.flowing()
         lines, self._lines = self._lines, []
-        await response.write(b"".join(lines))
+        await response.write(b"".join(tap.released() + lines))
         await self._write_bookmark(response, faults)
 
     def _start(self) -> None:

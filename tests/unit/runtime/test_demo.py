@@ -12,10 +12,17 @@ import pytest
 
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.units import GPU_SECOND
 from gputally.runtime.demo import seconds
 from tests.fakes.command import PATIENCE_SECONDS, Samples, done, fallen, run, scrape, start, sum_of
 
 FAST = ("--speed", "3600")
+PODS = """\
+id,tenant,qos,gpu_type,gpu_milli,submit,start,end,status
+a,ada,LS,T4,2000,0,100,36000,Running
+b,grace,BE,T4,700,0,0,36000,Killed
+c,grace,BE,T4,1000,5,,900,Pending
+"""
 
 
 async def serving(process: Process) -> str:
@@ -127,6 +134,51 @@ async def test_who_reads_no_further_sees_no_traceback() -> None:
     assert (status, err.decode()) == (0, "")
 
 
+async def test_a_trace_is_replayed_to_its_end_and_all_of_it_accounted(tmp_path: Path) -> None:
+    (tmp_path / "pods.csv").write_text(PODS)
+    (tmp_path / "nodes.csv").write_text("node,gpu_type,gpu_count\nn0,T4,2\nn1,T4,2\n")
+    ledger = tmp_path / "demo.db"
+
+    status, out, err = await run(
+        *("demo", "--trace", tmp_path / "pods.csv", "--trace-nodes", tmp_path / "nodes.csv"),
+        *("--ledger", ledger, "--speed", "1e6"),
+    )
+
+    assert (status, err) == (0, "")
+    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, seed 1, 1e+06 x real time\n")
+    assert re.search(r" simulated, 10\.0 hours gone, 100\.0% of the trace$", out, re.MULTILINE)
+    assert out.endswith("demo ended\n")
+    with SqliteLedger(ledger) as kept:
+        segments = [entry.segment for entry in kept.overlapping(0, 10**18)]
+    assert {
+        (each.tier, each.tenant, each.quantity * ((each.end_us or 0) - each.start_us), each.price is None)
+        for each in segments
+    } == {("ls", "ada", 71_800 * GPU_SECOND, False), ("be", "grace", 25_200 * GPU_SECOND, False)}
+
+
+async def test_the_hard_way_is_survived(tmp_path: Path) -> None:
+    (tmp_path / "pods.csv").write_text(PODS)
+
+    status, out, err = await run("demo", "--trace", tmp_path / "pods.csv", "--hard", "--speed", "36000")
+
+    assert (status, err) == (0, "")
+    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, the hard way, seed 1, 36000 x real time\n")
+    assert re.search("^ada .* 19.94 ", out, re.MULTILINE)
+
+
+async def test_a_trace_is_not_replayed_into_a_ledger_that_has_something(tmp_path: Path) -> None:
+    (tmp_path / "pods.csv").write_text(PODS)
+    (tmp_path / "demo.db").write_bytes(b"")
+
+    status, _, err = await run("demo", "--trace", tmp_path / "pods.csv", "--ledger", tmp_path / "demo.db")
+
+    assert status == 2
+    assert err == (
+        f"gputally: --ledger: {tmp_path / 'demo.db'} exists, and a trace is replayed from its beginning; "
+        "name a new file\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -137,6 +189,12 @@ async def test_who_reads_no_further_sees_no_traceback() -> None:
         (("--speed", "inf"), "gputally: --speed: inf is no speed; write a number above 0 such as 600"),
         (("--seed", "x"), "gputally demo: error: argument --seed: invalid int value: 'x'"),
         (("--scenario", "s9"), "gputally demo: error: argument --scenario: invalid choice: 's9'"),
+        (("--trace", "/none.csv"), "gputally: /none.csv: cannot be read: No such file or directory"),
+        (("--trace-nodes", "x.csv"), "gputally: --trace-nodes: belongs to --trace; name the trace too"),
+        (
+            ("--trace", "x.csv", "--scenario", "s2"),
+            "gputally demo: error: argument --scenario: not allowed with argument --trace",
+        ),
         (("--spe", "6"), "gputally: error: unrecognized arguments: --spe 6"),
         (("--web.listen-address", "here"), "gputally: --web.listen-address: 'here' is no address; write HOST:PORT"),
     ],

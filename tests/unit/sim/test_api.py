@@ -161,3 +161,9 @@ async def test_both_event_apis_show_the_same_event_in_their_own_words() -> None:
         assert (core["apiVersion"], core["message"], core["involvedObject"]["name"]) == ("v1", "text", "a")
         assert (own["apiVersion"], own["note"], own["regarding"]["name"]) == ("events.k8s.io/v1", "text", "a")
         assert core["metadata"] == own["metadata"]
+
+
+@pytest.mark.parametrize("path", ["/version", "/api/v1/nodes", "/api/v1/nodes/none", "/api/v1/pods?watch=true"])
+async def test_every_answer_is_dated_by_the_clock_of_the_model(path: str) -> None:
+    async with serving(speed=1e-6) as (_, kube), kube._session.get(path) as response:
+        assert response.headers.getall("Date") == ["Mon, 02 Mar 2026 06:00:00 GMT"]

@@ -68,6 +68,23 @@ async def test_a_request_happens_at_the_time_of_the_clock() -> None:
         assert created["metadata"]["creationTimestamp"] >= "2026-03-02T06:01:00Z"
 
 
+async def test_the_time_of_the_model_is_never_ahead_of_what_has_happened() -> None:
+    async with serving(speed=1e6) as (cluster, _):
+        agenda = cluster.simulation.agenda
+        for second in range(1, 200):
+            agenda.at(START_US + seconds(second), lambda: None)
+        while due_us := agenda.next_us:
+            assert cluster.now_us() <= due_us
+            await asyncio.sleep(0)
+
+
+async def test_the_time_of_the_model_goes_on_when_nothing_happens() -> None:
+    async with serving(speed=1e6) as (cluster, _):
+        await cluster.clock.sleep_until(START_US + seconds(1000))
+
+        assert cluster.now_us() >= START_US + seconds(1000)
+
+
 async def test_the_wall_speed_does_not_change_what_a_seed_does() -> None:
     expected: list[bytes] = []
     alone = Simulation(seed=5, start_us=START_US)

@@ -4,9 +4,12 @@ import json
 import aiohttp
 import pytest
 
+from gputally.sim.workloads import namespace
 from tests.unit.sim.kube import PODS, Lines, serving
 from tests.unit.sim.test_watching import STREAMING
 from tests.unit.sim.world import add, key, pod
+
+NAMESPACES = "/api/v1/namespaces"
 
 
 async def test_dropped_watches_break_in_the_middle() -> None:
@@ -154,6 +157,60 @@ async def test_changes_can_come_in_reverse() -> None:
 
             told = [name for _, name in await lines.take(4)]
             assert told == ["d", "c", "b", "e"]
+
+
+async def test_no_bookmark_overtakes_a_change_held_back() -> None:
+    async with serving(nodes=0, bookmark_s=0.01) as (cluster, kube):
+        version = str(cluster.store.version)
+        query = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "0.2"}
+        async with kube.watch(NAMESPACES, **query) as lines:
+            cluster.faults.reorder(3)
+            cluster.registry.create("namespaces", namespace("b"))
+            cluster.registry.create("namespaces", namespace("c"))
+
+            told = [await lines.next() for _ in range(3)]
+
+            assert [line["type"] for line in told] == ["ADDED", "ADDED", "BOOKMARK"]
+            assert [line["object"]["metadata"].get("name") for line in told[:2]] == ["c", "b"]
+
+
+async def test_a_trickle_carries_every_byte_in_many_pieces() -> None:
+    async with serving(nodes=0) as (cluster, kube):
+        query = {"watch": "true", "resourceVersion": str(cluster.store.version)}
+        async with kube._session.get(NAMESPACES, params=query) as response:
+            cluster.faults.trickle(1)
+
+            cluster.registry.create("namespaces", namespace("b"))
+            pieces = [await response.content.readany()]
+            while not pieces[-1].endswith(b"\n"):
+                pieces.append(await response.content.readany())
+
+            assert json.loads(b"".join(pieces))["object"] == await kube.get(f"{NAMESPACES}/b")
+            assert len(pieces) > 3
+
+
+async def test_a_watch_can_break_in_the_middle_of_a_line() -> None:
+    async with serving(nodes=0) as (cluster, kube):
+        add(cluster.simulation, pod("a"))
+        async with kube._session.get(PODS, params={"watch": "true"}) as response:
+            await response.content.readline()
+            cluster.faults.cut("pods")
+
+            add(cluster.simulation, pod("b"))
+            half = await response.content.readany()
+
+            assert half.startswith(b'{"type":"ADDED"')
+            assert not half.endswith(b"\n")
+            with pytest.raises(aiohttp.ClientError):
+                await response.content.readany()
+
+
+async def test_refusals_can_be_called_off() -> None:
+    async with serving() as (cluster, kube):
+        cluster.faults.refuse(5)
+        cluster.faults.relent()
+
+        assert (await kube.call("GET", "/api/v1/nodes"))[0] == 200
 
 
 async def test_frozen_bookmarks_do_not_come() -> None:

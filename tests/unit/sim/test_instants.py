@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.sim.instants import format_duration, parse_duration, parse_instant, rfc3339, rfc3339_micro
+from gputally.sim.instants import format_duration, http_date, parse_duration, parse_instant, rfc3339, rfc3339_micro
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,7 @@ def test_times_lose_their_fraction_and_micro_times_keep_it() -> None:
 
 def test_a_written_duration_reads_back() -> None:
     assert parse_duration(format_duration(5_400_000_000)) == 5_400_000_000
+
+
+def test_a_http_date_is_in_english_and_in_gmt() -> None:
+    assert http_date(parse_instant("2026-03-02T08:00:59.999999Z")) == "Mon, 02 Mar 2026 08:00:59 GMT"

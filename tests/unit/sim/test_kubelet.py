@@ -140,3 +140,46 @@ def test_a_pod_bound_by_its_creator_runs_too() -> None:
 
     assert read(world, "a")["status"]["phase"] == "Running"
     assert condition(read(world, "a"), "PodScheduled")["status"] == "True"
+
+
+def test_what_ended_out_of_reach_is_told_later_with_its_own_time() -> None:
+    world = small_world(nodes=1)
+    add(world, pod("a", starts_after_us=seconds(5), lasts_us=seconds(60)))
+    world.run_for(seconds(1))
+    world.nodes.mark_unknown("n0")
+
+    world.run_for(seconds(500))
+    world.nodes.mark_ready("n0")
+    world.run_for(0)
+
+    assert state(read(world, "a"))["terminated"]["startedAt"] == rfc3339(START_US + seconds(5))
+    assert state(read(world, "a"))["terminated"]["finishedAt"] == rfc3339(START_US + seconds(65))
+
+
+def test_a_kubelet_out_of_reach_stops_nothing_before_it_is_back() -> None:
+    world = small_world(nodes=1)
+    add(world, pod("a"))
+    world.run_for(seconds(1))
+    world.nodes.mark_unknown("n0")
+    world.registry.delete("pods", key("a"))
+    changes = recorded(world, "pods")
+
+    world.run_for(seconds(500))
+    world.nodes.mark_ready("n0")
+
+    assert state(changes[0].now.doc)["terminated"]["finishedAt"] == rfc3339(START_US + seconds(501))
+
+
+@pytest.mark.parametrize("ahead", [-20, 20])
+def test_a_kubelet_tells_times_by_the_clock_of_its_node(ahead: int) -> None:
+    world = small_world(nodes=1)
+    world.nodes.set_clock("n0", ahead_us=seconds(ahead))
+    add(world, pod("a", starts_after_us=seconds(5), lasts_us=seconds(60)))
+
+    world.run_for(seconds(70))
+
+    done = read(world, "a")
+    assert condition(done, "PodScheduled")["lastTransitionTime"] == rfc3339(START_US)
+    assert state(done)["terminated"]["startedAt"] == rfc3339(START_US + seconds(5 + ahead))
+    assert state(done)["terminated"]["finishedAt"] == rfc3339(START_US + seconds(65 + ahead))
+    assert condition(done, "Ready")["lastTransitionTime"] == rfc3339(START_US + seconds(65 + ahead))

@@ -1,5 +1,20 @@
+from gputally.sim.instants import rfc3339
 from gputally.sim.pods import GPU
-from tests.unit.sim.world import add, condition, exists, key, node, node_of, pod, read, recorded, seconds, small_world
+from gputally.sim.simulation import Simulation
+from tests.unit.sim.world import (
+    START_US,
+    add,
+    condition,
+    exists,
+    key,
+    node,
+    node_of,
+    pod,
+    read,
+    recorded,
+    seconds,
+    small_world,
+)
 
 
 def test_a_new_node_becomes_ready() -> None:
@@ -107,3 +122,20 @@ def test_a_cordoned_node_keeps_its_pods_and_takes_no_more() -> None:
     world.nodes.cordon("n0", unschedulable=False)
     world.run_for(seconds(1))
     assert node_of(world, "b") == "n0"
+
+
+def test_a_node_times_what_it_says_of_itself_but_not_what_is_said_of_it() -> None:
+    world = small_world(nodes=1)
+    world.nodes.set_clock("n0", ahead_us=seconds(30))
+
+    world.run_for(seconds(60))
+    world.nodes.mark_not_ready("n0")
+    own = ready_since(world)
+    world.nodes.mark_unknown("n0")
+
+    assert (own, ready_since(world)) == (rfc3339(START_US + seconds(90)), rfc3339(START_US + seconds(60)))
+
+
+def ready_since(world: Simulation) -> str:
+    since: str = condition(world.registry.read("nodes", ("", "n0")).doc, "Ready")["lastTransitionTime"]
+    return since

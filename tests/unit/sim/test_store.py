@@ -93,3 +93,12 @@ def test_an_unsubscribed_listener_hears_no_more() -> None:
     store.put("nodes", thing("a"))
 
     assert changes == []
+
+
+def test_the_version_of_a_resource_is_that_of_its_latest_write_whatever_is_forgotten() -> None:
+    store = Store()
+    store.put("pods", thing("a"))
+    store.put("nodes", thing("b"))
+    store.compact()
+
+    assert [store.version_of(plural) for plural in ("pods", "nodes", "jobs")] == [1, 2, 0]

@@ -1,0 +1,87 @@
+"""One open watch, where faults get at what it is to carry."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+_SIP = 37
+"""Bytes at a time in a trickle."""
+_SIP_SECONDS = 0.001
+
+Write = Callable[[bytes], Awaitable[object]]
+
+
+class Tap:
+    """Lines go through `carry`; `drop` cuts the connection, `wake` asks for `carry` to be called."""
+
+    def __init__(self, plural: str, *, drop: Callable[[], None], wake: Callable[[], None]) -> None:
+        self.plural = plural
+        self.drop = drop
+        self._wake = wake
+        self._injected: list[bytes] = []
+        self._held: list[bytes] = []
+        self._to_repeat = 0
+        self._to_reorder = 0
+        self._to_trickle = 0
+        self._cuts = False
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a change waits to be sent: no bookmark may overtake it."""
+        return bool(self._held)
+
+    def inject(self, line: bytes) -> None:
+        """Send `line` among the others, now."""
+        self._injected.append(line)
+        self._wake()
+
+    def repeat(self, count: int) -> None:
+        """Send each of the next `count` changes twice."""
+        self._to_repeat += count
+
+    def reorder(self, count: int) -> None:
+        """Hold the next `count` changes back until all are there and send them last first."""
+        self._to_reorder += count
+
+    def trickle(self, count: int) -> None:
+        """Send the next `count` lines a few bytes at a time."""
+        self._to_trickle += count
+
+    def cut(self) -> None:
+        """Send half of the next line, and no more."""
+        self._cuts = True
+
+    async def carry(self, lines: list[bytes], write: Write) -> None:
+        """Write `lines`, or what faults make of them."""
+        sent, self._injected = self._injected, []
+        for line in lines:
+            sent += self._arranged(line)
+        while sent and (self._to_trickle or self._cuts):
+            await self._write_badly(sent.pop(0), write)
+        if sent:
+            await write(b"".join(sent))
+
+    def released(self) -> list[bytes]:
+        """Whatever is held back, last first; no more is then."""
+        released, self._held, self._to_reorder = self._held[::-1], [], 0
+        return released
+
+    async def _write_badly(self, line: bytes, write: Write) -> None:
+        if self._cuts:
+            await write(line[: len(line) // 2])
+            self.drop()
+            raise ConnectionResetError
+        self._to_trickle -= 1
+        for start in range(0, len(line), _SIP):
+            await write(line[start : start + _SIP])
+            await asyncio.sleep(_SIP_SECONDS)
+
+    def _arranged(self, line: bytes) -> list[bytes]:
+        if self._to_repeat:
+            self._to_repeat -= 1
+            return [line, line]
+        if not self._to_reorder:
+            return [line]
+        self._held.append(line)
+        if len(self._held) < self._to_reorder:
+            return []
+        return self.released()

@@ -1,0 +1,164 @@
+"""Real traces replayed: what the product accounts is what the trace's rows say, pod by pod, however short they were."""
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gputally.runtime.aggregator import Running
+from gputally.sim.cluster import SimCluster
+from gputally.sim.replay import Replay
+from gputally.sim.trace import read_nodes, read_trace
+from tests.behaviour.traces import (
+    Allocated,
+    Polled,
+    Row,
+    accounted,
+    aggregating,
+    by_group,
+    file,
+    head,
+    hours,
+    joined,
+    polled,
+    rows_of,
+    truth,
+)
+from tests.fakes.command import ROOT, Samples, fallen, scrape, sum_of
+from tests.fakes.until import until
+
+OPENB, HELIOS, PHILLY = "openb_pods", "helios15k_user", "philly15k_user"
+OPENB_GPUS = 6212
+MONDAY_US = 1_780_898_400 * 1_000_000
+AS_FAST_AS_CAN_BE = 1e7
+"""Simulated seconds per second: more than can be computed, so the model's time is as far as that has come."""
+
+
+@pytest.mark.parametrize("every", [15, 30, 60, 300])
+@pytest.mark.parametrize("trace", [OPENB, HELIOS, PHILLY])
+def test_what_pollers_miss_is_as_published(trace: str, every: int) -> None:
+    found = polled(rows_of(file(f"{trace}.csv.gz")), every)
+
+    assert {"gpu_hours": found.gpu_hours, "never_seen": found.never_seen} == truth(trace)[f"poll_every_{every}s"]
+
+
+@pytest.mark.parametrize(("trace", "skip"), [(OPENB, 6750), (HELIOS, 6900)])
+async def test_every_pod_of_a_part_of_a_trace_is_accounted_as_its_row_says(
+    trace: str, skip: int, tmp_path: Path
+) -> None:
+    part = head(file(f"{trace}.csv.gz"), tmp_path, skip=skip, count=300)
+
+    scrapes = await replayed(part, tmp_path)
+
+    rows = rows_of(part)
+    assert Allocated(tmp_path / "ledger.db").by_pod == {row.name: row.time for row in rows}
+    assert_sound(scrapes, sum(row.time for row in rows) / 1000)
+
+
+@pytest.mark.e2e
+async def test_the_whole_of_openb_adds_up_to_its_published_totals(tmp_path: Path) -> None:
+    path, expected = file(f"{OPENB}.csv.gz"), truth(OPENB)
+
+    scrapes = await replayed(path, tmp_path, nodes=file("openb_nodes.csv.gz"))
+
+    rows, found = rows_of(path), Allocated(tmp_path / "ledger.db")
+    report(OPENB, rows, found)
+    assert found.by_pod == {row.name: row.time for row in rows}
+    assert len(found.by_pod) == expected["rows"]
+    assert hours(sum(found.by_pod.values())) == expected["gpu_hours"]
+    assert by_group(found.by_tier) == {
+        qos.lower(): gpu_hours for qos, gpu_hours in expected["gpu_hours_by_qos"].items()
+    }
+    assert joined(rows, lambda row: row.status, found.by_pod) == expected["gpu_hours_by_status"]
+    assert joined(rows, lambda row: row.gpu_type, found.by_pod) == expected["gpu_hours_by_gpu_type"]
+    assert_sound(scrapes, sum(row.time for row in rows) / 1000)
+    assert capacity(scrapes[-1]) == OPENB_GPUS
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("trace", [HELIOS, pytest.param(PHILLY, marks=pytest.mark.campaign)])
+async def test_the_whole_of_a_job_trace_adds_up_to_its_published_totals(trace: str, tmp_path: Path) -> None:
+    path, expected = file(f"{trace}.csv.gz"), truth(trace)
+
+    scrapes = await replayed(path, tmp_path)
+
+    rows, found = rows_of(path), Allocated(tmp_path / "ledger.db")
+    report(trace, rows, found)
+    assert found.by_pod == {row.name: row.time for row in rows}
+    assert len(found.by_pod) == expected["rows"]
+    assert hours(sum(found.by_pod.values())) == expected["gpu_hours"]
+    assert by_group(found.by_tenant) == expected["gpu_hours_by_tenant"]
+    assert joined(rows, lambda row: row.status, found.by_pod) == expected["gpu_hours_by_status"]
+    assert_sound(scrapes, sum(row.time for row in rows) / 1000)
+
+
+async def replayed(trace: Path, scratch: Path, *, nodes: Path | None = None) -> list[Samples]:
+    """Let the product watch a whole replay; what it published in the course of it, and in the end."""
+    async with (
+        SimCluster(seed=1, speed=AS_FAST_AS_CAN_BE, start_us=MONDAY_US) as cluster,
+        aggregating(cluster, scratch) as running,
+    ):
+        await until(lambda: not running.ready().missing)
+        replay = Replay(cluster.registry, read_trace(trace), read_nodes(nodes) if nodes else ())
+        replay.begin()
+        return await watched(cluster, replay, running)
+
+
+async def watched(cluster: SimCluster, replay: Replay, running: Running) -> list[Samples]:
+    """Scrapes until the replay is over and accounted. The last is not the first one in which a series exists."""
+    scrapes = await scraped_meanwhile(replay, running)
+    await caught_up(cluster, running)
+    url = f"http://{running.addresses[0]}"
+    return [*scrapes, await scrape(url), await scrape(url)]
+
+
+async def scraped_meanwhile(replay: Replay, running: Running) -> list[Samples]:
+    """Scrapes until the replay is over."""
+    scrapes = list[Samples]()
+    async with asyncio.timeout(180):
+        while replay.progress < 1:
+            scrapes.append(await scrape(f"http://{running.addresses[0]}"))
+            await asyncio.sleep(0.2)
+    return scrapes
+
+
+async def caught_up(cluster: SimCluster, running: Running) -> None:
+    """All that has happened to pods by now is accounted; a watch that was in trouble may take its time."""
+    last = cluster.store.version_of("pods")
+    async with asyncio.timeout(60):
+        while accounted(running) < last:  # noqa: ASYNC110 - a version sends no signal
+            await asyncio.sleep(0.02)
+
+
+def assert_sound(scrapes: list[Samples], gpu_seconds: float) -> None:
+    """No counter fell, the books add up, and what is published is the truth and what it is ahead by."""
+    for before, after in pairwise(scrapes):
+        assert fallen(before, after) == []
+    last = scrapes[-1]
+    assert {name: value for name, value in last.items() if name.startswith("gputally_residual") and value} == {}
+    ahead = last['gputally_ahead_gpu_seconds{counter="allocated"}']
+    published = sum_of(last, "gputally_allocated_gpu_seconds_total")
+    assert published == pytest.approx(gpu_seconds + ahead, abs=1e-3)
+
+
+def capacity(samples: Samples) -> float:
+    """Physical GPUs."""
+    beyond = sum(value for name, value in samples.items() if "overcommitted" in name and "capacity_gpus{" in name)
+    return sum_of(samples, "gputally_capacity_gpus") - beyond
+
+
+def report(trace: str, rows: list[Row], found: Allocated) -> None:
+    """What others would have made of the same trace, for people to read."""
+    total = hours(sum(found.by_pod.values()))
+    lines = [
+        f"{trace}: {len(rows)} pods, {hours(sum(row.time for row in rows))} GPU-hours",
+        f"  accounted: {len(found.by_pod)} pods, {total} GPU-hours",
+    ]
+    for every in (15, 60, 300):
+        missed: Polled = polled(rows, every)
+        never = f"{missed.never_seen} pods ({missed.never_seen / len(rows):.1%}, {missed.unseen_gpu_hours} GPU-hours)"
+        lines.append(f"  polled every {every} s: {missed.gpu_hours} GPU-hours; never seen: {never}")
+    folder = ROOT / "build"
+    folder.mkdir(exist_ok=True)
+    (folder / f"replay-{trace}.txt").write_text("\n".join(lines) + "\n")

@@ -1,0 +1,223 @@
+from http import HTTPStatus
+
+import pytest
+
+from gputally.sim.hardship import NAMESPACE, REBORN, VANISHING, Hardship
+from gputally.sim.instants import DAY_US, HOUR_US
+from gputally.sim.pods import is_terminal
+from gputally.sim.refusals import StatusError
+from gputally.sim.simulation import Simulation
+from gputally.sim.tap import Tap
+from tests.unit.sim.world import START_US, add, condition, node_of, pod, recorded, seconds, small_world
+
+
+def hard(world: Simulation, *, every_us: int = HOUR_US) -> Hardship:
+    """About to begin, so that a test may choose."""
+    hardship = world.make_hard(every_us=every_us)
+    world.run_for(0)
+    return hardship
+
+
+async def told(tap: Tap, *lines: bytes) -> list[bytes]:
+    """What becomes of lines."""
+    written: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+
+    await tap.carry(list(lines), write)
+    return written
+
+
+def opened(world: Simulation) -> tuple[Tap, list[str]]:
+    """An open watch, and a list that grows when it is dropped."""
+    drops: list[str] = []
+    tap = Tap("pods", drop=lambda: drops.append("drop"), wake=lambda: None)
+    world.faults.attach(tap)
+    return tap, drops
+
+
+def test_a_seed_fixes_every_deed() -> None:
+    histories = []
+    for seed in (3, 3, 4):
+        world = Simulation(seed=seed, start_us=START_US)
+        world.run_scenario("s1")
+        hardship = world.make_hard(every_us=HOUR_US)
+        world.run_for(2 * DAY_US)
+        histories.append(hardship.deeds)
+
+    assert histories[0] == histories[1] != histories[2]
+    assert 24 < len(histories[0]) < 96
+
+
+def test_sooner_or_later_everything_happens() -> None:
+    world = small_world(nodes=3)
+    hardship = hard(world)
+
+    world.run_for(30 * DAY_US)
+
+    assert {deed.trouble for deed in hardship.deeds} == set(hardship.troubles)
+
+
+def test_it_ends_nobody_elses_pod() -> None:
+    world = small_world(nodes=3, gpus=4)
+    add(world, *(pod(f"p{number}") for number in range(12)))
+    hard(world)
+
+    world.run_for(30 * DAY_US)
+
+    ours = [doc for doc in world.store.docs("pods") if doc["metadata"]["namespace"] != NAMESPACE]
+    assert len(ours) == 12
+    assert not any(is_terminal(doc) for doc in ours)
+
+
+def test_what_lasts_ends() -> None:
+    world = small_world(nodes=1)
+    hardship = hard(world)
+    for trouble in hardship.troubles:
+        hardship.do(trouble)
+    hardship.end()
+    world.run_for(2 * HOUR_US)
+
+    faults = world.faults
+    assert (faults.streaming_lists, faults.frozen_bookmarks, faults.lose_events) == (True, False, False)
+    assert faults._flowing.is_set()
+    assert faults.next_refusal() is None
+    node = world.registry.read("nodes", ("", "n0")).doc
+    assert condition(node, "Ready")["status"] == "True"
+    assert not node.get("spec", {}).get("unschedulable")
+    assert world.nodes._kubelets.skews_us == {"n0": 0}
+    assert [doc for doc in world.store.docs("pods") if doc["metadata"]["namespace"] == NAMESPACE] == []
+
+
+@pytest.mark.parametrize("trouble", ["drop", "refuse", "list by pages"])
+def test_connections_break(trouble: str) -> None:
+    world = small_world()
+    _, drops = opened(world)
+
+    hard(world).do(trouble)
+
+    assert drops == ["drop"]
+
+
+async def test_a_line_is_cut() -> None:
+    world = small_world()
+    tap, drops = opened(world)
+
+    hard(world).do("cut")
+
+    with pytest.raises(ConnectionResetError):
+        await told(tap, b"0123456789\n")
+    assert drops == ["drop"]
+
+
+async def test_lines_trickle() -> None:
+    world = small_world()
+    tap, _ = opened(world)
+    line = b"x" * 100 + b"\n"
+
+    hard(world).do("trickle")
+    pieces = await told(tap, line)
+
+    assert b"".join(pieces) == line
+    assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("trouble", ["repeat", "garble", "mistype"])
+async def test_more_is_told_than_happened(trouble: str) -> None:
+    world = small_world()
+    tap, _ = opened(world)
+
+    hard(world).do(trouble)
+
+    (sent,) = await told(tap, b"line\n")
+    assert sent.count(b"\n") == 2
+
+
+async def test_changes_are_told_out_of_order() -> None:
+    world = small_world()
+    tap, _ = opened(world)
+
+    hard(world).do("reorder")
+
+    sent = b"".join(await told(tap, *(b"%d\n" % number for number in range(5)))).split()
+    assert sent != sorted(sent)
+    assert sorted(sent) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_refusal_is_one_that_passes() -> None:
+    world = small_world()
+
+    hard(world).do("refuse")
+
+    code = world.faults.next_refusal()
+    assert code == HTTPStatus.TOO_MANY_REQUESTS or (code and code >= HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def test_what_happens_during_a_long_silence_is_forgotten() -> None:
+    world = small_world()
+    _, drops = opened(world)
+    before = world.store.version
+    hardship = hard(world)
+
+    hardship.do("expire")
+    assert not world.faults._flowing.is_set()
+    add(world, pod("unseen"))
+    hardship.end()
+    world.run_for(HOUR_US)
+
+    assert drops == ["drop"]
+    with pytest.raises(StatusError, match="too old resource version"):
+        world.store.since("pods", before)
+
+
+def test_the_clock_of_a_node_goes_wrong_by_half_a_minute_at_most() -> None:
+    world = small_world(nodes=1)
+
+    hard(world).do("skew")
+
+    (skew_us,) = world.nodes._kubelets.skews_us.values()
+    assert 0 < abs(skew_us) <= seconds(30)
+
+
+def test_pods_of_one_name_live_for_a_second_each() -> None:
+    world = small_world()
+    hardship = hard(world)
+    changes = recorded(world, "pods")
+
+    hardship.do("reborn")
+    world.run_for(seconds(6))
+
+    ended = {c.now.doc["metadata"]["uid"]: c.now.doc for c in changes if is_terminal(c.now.doc)}
+    lives = [doc["status"]["containerStatuses"][0]["state"]["terminated"] for doc in ended.values()]
+    assert {doc["metadata"]["name"] for doc in ended.values()} == {REBORN}
+    assert [(life["startedAt"][-3:-1], life["finishedAt"][-3:-1]) for life in lives] == [
+        ("00", "01"),
+        ("02", "03"),
+        ("04", "05"),
+    ]
+
+
+def test_a_node_vanishes_with_its_pod_and_another_takes_its_name() -> None:
+    world = small_world()
+    hardship = hard(world)
+    former = world.registry.read("nodes", ("", VANISHING)).doc["metadata"]["uid"]
+
+    hardship.do("vanish")
+    world.run_for(seconds(9))
+    assert world.registry.read("pods", (NAMESPACE, VANISHING)).doc["status"]["phase"] == "Running"
+    world.run_for(seconds(2))
+    assert world.store.get("nodes", ("", VANISHING)) is None
+
+    world.run_for(seconds(100))
+    assert world.registry.read("nodes", ("", VANISHING)).doc["metadata"]["uid"] != former
+
+
+def test_its_own_nodes_take_no_other_pods() -> None:
+    world = small_world(nodes=0)
+    hard(world)
+    add(world, pod("a"))
+
+    world.run_for(seconds(1))
+
+    assert not node_of(world, "a")
