@@ -32,8 +32,8 @@ e2e-full: $(READY) ## The same, with the long crash and scale campaigns
 	$(BIN)/python -m tests.cluster.build
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e or campaign" $(ARGS)
 
-bench: $(READY) ## Measure what the figures in the docs come from
-	set -e; for file in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$file .py); done
+bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
+	$(BIN)/python -m tests.bench $(ARGS)
 
 clean: ## Remove the virtual environment, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
