@@ -174,6 +174,13 @@ LEDGER_WRITE_SECONDS = Metric[Health](
     rows=lambda health: [Row((), health.ledger.write_us / US_PER_SECOND)],
 )
 
+CLOCK_SKEW = Metric[Health](
+    name="gputally_clock_skew_seconds",
+    kind=Kind.GAUGE,
+    help="Our wall clock minus the API server's at its last answer, 0 as long as they may agree; its time is used.",
+    rows=lambda health: [Row((), health.clock.skew_us / US_PER_SECOND)],
+)
+
 METRICS = (
     BUILD_INFO,
     WATCH_SYNCED,
@@ -194,4 +201,5 @@ METRICS = (
     LEDGER_WRITES,
     LEDGER_WRITE_FAILURES,
     LEDGER_WRITE_SECONDS,
+    CLOCK_SKEW,
 )

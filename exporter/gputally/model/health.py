@@ -1,4 +1,4 @@
-"""The health of a watch: written by that watch alone, read by the exposition."""
+"""The exporter's own health: each part is written by what it is about alone, and read by the exposition."""
 
 from msgspec import Struct, field
 
@@ -38,6 +38,13 @@ class LedgerHealth(Struct, kw_only=True):
     """Time spent writing, µs."""
 
 
+class ClockHealth(Struct, kw_only=True):
+    """How far our clocks agree: written by the clock of the aggregator, read by the exposition."""
+
+    skew_us: int = 0
+    """Our wall clock minus the API server's, as far as its answers prove a difference."""
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, apart from what it measures."""
 
@@ -45,6 +52,7 @@ class Health(Struct, kw_only=True):
     python: str
     watches: tuple[WatchHealth, ...]
     ledger: LedgerHealth
+    clock: ClockHealth = field(default_factory=ClockHealth)
     skipped: dict[Kind, int] = field(default_factory=dict)
     """Objects that contradict themselves, left out of the accounting."""
     queued: int = 0

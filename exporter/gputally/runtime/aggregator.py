@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -13,23 +13,24 @@ from gputally.export.web import Readiness, Site, serve
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Observation, Resume
+from gputally.model.observation import Resume
+from gputally.runtime.backlog import Backlog
 from gputally.runtime.books import Books
 from gputally.runtime.clock import Clock
 from gputally.runtime.cluster import identify, resources
 from gputally.runtime.owner_walk import OwnerWalk
+from gputally.runtime.server_time import ServerTime
 from gputally.runtime.settings import Settings
 from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
 from gputally.sources.connect import Choice, connect
-from gputally.sources.watch import follow
+from gputally.sources.watch import Batches, follow
 
 if TYPE_CHECKING:
     from gputally.export.listen import Address
 
 logger = logging.getLogger(__name__)
 
-_BATCH: Final = 500
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
 
@@ -47,9 +48,8 @@ class Running:
         missing = [
             f"watch {watch.kind}: no complete listing yet" for watch in self.books.health.watches if not watch.synced
         ]
-        behind = self.books.queue.qsize()
-        if behind and not self._complete:
-            missing.append(f"accounting: {behind} observations behind")
+        if self.books.behind and not self._complete:
+            missing.append(f"accounting: {self.books.behind} observations behind")
         if not self.books.room.is_set():
             missing.append(
                 f"ledger: {self.books.health.ledger.waiting} rows wait to be written, the watches are held back"
@@ -58,18 +58,24 @@ class Running:
         return Readiness(tuple(missing))
 
 
-async def aggregate(settings: Settings, clock: Clock, *, started: Callable[[Running], None] | None = None) -> None:
-    """Run until cancelled; the first task to fail ends all.
+async def aggregate(
+    settings: Settings, clock: Clock | None = None, *, started: Callable[[Running], None] | None = None
+) -> None:
+    """Run until cancelled; the first task to fail ends all. Time is the API server's, unless `clock` tells it.
 
     Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
     """
     rules, book = read_files(settings.config, settings.prices)
+    server_time = ServerTime()
+    answered = None if clock else server_time.answered
+    clock = clock or server_time.now_us
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
     with SqliteLedger(settings.ledger) as ledger:
-        async with connect(choice) as api:
+        async with connect(choice, answered=answered) as api:
             ledger.bind(await identify(api, rules, patience_s=settings.api_patience_s))
             fleet = Fleet(rules=rules, book=book, saved=ledger.saved(now_us=clock()))
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
+            books.health.clock = server_time.health
             try:
                 await _run(api, Running(books), settings, clock, started)
             finally:
@@ -88,39 +94,38 @@ async def _run(
         books = running.books
         tasks.create_task(books.keep_flushed(), name="ledger")
         tasks.create_task(account(books, OwnerWalk(api, books, clock=clock, tasks=tasks)), name="account")
-        await watch_all(api, books, clock=clock, tasks=tasks)
+        watch_all(api, books, clock=clock, tasks=tasks)
+        tasks.create_task(release(books), name="release")
 
 
 async def account(books: Books, owners: OwnerWalk) -> None:
     """For ever: apply what the watches bring, in batches between which others get their turn."""
-    queue = books.queue
     while True:
-        batch = [await queue.get()]
-        while len(batch) < _BATCH and not queue.empty():
-            batch.append(queue.get_nowait())
-        books.take(batch)
+        books.take(await books.backlog.get())
         owners.step()
         await asyncio.sleep(0)
         await books.room.wait()
 
 
-async def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
-    """Start the watches: what classifies pods first, pods and Events once that is known."""
+def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+    """Start the watches, all at once: pods are read while what classifies them is accounted."""
     watched = resources(books.fleet.rules)
     healths = {health.kind: health for health in books.health.watches}
     resume = _resume(books.fleet)
 
-    def start(kind: Kind) -> None:
+    for kind in Kind:
         since = resume if kind is Kind.PODS else None
         feed = follow(api, watched[kind], health=healths[kind], clock=clock, backoff=Backoff(), resume=since)
-        tasks.create_task(_pump(feed, books.queue), name=f"watch {kind}")
+        backlog = books.backlog if kind in _FIRST else books.held
+        tasks.create_task(_pump(feed, backlog), name=f"watch {kind}")
 
-    for kind in _FIRST:
-        start(kind)
+
+async def release(books: Books) -> None:
+    """For ever, once all is known that classifies pods: let those that were held be accounted."""
     for kind in _FIRST:
         await books.listed[kind].wait()
-    for kind in (Kind.EVENTS, Kind.PODS):
-        start(kind)
+    while True:
+        await books.backlog.put(await books.held.get())
 
 
 def _resume(fleet: Fleet) -> Resume | None:
@@ -129,10 +134,10 @@ def _resume(fleet: Fleet) -> Resume | None:
     return resume if resume and resume.rules == fleet.rules.digest else None
 
 
-async def _pump(feed: AsyncGenerator[Observation, None], queue: asyncio.Queue[Observation]) -> None:
-    async with aclosing(feed) as observations:
-        async for observation in observations:
-            await queue.put(observation)
+async def _pump(feed: Batches, backlog: Backlog) -> None:
+    async with aclosing(feed) as batches:
+        async for batch in batches:
+            await backlog.put(batch)
 
 
 def _site(running: Running, *, max_requests: int) -> Site:

@@ -19,16 +19,17 @@ from gputally.export.text import registry_text, render
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Listed, Observation, Seen
+from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.runtime.backlog import Backlog
 from gputally.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-QUEUE: Final = 10_000
-"""Observations that may wait to be accounted before the watches are held back."""
 ROOM: Final = 500_000
 """Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
 FLUSH_SECONDS: Final = 0.25
+BUSY_TURNS: Final = 8
+"""How often in a row such a time is waited while there is much to account, which writing would slow down."""
 RETRY_SECONDS: Final = 1.0
 
 
@@ -38,8 +39,10 @@ class Books:
     def __init__(self, fleet: Fleet, ledger: Ledger, *, clock: Clock, watches: tuple[WatchHealth, ...]) -> None:
         self.fleet = fleet
         self.health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
-        self.queue = asyncio.Queue[Observation](QUEUE)
-        """Observations not yet accounted."""
+        self.backlog = Backlog()
+        """To be accounted."""
+        self.held = Backlog()
+        """To be accounted once what classifies it is known."""
         self.listed = {kind: asyncio.Event() for kind in Kind}
         """Set once a complete listing of the kind is accounted."""
         self.room = asyncio.Event()
@@ -52,8 +55,17 @@ class Books:
         self._unwritten: Changes | None = None
         self._writing = asyncio.Lock()
         self._dirty = asyncio.Event()
+        self._listing: set[Kind] = set()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._registry = process_registry()
+        self._committed = publish(fleet, now_us=fleet.totals.evaluated_us, ledger=None)
+        """What was published last and is in the ledger; at first, by the process before."""
+        fleet.totals.withdraw(self._committed.now_us)
+
+    @property
+    def behind(self) -> int:
+        """Observations read and not yet accounted."""
+        return self.backlog.size + self.held.size
 
     def take(self, observations: Iterable[Observation]) -> None:
         """Account `observations`. One that contradicts itself is counted, logged and left out.
@@ -66,7 +78,10 @@ class Books:
                 self.fleet.apply(observation)
             except MalformedObject as error:
                 self._skip(observation, error)
-            if isinstance(observation, Listed):
+            if isinstance(observation, Listing):
+                self._listing.add(observation.kind)
+            elif isinstance(observation, Listed):
+                self._listing.discard(observation.kind)
                 self.listed[observation.kind].set()
         self._sound = True
         self._dirty.set()
@@ -91,17 +106,31 @@ class Books:
         """For ever: bring the ledger up to date soon after anything changed."""
         while True:
             await self._dirty.wait()
+            await self._lull()
             await self.flush()
             await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
 
+    async def _lull(self) -> None:
+        for _ in range(BUSY_TURNS):
+            if not self.behind and not self._listing:
+                break
+            await asyncio.sleep(FLUSH_SECONDS)
+
     async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
-        """The exposition as of now. What it says is in the ledger before it is returned, unless that refuses writes."""
+        """The exposition as of now. What its counters say is in the ledger before it is returned.
+
+        While the ledger refuses writes they stand still, as the next process could not go on from more; gauges follow.
+        """
         self._expect_sound()
         snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
         if self.health.ledger.writable:
             await self.flush()
-        self.health.queued = self.queue.qsize()
-        fleet = ((metric, metric.rows(snapshot)) for metric in FLEET)
+        if self.health.ledger.writable:
+            self._committed = snapshot
+        else:
+            self.fleet.totals.withdraw(snapshot.now_us)
+        self.health.queued = self.behind
+        fleet = ((metric, metric.rows(self._committed if metric.grows else snapshot)) for metric in FLEET)
         own = ((metric, metric.rows(self.health)) for metric in HEALTH)
         more = registry_text(self._registry, openmetrics=openmetrics)
         return render((*fleet, *own), openmetrics=openmetrics, more=more)

@@ -89,13 +89,10 @@ async def _answered(api: Api, rules: Rules) -> str:
 
 async def _check_rights(api: Api, rules: Rules) -> None:
     """Ask for everything before refusing, so that all missing rights are named; without a login nothing else counts."""
-    missing: list[str] = []
-    for resource in resources(rules).values():
-        try:
-            await api.get_json(resource.path, {"limit": "1"}, _Items)
-        except LoginRefused:
-            raise
-        except ApiForbidden as error:
-            missing.append(str(error))
-    if missing:
-        raise ApiForbidden("\n".join(missing))
+    checks = (api.get_json(resource.path, {"limit": "1"}, _Items) for resource in resources(rules).values())
+    errors = [each for each in await asyncio.gather(*checks, return_exceptions=True) if isinstance(each, BaseException)]
+    for error in errors:
+        if isinstance(error, LoginRefused) or not isinstance(error, ApiForbidden):
+            raise error
+    if errors:
+        raise ApiForbidden("\n".join(map(str, errors)))

@@ -19,7 +19,7 @@ RETRY_SECONDS: Final = 10.0
 
 
 class OwnerWalk:
-    """Fetches the owners the accounting wants, each by a task of `tasks`; what they are goes into the queue."""
+    """Fetches the owners the accounting wants, each by a task of `tasks`; what they are goes into the backlog."""
 
     def __init__(self, api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
         self._owners = Owners(api, clock=clock)
@@ -38,7 +38,7 @@ class OwnerWalk:
     async def _ask(self, reference: OwnerReference, namespace: str) -> None:
         """Without an answer the walk ends at what is known, until it is tried again."""
         try:
-            await self._books.queue.put(await self._owners.owner(reference, namespace=namespace))
+            await self._books.backlog.put([await self._owners.owner(reference, namespace=namespace)])
         except ApiError as error:
             self._trouble.warn(str(error))
             await sleep(RETRY_SECONDS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -36,6 +37,9 @@ BUFFER_BYTES: Final = 1 << 20
 
 T = TypeVar("T")
 
+Answered = Callable[[str, int, int], None]
+"""Told of an answer: its Date header ("" if it has none), and the monotonic clock (µs) when it was asked and came."""
+
 
 class Access(Struct, frozen=True, kw_only=True):
     """How to reach one API server, and where its credentials come from (`login`, for messages).
@@ -61,7 +65,10 @@ class Batches:
     """The lines of a response as they come: per chunk of bytes those that it completes, perhaps none."""
 
     def __init__(self, response: ClientResponse, url: str) -> None:
-        self._chunks = response.content.iter_any()
+        self.waited_seconds = 0.0
+        """How long the last chunk, or the end, had to be waited for; 0 when it had come before it was asked for."""
+        self._content = response.content
+        self._nothing_came_before = True
         self._lines = Lines()
         self._url = url
 
@@ -71,7 +78,24 @@ class Batches:
     async def __anext__(self) -> list[bytes]:
         """Raises RequestFailed when the connection breaks or falls silent."""
         with _reached(self._url, silence=Failure.IDLE):
-            return self._lines.feed(await anext(self._chunks))
+            chunk = b"" if self._nothing_came_before else await self._lying_ready()
+            self._nothing_came_before = False
+            asked = time.monotonic()
+            self.waited_seconds = 0.0
+            if not chunk and not self._content.at_eof():
+                chunk = await self._content.readany()
+                self.waited_seconds = time.monotonic() - asked
+        if not chunk:
+            raise StopAsyncIteration
+        return self._lines.feed(chunk)
+
+    async def _lying_ready(self) -> bytes:
+        """What has come, also what lies in the socket: the event loop sees it in one turn and reads it in the next."""
+        for _ in range(2):
+            if chunk := self._content.read_nowait():
+                return chunk
+            await asyncio.sleep(0)
+        return self._content.read_nowait()
 
 
 class Api:
@@ -81,10 +105,13 @@ class Api:
     RequestFailed (no answer, 429, 5xx), RequestRefused (any other status).
     """
 
-    def __init__(self, session: ClientSession, access: Access, *, reread: Callable[[], Access]) -> None:
+    def __init__(
+        self, session: ClientSession, access: Access, *, reread: Callable[[], Access], answered: Answered | None = None
+    ) -> None:
         self._session = session
         self._access = access
         self._reread = reread
+        self._answered = answered
         # One thread: the package's renewal is not thread-safe, and a plugin must not run twice at once.
         self._login = ThreadPoolExecutor(max_workers=1, thread_name_prefix="login")
 
@@ -116,6 +143,7 @@ class Api:
         self, path: str, params: Mapping[str, str], accept: str, patience: ClientTimeout
     ) -> AsyncIterator[ClientResponse]:
         send = partial(self._send, path, params=params, accept=accept, patience=patience)
+        asked_us = monotonic_us()
         with _reached(self.server + path):
             access = self._access
             response = await send(access)
@@ -126,6 +154,8 @@ class Api:
         async with response:
             if response.status != HTTPStatus.OK:
                 await self._refuse(response, path)
+            if self._answered:  # refusals may come from a proxy with a clock of its own
+                self._answered(response.headers.get("Date", ""), asked_us, monotonic_us())
             yield response
 
     async def _send(
@@ -174,6 +204,11 @@ class Api:
         if status.code == HTTPStatus.UNAUTHORIZED:
             error = LoginRefused(f"{error}; renew the credentials in {self._access.login}")
         raise error
+
+
+def monotonic_us() -> int:
+    """Microseconds of a clock that no one sets."""
+    return time.monotonic_ns() // 1000
 
 
 def _status(code: int, body: bytes) -> Status:

@@ -12,6 +12,7 @@ from gputally.errors import ApiError, MalformedObject, VersionExpired
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Object, Status
 from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen
+from gputally.model.units import to_us
 from gputally.sources.backoff import Backoff
 from gputally.sources.continuity import Continuity
 from gputally.sources.events import Bookmark, Change, decoder, deletion, identified
@@ -74,6 +75,7 @@ class Feed:
         self._malformed = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
         self._was_connected = False
         self._went_on = False
+        self._as_of_us = 0
         self._pause_seconds = 0.0
 
     def watch_params(self) -> dict[str, str]:
@@ -102,29 +104,30 @@ class Feed:
         self._was_connected = True
         if self.version:
             self.health.synced = True
-            self._continuity.connected(self.clock())
+            self._continuity.connected()
 
     def disconnected(self) -> None:
         """Whatever was established is gone."""
         self.health.connected = False
-        self._continuity.interrupted()
 
-    def begin_listing(self) -> Listing:
-        """A listing begins."""
-        self._continuity.interrupted()
+    def begin_listing(self, *, as_of_us: int) -> Listing:
+        """A listing begins that was asked for at `as_of_us`: the server answers from one moment, not before that."""
+        self._as_of_us = as_of_us
         return Listing(kind=self.resource.kind, at_us=self.clock())
 
-    def read(self, lines: Iterable[bytes]) -> Iterator[Observation]:
-        """What the lines of one chunk say; objects passed over become one Progress at its end.
+    def read(self, lines: Iterable[bytes], *, waited_seconds: float) -> Iterator[Observation]:
+        """What the lines of one chunk say, after such a wait; objects passed over become one Progress at its end.
 
         Raises: the ApiError that an ERROR event stands for.
         """
         at_us = self._alive()
+        self._arrived(at_us, waited_seconds)
         passed_over = False
         for line in lines:
             match self._decoded(line):
                 case Change() as change:
-                    passed_over = not self._is_kept(change)
+                    self._came_to(change, at_us)
+                    passed_over = change.type != "DELETED" and not self.resource.keep(change.object)
                     if not passed_over:
                         yield self._changed(change, at_us)
                 case Bookmark() as bookmark:
@@ -134,7 +137,10 @@ class Feed:
                     raise error_of(status, "", self.resource.path)
         if passed_over and self.version:
             yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
-        self._continuity.received(at_us)
+
+    def ended(self, *, waited_seconds: float) -> None:
+        """The server has ended the response, after such a wait."""
+        self._arrived(self.clock(), waited_seconds)
 
     def read_items(self, items: Iterable[Raw]) -> Iterator[Observation]:
         """The objects of one page of a listing."""
@@ -150,8 +156,8 @@ class Feed:
             if self.resource.keep(found):
                 yield Seen(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
 
-    def listed(self, version: str, *, as_of_us: int) -> Listed:
-        """The listing is complete: all objects are known as they were at `as_of_us`."""
+    def listed(self, version: str) -> Listed:
+        """The listing is complete."""
         if not version:
             raise RequestFailed(f"{self.resource.path}: a listing without resourceVersion", Failure.SERVER)
         at_us = self.clock()
@@ -159,7 +165,7 @@ class Feed:
         self.version = version
         self.health.listings += 1
         self.health.synced = True
-        self._continuity.listed(as_of_us)
+        self._continuity.listed(self._as_of_us)
         self._go_on()
         return Listed(kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us)
 
@@ -211,11 +217,19 @@ class Feed:
         self.health.malformed += 1
         self._malformed.warn(f"skipped what cannot be read: {error}")
 
-    def _is_kept(self, change: Change) -> bool:
+    def _arrived(self, at_us: int, waited_seconds: float) -> None:
         if self.version:
-            self.version = change.object.metadata.resource_version
-            self._go_on()
-        return change.type == "DELETED" or self.resource.keep(change.object)
+            self._continuity.arrived(at_us, waited_seconds=waited_seconds)
+
+    def _came_to(self, change: Change, at_us: int) -> None:
+        """Outside a listing, whose items do not come in the order of their versions."""
+        if not self.version:
+            return
+        metadata = change.object.metadata
+        self.version = metadata.resource_version
+        if change.type == "ADDED" and metadata.creation_timestamp:
+            self._continuity.created(to_us(metadata.creation_timestamp), at_us)
+        self._go_on()
 
     def _changed(self, change: Change, at_us: int) -> Seen | Gone:
         told = Gone if change.type == "DELETED" else Seen
@@ -226,11 +240,10 @@ class Feed:
         self.health.bookmarks += 1
         if not self.version:
             if bookmark.ends_listing:
-                yield self.listed(bookmark.version, as_of_us=at_us)
-                self._continuity.caught_up(at_us)
+                yield self.listed(bookmark.version)
             return
         self.version = bookmark.version or self.version
-        self._continuity.caught_up(at_us)
+        self._continuity.bookmarked(at_us)
         self._go_on()
         yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
 

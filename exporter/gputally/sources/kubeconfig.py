@@ -1,7 +1,6 @@
 """What is wrong with a kubeconfig, said so that its owner can mend it.
 
-The `kubernetes` package reads the same files later and for real; its errors name neither the file nor
-the way out, and a missing user or a failing exec plugin passes in silence as an anonymous login.
+A missing user or a failing exec plugin does not pass in silence as an anonymous login.
 """
 
 import base64
@@ -23,6 +22,8 @@ class Cluster(Struct, rename="kebab", frozen=True):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
     proxy_url: str = ""
 
 
@@ -40,7 +41,10 @@ class User(Struct, rename="kebab", frozen=True):
     client_certificate_data: str = ""
     client_key: str = ""
     client_key_data: str = ""
+    token: str = ""
     token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
     exec: Exec | None = None
     auth_provider: dict[str, object] | None = None
 
@@ -116,6 +120,13 @@ def choose(paths: Sequence[Path], context: str = "") -> Chosen:
     if problems := [*_cluster_problems(chosen), *_user_problems(chosen)]:
         raise ConfigError(problems)
     return chosen
+
+
+def material(file: Path, path: str, data: str) -> bytes:
+    """PEM that the kubeconfig `file` holds as base64 `data`, or names by a `path` beside it. Raises: OSError."""
+    if data:
+        return base64.b64decode(data)
+    return (file.parent / path).read_bytes() if path else b""
 
 
 def _read(path: Path) -> Document:

@@ -15,7 +15,8 @@ from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
 from gputally.sources.feed import Feed, Resource
 
-Observations = AsyncGenerator[Observation, None]
+Batches = AsyncGenerator[list[Observation], None]
+"""What was told together, in order: by one chunk of bytes, or by one page; never empty."""
 
 
 class ListMeta(Struct, rename="camel", frozen=True):
@@ -40,7 +41,7 @@ async def follow(
     clock: Callable[[], int],
     backoff: Backoff,
     resume: Resume | None = None,
-) -> Observations:
+) -> Batches:
     """For ever: what happens to the objects of `resource`, by `clock` (µs).
 
     Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived.
@@ -49,9 +50,9 @@ async def follow(
     while True:
         with survived(feed):
             by_pages = not feed.version and not feed.lists_by_stream
-            async with aclosing(pages(api, feed) if by_pages else watch(api, feed)) as observations:
-                async for observation in observations:
-                    yield observation
+            async with aclosing(pages(api, feed) if by_pages else watch(api, feed)) as batches:
+                async for batch in batches:
+                    yield batch
         await feed.rest()
 
 
@@ -64,16 +65,21 @@ def survived(feed: Feed) -> Iterator[None]:
         feed.failed(error)
 
 
-async def watch(api: Api, feed: Feed) -> Observations:
+async def watch(api: Api, feed: Feed) -> Batches:
     """One response, until either side closes it: a listing if none is known, then the changes."""
-    resource = feed.resource
-    async with api.stream(resource.path, feed.watch_params(), idle_seconds=resource.idle_seconds) as batches:
+    resource, asked_us = feed.resource, feed.clock()
+    async with api.stream(resource.path, feed.watch_params(), idle_seconds=resource.idle_seconds) as chunks:
         with connection(feed):
             if not feed.version:
-                yield feed.begin_listing()
-            async for lines in batches:
-                for observation in feed.read(lines):
-                    yield observation
+                yield [feed.begin_listing(as_of_us=asked_us)]
+            async for lines in chunks:
+                told: list[Observation] = []
+                try:
+                    told.extend(feed.read(lines, waited_seconds=chunks.waited_seconds))
+                finally:  # what came before an error counts
+                    if told:
+                        yield told
+            feed.ended(waited_seconds=chunks.waited_seconds)
 
 
 @contextmanager
@@ -86,15 +92,15 @@ def connection(feed: Feed) -> Iterator[None]:
         feed.disconnected()
 
 
-async def pages(api: Api, feed: Feed) -> Observations:
+async def pages(api: Api, feed: Feed) -> Batches:
     """One listing by pages, for servers that cannot stream it; memory is bounded by a page."""
-    as_of_us = feed.clock()  # the server answers all pages from one moment, not before this one
+    asked_us = feed.clock()
     page = await api.get_json(feed.resource.path, feed.page_params(""), Page)
-    yield feed.begin_listing()
+    yield [feed.begin_listing(as_of_us=asked_us)]
     while True:
-        for observation in feed.read_items(page.items or ()):
-            yield observation
+        if told := list(feed.read_items(page.items or ())):
+            yield told
         if not page.metadata.continue_:
             break
         page = await api.get_json(feed.resource.path, feed.page_params(page.metadata.continue_), Page)
-    yield feed.listed(page.metadata.resource_version, as_of_us=as_of_us)
+    yield [feed.listed(page.metadata.resource_version)]

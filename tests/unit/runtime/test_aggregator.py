@@ -1,7 +1,8 @@
 """The aggregator in this process, on the simulated cluster: from start to end, in good times and bad."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,19 @@ from gputally.accounting.fleet import Fleet
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.observation import Observation, Progress
+from gputally.model.observation import Listed, Listing, Observation, Progress
 from gputally.runtime import aggregator
 from gputally.runtime.aggregator import Running, aggregate
+from gputally.runtime.books import Books
 from gputally.runtime.settings import Settings
 from gputally.sim.cluster import SimCluster
+from gputally.sources.api import Api
+from gputally.sources.feed import Resource
+from gputally.sources.watch import Batches
 from tests.fakes.command import fallen, get, scrape, sum_of
+from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
+from tests.unit.runtime.conftest import NOON_US
 
 CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
 
@@ -35,10 +42,13 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
 
 
 @asynccontextmanager
-async def aggregating(settings: Settings, cluster: SimCluster) -> AsyncIterator[tuple[Running, str]]:
-    """A running aggregator and its URL; it is asked to stop at the end."""
+async def aggregating(
+    settings: Settings, cluster: SimCluster, *, real_time: bool = False
+) -> AsyncIterator[tuple[Running, str]]:
+    """A running aggregator and its URL; it is asked to stop at the end. Its time is the simulated one, or real."""
     started = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(aggregate(settings, cluster.clock.now_us, started=started.set_result))
+    clock = None if real_time else cluster.clock.now_us
+    task = asyncio.create_task(aggregate(settings, clock, started=started.set_result))
     await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=20)
     if task.done():
         await task
@@ -65,7 +75,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 
     assert health == (200, "ok\n")
     assert status == 503
-    assert reasons.splitlines() == [f"watch {kind}: no complete listing yet" for kind in Kind]
+    assert reasons.splitlines()[: len(Kind)] == [f"watch {kind}: no complete listing yet" for kind in Kind]
     assert ready == (200, "ok\n")
 
 
@@ -83,7 +93,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
 async def test_events_that_wait_make_a_ready_process_no_less_ready(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, _):
         await until_ready(running)
-        running.books.queue.put_nowait(Progress(kind=Kind.PODS, version="1", at_us=0))
+        await running.books.backlog.put([Progress(kind=Kind.PODS, version="1", at_us=0)])
 
         assert running.ready().missing == ()
 
@@ -128,6 +138,26 @@ async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster
     assert {value for name, value in after.items() if name.startswith("gputally_residual")} == {0}
 
 
+async def test_time_is_the_servers_and_how_far_ours_is_off_shows(settings: Settings, tmp_path: Path) -> None:
+    async with SimCluster(start_us=NOON_US) as cluster:
+        settings = replace(settings, kubeconfig=kubeconfig(tmp_path / "other", cluster.url, {"token": "any"}))
+        async with aggregating(settings, cluster, real_time=True) as (running, url):
+            await until_ready(running)
+            samples = await scrape(url)
+            off_s = time.time() - cluster.clock.now_us() / 1_000_000
+
+    assert abs(samples["gputally_clock_skew_seconds"] - off_s) < 1.1
+    assert abs(samples["gputally_books_opened_timestamp_seconds"] - NOON_US / 1_000_000) < 10
+
+
+async def test_a_simulated_time_is_taken_as_it_is(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        samples = await scrape(url)
+
+    assert samples["gputally_clock_skew_seconds"] == 0
+
+
 async def test_under_other_rules_all_pods_are_listed_anew(
     settings: Settings, cluster: SimCluster, tmp_path: Path
 ) -> None:
@@ -166,11 +196,41 @@ def gpu_pod() -> dict[str, object]:
     return {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": requests}]}}
 
 
+async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_after_that(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, listed = list[Kind](), asyncio.Event()
+
+    async def nodes_last(_: Api, resource: Resource, **__: object) -> Batches:
+        kind = resource.kind
+        yield [Listing(kind=kind, at_us=NOON_US)]
+        if kind is Kind.NODES:
+            await listed.wait()
+        yield [Listed(kind=kind, version="1", at_us=NOON_US, since_us=None)]
+        await asyncio.Event().wait()
+
+    def take(books: Books, batch: list[Observation]) -> None:
+        taken.extend(each.kind for each in batch if isinstance(each, Listed))
+        real_take(books, batch)
+
+    real_take = Books.take
+    monkeypatch.setattr(aggregator, "follow", nodes_last)
+    monkeypatch.setattr(Books, "take", take)
+    async with aggregating(settings, cluster) as (running, _):
+        await until(lambda: running.books.behind == 4 and len(taken) == 2)
+        early = list(taken)
+        listed.set()
+        await until(lambda: len(taken) == len(Kind))
+
+    assert set(early) == {Kind.NAMESPACES, Kind.PRIORITY_CLASSES}
+    assert taken[2] is Kind.NODES
+
+
 async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*_: object, **__: object) -> AsyncGenerator[Observation, None]:
-        yield Progress(kind=Kind.PODS, version="1", at_us=0)
+    async def broken(*_: object, **__: object) -> Batches:
+        yield [Progress(kind=Kind.PODS, version="1", at_us=0)]
         raise ZeroDivisionError
 
     monkeypatch.setattr(aggregator, "follow", broken)

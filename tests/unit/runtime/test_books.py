@@ -16,8 +16,9 @@ from gputally.ledger.protocol import Entry, Line
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Observation, Seen
+from gputally.model.observation import Listing, Observation, Seen
 from gputally.model.rules import Rules
+from gputally.runtime import books as books_module
 from gputally.runtime.books import Books
 from tests.core.manifests import PodForm, as_pod, us
 from tests.fakes.bookkeeping import Time
@@ -110,6 +111,35 @@ async def test_what_happens_while_a_write_is_under_way_is_written_next(books: Bo
 
     flusher.cancel()
     assert ledger.written[1].resumes[Kind.PODS].version == str(len(OBSERVATIONS))
+
+
+async def test_with_nothing_left_to_account_changes_are_written_at_once(
+    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 3600)
+    books.take(OBSERVATIONS)
+    flusher = asyncio.create_task(books.keep_flushed())
+    await until(lambda: ledger.written)
+
+    flusher.cancel()
+
+
+@pytest.mark.parametrize("busy", ["a backlog", "a listing"])
+async def test_writing_is_put_off_while_there_is_much_to_account_but_not_for_long(
+    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 0.01)
+    if busy == "a listing":
+        books.take([Listing(kind=Kind.PODS, at_us=us(50))])
+    else:
+        await books.held.put(list(OBSERVATIONS))
+    flusher = asyncio.create_task(books.keep_flushed())
+    await asyncio.sleep(0.01)
+    early = list(ledger.written)
+    await until(lambda: ledger.written)
+
+    flusher.cancel()
+    assert early == []
 
 
 @pytest.mark.usefixtures("hold")

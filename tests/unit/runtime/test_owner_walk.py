@@ -55,7 +55,7 @@ async def test_an_owner_is_asked_for_once_and_names_the_job(api: Api, server: Sc
         owners.step()
         request = await server.request()
         request.answer({"metadata": {"name": "train", "uid": "uid-w"}})
-    books.take([books.queue.get_nowait()])
+    books.take(await books.backlog.get())
     owners.step()
 
     assert request.path == "/apis/argoproj.io/v1alpha1/namespaces/ml/workflows/train"
@@ -87,6 +87,6 @@ async def test_an_owner_that_was_not_to_be_had_is_asked_for_again_after_a_pause(
         (await server.request()).answer({"metadata": {"name": "train", "uid": "uid-w"}})
 
     assert pauses == [owner_walk.RETRY_SECONDS]
-    assert books.queue.qsize() == 1
+    assert books.backlog.size == 1
     [said] = [record.getMessage() for record in caplog.records if record.name == owner_walk.__name__]
     assert said.startswith(f"owners: {server.url}/apis/argoproj.io/v1alpha1/namespaces/ml/workflows/train: 503")

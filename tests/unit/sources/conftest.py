@@ -26,7 +26,7 @@ class Clock:
     """Stands still until the test moves it (µs)."""
 
     def __init__(self) -> None:
-        self.now = 1_000
+        self.now = 60_000_000
 
     def __call__(self) -> int:
         return self.now
@@ -61,8 +61,9 @@ class Watcher:
     async def _run(self, resource: Resource, resume: Resume | None) -> None:
         backoff = Backoff(Random(1), self._sleep)
         feed = follow(self._api, resource, health=self.health, clock=self._clock, backoff=backoff, resume=resume)
-        async for observation in feed:
-            self._told.put_nowait(observation)
+        async for batch in feed:
+            for observation in batch:
+                self._told.put_nowait(observation)
 
     async def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 from aiohttp.test_utils import unused_port
 
 from gputally.errors import ApiForbidden, ApiUnreachable, ConfigError, Problem, VersionExpired
 from gputally.model.kube import OwnerMeta
-from gputally.sources.api import Access, Api, new_session
+from gputally.sources.api import Access, Api, Batches, monotonic_us, new_session
 from gputally.sources.failures import Failure, RequestFailed, RequestRefused
 from tests.fakes.scripted_api import ScriptedApi, serving
 
@@ -178,6 +179,76 @@ async def test_a_connection_that_breaks_in_the_middle_of_the_answer_is_unreachab
 
     with pytest.raises(ApiUnreachable, match="/api/v1/nodes"):
         await answer
+
+
+async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_came(
+    server: ScriptedApi, login: Login
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    async with new_session() as session:
+        api = Api(session, login.access(), reread=login.reread, answered=lambda *answer: told.append(answer))
+        before_us = monotonic_us()
+        answer = get(api)
+        (await server.request()).answer({"metadata": {}}, headers={"Date": "Mon, 08 Jun 2026 12:00:00 GMT"})
+        await answer
+        between_us = monotonic_us()
+        streaming = asyncio.create_task(first_lines(api))
+        await (await server.request()).send(b"{}\n")
+        await streaming
+
+    [plain, streamed] = told
+    assert plain[0] == "Mon, 08 Jun 2026 12:00:00 GMT"
+    assert before_us <= plain[1] < plain[2] <= between_us <= streamed[1] < streamed[2]
+    assert streamed[0].endswith(" GMT")
+
+
+async def first_lines(api: Api) -> list[bytes]:
+    async with api.stream("/api/v1/pods", {}, idle_seconds=10) as batches:
+        return await anext(batches)
+
+
+async def test_bytes_that_came_before_they_were_asked_for_need_no_wait_wherever_they_lie(
+    server: ScriptedApi, api: Api
+) -> None:
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        opening = tasks.create_task(stack_of(api))
+        request = await server.request()
+        await request.send(b"{}\n")
+        stack, batches = await opening
+        async with stack:
+            await anext(batches)
+            waits = [batches.waited_seconds]
+            sending = tasks.create_task(request.send(b"x" * 5_000_000))  # more than is read ahead
+            await asyncio.sleep(0.05)
+            for _ in range(3):
+                await anext(batches)
+                waits.append(batches.waited_seconds)
+        sending.cancel()
+
+    assert waits[0] > 0
+    assert waits[1:] == [0, 0, 0]
+
+
+async def stack_of(api: Api) -> tuple[AsyncExitStack, Batches]:
+    """An open stream, and what closes it."""
+    async with AsyncExitStack() as stack:
+        batches = await stack.enter_async_context(api.stream("/api/v1/pods", {}, idle_seconds=10))
+        return stack.pop_all(), batches
+    raise AssertionError
+
+
+async def test_the_date_of_a_refusal_is_not_told_for_it_may_be_that_of_a_proxy(
+    server: ScriptedApi, login: Login
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    async with new_session() as session:
+        api = Api(session, login.access(), reread=login.reread, answered=lambda *answer: told.append(answer))
+        answer = get(api)
+        (await server.request()).refuse(502)
+        with pytest.raises(RequestFailed):
+            await answer
+
+    assert told == []
 
 
 async def test_requests_go_through_the_configured_proxy() -> None:

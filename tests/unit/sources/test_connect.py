@@ -1,6 +1,5 @@
 """Connections as files and environment describe them, tried against real servers."""
 
-import asyncio
 import logging
 import os
 import subprocess
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.errors import ConfigError
+from gputally.errors import ApiUnreachable, ConfigError
 from gputally.model.kube import OwnerMeta
 from gputally.sources.connect import Choice, connect, read_access
 from tests.fakes.certificates import Certificates
@@ -51,22 +50,41 @@ async def test_the_kubeconfig_in_the_home_folder_is_found(server: ScriptedApi, t
         assert api.server == server.url
 
 
-async def test_a_token_file_that_was_replaced_is_read_anew_when_the_old_token_is_refused(
-    server: ScriptedApi, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ({}, ""),
+        ({"username": "ann", "password": "secret"}, "Basic YW5uOnNlY3JldA=="),
+        ({"token": "abc", "username": "ann"}, "Bearer abc"),
+        ({"token": "abc", "exec": {"apiVersion": "v1", "command": "/no/such"}}, "Bearer abc"),
+    ],
+)
+def test_what_a_kubeconfig_spells_out_is_sent(tmp_path: Path, user: dict[str, str], header: str) -> None:
+    access = read_access(Choice(kubeconfig=kubeconfig(tmp_path, "http://host", user)))
+
+    assert access.authorization() == header
+
+
+async def test_a_token_file_that_was_replaced_is_read_anew(server: ScriptedApi, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("old\n")
+    path = kubeconfig(tmp_path, server.url, {"tokenFile": "token", "token": "none"})
+
+    async with connect(Choice(kubeconfig=path)) as api:
+        first = await headers_of(api, server)
+        (tmp_path / "token").write_text("new\n")
+        second = await headers_of(api, server)
+
+    assert [headers["Authorization"] for headers in (first, second)] == ["Bearer old", "Bearer new"]
+
+
+async def test_a_token_file_that_is_gone_leaves_the_server_unreachable(server: ScriptedApi, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("old")
     path = kubeconfig(tmp_path, server.url, {"tokenFile": "token"})
 
     async with connect(Choice(kubeconfig=path)) as api:
-        (tmp_path / "token").write_text("new\n")
-        answer = asyncio.create_task(api.get_json("/version", {}, OwnerMeta))
-        first = await server.request()
-        first.refuse(401)
-        second = await server.request()
-        second.answer({"metadata": {}})
-        await answer
-
-    assert [r.headers["Authorization"] for r in (first, second)] == ["Bearer old", "Bearer new"]
+        (tmp_path / "token").unlink()
+        with pytest.raises(ApiUnreachable, match=r"users\[u\]: .*No such file"):
+            await api.get_json("/version", {}, OwnerMeta)
 
 
 async def test_an_exec_plugin_runs_once_while_its_token_is_good(server: ScriptedApi, tmp_path: Path) -> None:
@@ -115,10 +133,10 @@ def test_a_login_method_that_is_gone_from_kubernetes_is_not_taken_for_anonymous(
     )
 
 
-async def test_inside_a_cluster_the_service_account_is_used_and_its_token_not_broken_over_lines(
+async def test_inside_a_cluster_the_service_account_is_used_and_its_token_read_anew_when_it_was_replaced(
     certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "token").write_text("mounted\n")
+    (tmp_path / "token").write_text("old\n")
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
     async with serving(certificates.server_context(wants_client=False)) as server:
         host, _, port = server.url.removeprefix("https://").partition(":")
@@ -126,37 +144,32 @@ async def test_inside_a_cluster_the_service_account_is_used_and_its_token_not_br
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
 
         async with connect(Choice(service_account=tmp_path)) as api:
-            assert (await headers_of(api, server))["Authorization"] == "bearer mounted"
+            first = await headers_of(api, server)
+            (tmp_path / "token").write_text("new\n")
+            second = await headers_of(api, server)
+
+    assert [headers["Authorization"] for headers in (first, second)] == ["Bearer old", "Bearer new"]
 
 
-async def test_a_service_account_token_that_was_replaced_is_read_anew_when_the_old_one_is_refused(
+def test_an_address_of_version_six_inside_a_cluster_is_put_in_brackets(
     certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "token").write_text("old")
+    (tmp_path / "token").write_text("any")
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
-    async with serving(certificates.server_context(wants_client=False)) as server:
-        host, _, port = server.url.removeprefix("https://").partition(":")
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
 
-        async with connect(Choice(service_account=tmp_path)) as api:
-            (tmp_path / "token").write_text("new")
-            answer = asyncio.create_task(api.get_json("/version", {}, OwnerMeta))
-            (await server.request()).refuse(401)
-            again = await server.request()
-            again.answer({"metadata": {}})
-            await answer
-
-    assert again.headers["Authorization"] == "bearer new"
+    assert read_access(Choice(service_account=tmp_path)).server == "https://[fd00::1]:443"
 
 
-def test_a_service_account_without_a_token_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_account_without_its_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
 
-    assert complaint(Choice(service_account=tmp_path)) == (
-        f"{tmp_path}: service account: Service token file does not exist."
-    )
+    assert complaint(Choice(service_account=tmp_path)).splitlines() == [
+        f"{tmp_path / 'token'}: no such file",
+        f"{tmp_path / 'ca.crt'}: no such file",
+    ]
 
 
 def test_no_cluster_at_all_is_told_with_what_to_do() -> None:
@@ -198,7 +211,11 @@ def test_the_proxy_of_a_kubeconfig_is_used_whatever_the_environment_says(
     assert read_access(Choice(kubeconfig=path)).proxy == "http://mine:3128"
 
 
-def test_the_kubernetes_package_is_loaded_only_when_a_connection_is_made() -> None:
-    code = "import sys, gputally.sources.connect, gputally.sources.watch; sys.exit('kubernetes' in sys.modules)"
+def test_the_kubernetes_package_is_loaded_only_for_credentials_that_a_program_gives(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "http://host", {"token": "abc"})
+    code = (
+        "import sys; from gputally.sources.connect import Choice, read_access;"
+        f"read_access(Choice(kubeconfig={path!r})); sys.exit('kubernetes' in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -24,7 +24,7 @@ async def test_a_first_start_lists_by_stream_and_goes_on_in_the_same_response(
     assert request.query["resourceVersionMatch"] == "NotOlderThan"
     assert "resourceVersion" not in request.query
     assert names(told) == ["Listing", "a", "b", "Listed", "c"]
-    assert told[3] == Listed(kind=watcher.health.kind, version="9", at_us=1_000, since_us=None)
+    assert told[3] == Listed(kind=watcher.health.kind, version="9", at_us=60_000_000, since_us=None)
     assert watcher.health.synced
 
 
@@ -155,15 +155,15 @@ async def test_what_goes_between_a_listing_by_pages_and_its_watch_is_as_old_as_t
     watcher.start()
     (await server.request()).refuse(400)
     request = await server.request()
-    clock.now = 2_000
+    clock.now += 2_000_000
     request.answer(page(pod("a"), version=40))
     watch = await server.request()
-    clock.now = 3_000
+    clock.now += 3_000_000
     await watch.send(deleted("a", 41))
 
     gone = (await watcher.take(4))[-1]
     assert isinstance(gone, Gone)
-    assert (gone.since_us, gone.at_us) == (1_000, 3_000)
+    assert (gone.since_us, gone.at_us) == (60_000_000, 65_000_000)
 
 
 async def test_a_slow_listing_is_not_taken_for_a_live_stream(
