@@ -30,15 +30,14 @@ def deleted(name: str = "a", version: int = 1, **metadata: Any) -> bytes:  # noq
     return line("DELETED", pod(name, version, **metadata))
 
 
-def bookmark(version: int, *, ends_listing: bool = False) -> bytes:
+def bookmark(version: int) -> bytes:
     """All before `version` was sent. The shape is a real server's: lists of the spec are null."""
-    annotations = {"annotations": {"k8s.io/initial-events-end": "true"}} if ends_listing else {}
     return line(
         "BOOKMARK",
         {
             "kind": "Pod",
             "apiVersion": "v1",
-            "metadata": {"resourceVersion": str(version), "creationTimestamp": None} | annotations,
+            "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
             "spec": {"containers": None},
             "status": {},
         },
@@ -51,6 +50,10 @@ def failure(code: int, reason: str = "", **more: Any) -> bytes:  # noqa: ANN401 
     return line("ERROR", status | {"message": f"{reason} happened"} | more)
 
 
-def page(*pods: object, version: int = 1, token: str = "") -> dict[str, Any]:
-    """A page of a listing; `token` leads to the next one."""
-    return {"kind": "PodList", "metadata": {"resourceVersion": str(version), "continue": token}, "items": list(pods)}
+def listing(*pods: dict[str, Any], version: int | str = 1) -> bytes:
+    """A list document as the server writes it: its items without kind, metadata first."""
+    items = [{name: value for name, value in each.items() if name not in ("kind", "apiVersion")} for each in pods]
+    return json.dumps(
+        {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}, "items": items},
+        separators=(",", ":"),
+    ).encode()

@@ -50,7 +50,7 @@ class Faults:
         return self._refusals.popleft() if self._refusals else None
 
     def stall(self) -> None:
-        """Keep watches open but let no byte through; what happens meanwhile is sent after `resume`."""
+        """Keep watches open but let no byte through, and let whole lists wait; all of it is sent after `resume`."""
         self._flowing.clear()
 
     def resume(self) -> None:

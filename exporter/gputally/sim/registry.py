@@ -38,8 +38,8 @@ class Registry:
         key = (namespace if resource.namespaced else "", self._name(resource, given))
         if self.store.get(plural, key):
             raise refusals.already_exists(resource, key[1])
-        content = {name: value for name, value in doc.items() if name not in _TYPE}
-        content["metadata"] = self._identity(plural, key, given)
+        rest = {name: value for name, value in doc.items() if name not in _TYPE and name != "metadata"}
+        content = {"metadata": self._identity(plural, key, given), **rest}  # first, as the real server writes it
         return self.store.put(plural, admit(self.store, plural, content, self.agenda.now_us))
 
     def patch(self, plural: str, key: Key, change: Doc, *, status: bool = False) -> Stored:
@@ -61,7 +61,7 @@ class Registry:
         content = {name: value for name, value in doc.items() if name not in _TYPE}
         if resource.has_status:
             content["status"] = current.doc.get("status", {})
-        return self._update(plural, key, current, {**content, "metadata": {**own, **kept}})
+        return self._update(plural, key, current, {"metadata": {}} | content | {"metadata": {**own, **kept}})
 
     def delete(self, plural: str, key: Key, *, grace_seconds: int | None = None, uid: str = "") -> Stored:
         """Ask for deletion; the object stays while a grace period or a finalizer holds it.

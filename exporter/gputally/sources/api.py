@@ -25,7 +25,6 @@ from msgspec import Struct, structs
 import gputally
 from gputally.model.kube import Status
 from gputally.sources.failures import Failure, LoginRefused, RequestFailed, error_of
-from gputally.sources.lines import Lines
 
 JSON: Final = "application/json"
 CONNECT_SECONDS: Final = 10
@@ -61,15 +60,19 @@ def new_session() -> ClientSession:
     return ClientSession(headers=headers, read_bufsize=BUFFER_BYTES)
 
 
-class Batches:
-    """The lines of a response as they come: per chunk of bytes those that it completes, perhaps none."""
+Split = Callable[[bytes], list[bytes]]
+"""What a chunk of bytes completes: lines, or the items of a list."""
 
-    def __init__(self, response: ClientResponse, url: str) -> None:
+
+class Batches:
+    """The parts of a response as they come: per chunk of bytes those that it completes, perhaps none."""
+
+    def __init__(self, response: ClientResponse, url: str, split: Split) -> None:
         self.waited_seconds = 0.0
         """How long the last chunk, or the end, had to be waited for; 0 when it had come before it was asked for."""
         self._content = response.content
         self._nothing_came_before = True
-        self._lines = Lines()
+        self._split = split
         self._url = url
 
     def __aiter__(self) -> Self:
@@ -87,7 +90,7 @@ class Batches:
                 self.waited_seconds = time.monotonic() - asked
         if not chunk:
             raise StopAsyncIteration
-        return self._lines.feed(chunk)
+        return self._split(chunk)
 
     async def _lying_ready(self) -> bytes:
         """What has come, also what lies in the socket: the event loop sees it in one turn and reads it in the next."""
@@ -132,11 +135,13 @@ class Api:
             raise RequestFailed(f"{self.server}{path}: unexpected answer: {error}", Failure.SERVER) from error
 
     @asynccontextmanager
-    async def stream(self, path: str, params: Mapping[str, str], *, idle_seconds: float) -> AsyncIterator[Batches]:
-        """An endless response; without a byte for `idle_seconds` it fails as idle."""
+    async def stream(
+        self, path: str, params: Mapping[str, str], *, split: Split, idle_seconds: float
+    ) -> AsyncIterator[Batches]:
+        """A long or endless response in parts; without a byte for `idle_seconds` it fails as idle."""
         patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
         async with self._get(path, params, JSON, patience) as response:
-            yield Batches(response, self.server + path)
+            yield Batches(response, self.server + path, split)
 
     @asynccontextmanager
     async def _get(

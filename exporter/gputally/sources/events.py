@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Labels, Meta, Object, Status
+from gputally.model.kube import Meta, Object, Status
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -18,10 +18,9 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Bookmark(Struct, frozen=True, kw_only=True):
-    """All changes up to `version` have been sent; `ends_listing` when the initial ones end with it."""
+    """All changes up to `version` have been sent."""
 
     version: str
-    ends_listing: bool
 
 
 class _Envelope(Struct):
@@ -31,7 +30,6 @@ class _Envelope(Struct):
 
 class _BookmarkMeta(Struct, rename="camel"):
     resource_version: str = ""
-    annotations: Labels = field(default_factory=dict)
 
 
 class _BookmarkObject(Struct):
@@ -75,10 +73,7 @@ def other(line: bytes) -> Bookmark | Status | None:
     """The bookmark or error in `line`, None for a change."""
     envelope = _envelope.decode(line)
     if envelope.type == "BOOKMARK":
-        meta = _bookmark.decode(envelope.object).metadata
-        return Bookmark(
-            version=meta.resource_version, ends_listing=meta.annotations.get("k8s.io/initial-events-end") == "true"
-        )
+        return Bookmark(version=_bookmark.decode(envelope.object).metadata.resource_version)
     return _status.decode(envelope.object) if envelope.type == "ERROR" else None
 
 

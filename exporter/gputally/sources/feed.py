@@ -2,11 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from gputally.errors import ApiError, MalformedObject, VersionExpired
 from gputally.model.health import WatchHealth
@@ -16,14 +15,13 @@ from gputally.model.units import to_us
 from gputally.sources.backoff import Backoff
 from gputally.sources.continuity import Continuity
 from gputally.sources.events import Bookmark, Change, decoder, deletion, identified
-from gputally.sources.failures import Failure, RequestFailed, RequestRefused, error_of, failure_of
+from gputally.sources.failures import Failure, RequestFailed, error_of, failure_of
 from gputally.sources.once import Once
 
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 150.0
 """The server sends a bookmark about every minute: two lost ones and some slack."""
-PAGE_ITEMS: Final = 500
 WATCH_SECONDS: Final = (300, 600)
 """Responses end after a random time between these, as client-go's do, so that servers can rebalance."""
 UNDECODABLE: Final = (ValueError, RecursionError, MalformedObject)
@@ -66,7 +64,6 @@ class Feed:
         self.health = health
         self.clock = clock
         self.version = resume.version if resume else ""
-        self.lists_by_stream = True
         self._backoff = backoff
         self._continuity = Continuity(resume.at_us if resume else None)
         self._decode = decoder(resource.type)
@@ -79,32 +76,26 @@ class Feed:
         self._pause_seconds = 0.0
 
     def watch_params(self) -> dict[str, str]:
-        """The query of a watch from `version`, or of a streaming list."""
-        start = (
-            {"resourceVersion": self.version}
-            if self.version
-            else {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        )
+        """The query of a watch from `version`."""
         timeout = self._backoff.random.randint(*WATCH_SECONDS)
-        return self._selected({"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout)} | start)
+        start = {"resourceVersion": self.version, "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout)}
+        return self._selected({"watch": "true"} | start)
 
-    def page_params(self, token: str) -> dict[str, str]:
-        """The query of one page of a listing."""
-        start = {"continue": token} if token else {}
-        return self._selected({"limit": str(PAGE_ITEMS)} | start)
+    def list_params(self) -> dict[str, str]:
+        """The query of a listing, which is of no earlier moment than this one: that takes naming no version."""
+        return self._selected({})
 
     def _selected(self, params: dict[str, str]) -> dict[str, str]:
         selector = self.resource.field_selector
         return params | {"fieldSelector": selector} if selector else params
 
     def connected(self) -> None:
-        """A watch or streaming list is established."""
+        """A watch is established."""
         self.health.connected = True
         self.health.reconnects += self._was_connected
         self._was_connected = True
-        if self.version:
-            self.health.synced = True
-            self._continuity.connected()
+        self.health.synced = True
+        self._continuity.connected()
 
     def disconnected(self) -> None:
         """Whatever was established is gone."""
@@ -121,7 +112,7 @@ class Feed:
         Raises: the ApiError that an ERROR event stands for.
         """
         at_us = self._alive()
-        self._arrived(at_us, waited_seconds)
+        self._continuity.arrived(at_us, waited_seconds=waited_seconds)
         passed_over = False
         for line in lines:
             match self._decoded(line):
@@ -132,18 +123,18 @@ class Feed:
                         yield self._changed(change, at_us)
                 case Bookmark() as bookmark:
                     passed_over = False
-                    yield from self._marked(bookmark, at_us)
+                    yield self._marked(bookmark, at_us)
                 case Status() as status:
                     raise error_of(status, "", self.resource.path)
-        if passed_over and self.version:
+        if passed_over:
             yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
 
     def ended(self, *, waited_seconds: float) -> None:
         """The server has ended the response, after such a wait."""
-        self._arrived(self.clock(), waited_seconds)
+        self._continuity.arrived(self.clock(), waited_seconds=waited_seconds)
 
-    def read_items(self, items: Iterable[Raw]) -> Iterator[Observation]:
-        """The objects of one page of a listing."""
+    def read_items(self, items: Iterable[bytes]) -> Iterator[Observation]:
+        """Some of the objects of a listing."""
         at_us = self._alive()
         since_us = self._continuity.since_us(at_us)
         for item in items:
@@ -171,11 +162,6 @@ class Feed:
 
     def failed(self, error: ApiError) -> None:
         """Count, log and decide how to go on."""
-        if self._refuses_streaming(error):
-            self.lists_by_stream = False
-            self._went_on = True
-            logger.info("no streaming lists here: %s", error, extra={"kind": self.resource.kind})
-            return
         self._went_on = False
         if isinstance(error, VersionExpired):
             self.version = ""
@@ -193,10 +179,6 @@ class Feed:
             await self._backoff.wait(self._pause_seconds)
         self._went_on = False
         self._pause_seconds = 0.0
-
-    def _refuses_streaming(self, error: ApiError) -> bool:
-        asked = self.lists_by_stream and not self.version
-        return asked and isinstance(error, RequestRefused) and error.status != HTTPStatus.NOT_FOUND
 
     def _alive(self) -> int:
         at_us = self.health.last_activity_us = self.clock()
@@ -217,14 +199,7 @@ class Feed:
         self.health.malformed += 1
         self._malformed.warn(f"skipped what cannot be read: {error}")
 
-    def _arrived(self, at_us: int, waited_seconds: float) -> None:
-        if self.version:
-            self._continuity.arrived(at_us, waited_seconds=waited_seconds)
-
     def _came_to(self, change: Change, at_us: int) -> None:
-        """Outside a listing, whose items do not come in the order of their versions."""
-        if not self.version:
-            return
         metadata = change.object.metadata
         self.version = metadata.resource_version
         if change.type == "ADDED" and metadata.creation_timestamp:
@@ -236,16 +211,12 @@ class Feed:
         since_us = self._continuity.since_us(at_us)
         return told(kind=self.resource.kind, object=change.object, at_us=at_us, since_us=since_us)
 
-    def _marked(self, bookmark: Bookmark, at_us: int) -> Iterator[Observation]:
+    def _marked(self, bookmark: Bookmark, at_us: int) -> Progress:
         self.health.bookmarks += 1
-        if not self.version:
-            if bookmark.ends_listing:
-                yield self.listed(bookmark.version)
-            return
         self.version = bookmark.version or self.version
         self._continuity.bookmarked(at_us)
         self._go_on()
-        yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
+        return Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
 
     def _go_on(self) -> None:
         if not self._went_on:

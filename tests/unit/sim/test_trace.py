@@ -23,7 +23,7 @@ PART = TracePod(
 
 def written(folder: Path, text: str, *, name: str = "trace.csv") -> Path:
     path = folder / name
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    path.write_bytes(gzip.compress(text.encode(), mtime=0) if name.endswith(".gz") else text.encode())
     return path
 
 
@@ -102,7 +102,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("trace.csv.gz", b"id,tenant", "cannot be read: Not a gzipped file"),
-        ("trace.csv.gz", gzip.compress(b"id,tenant" * 99)[:20], "is no CSV in UTF-8: Compressed file ended"),
+        ("trace.csv.gz", gzip.compress(b"id,tenant" * 99, mtime=0)[:20], "is no CSV in UTF-8: Compressed file ended"),
         ("trace.csv", b"\xff\xfe", "is no CSV in UTF-8: 'utf-8' codec can't decode"),
     ],
 )

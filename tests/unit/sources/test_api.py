@@ -11,6 +11,7 @@ from gputally.errors import ApiForbidden, ApiUnreachable, ConfigError, Problem, 
 from gputally.model.kube import OwnerMeta
 from gputally.sources.api import Access, Api, Batches, monotonic_us, new_session
 from gputally.sources.failures import Failure, RequestFailed, RequestRefused
+from gputally.sources.lines import Lines
 from tests.fakes.scripted_api import ScriptedApi, serving
 
 
@@ -203,7 +204,7 @@ async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_
 
 
 async def first_lines(api: Api) -> list[bytes]:
-    async with api.stream("/api/v1/pods", {}, idle_seconds=10) as batches:
+    async with api.stream("/api/v1/pods", {}, split=Lines().feed, idle_seconds=10) as batches:
         return await anext(batches)
 
 
@@ -232,7 +233,7 @@ async def test_bytes_that_came_before_they_were_asked_for_need_no_wait_wherever_
 async def stack_of(api: Api) -> tuple[AsyncExitStack, Batches]:
     """An open stream, and what closes it."""
     async with AsyncExitStack() as stack:
-        batches = await stack.enter_async_context(api.stream("/api/v1/pods", {}, idle_seconds=10))
+        batches = await stack.enter_async_context(api.stream("/api/v1/pods", {}, split=Lines().feed, idle_seconds=10))
         return stack.pop_all(), batches
     raise AssertionError
 

@@ -28,7 +28,7 @@ async def test_a_watch_with_a_stored_version_starts_there_without_listing(
     await request.send(modified("a", 8))
 
     assert request.query["resourceVersion"] == "7"
-    assert "sendInitialEvents" not in request.query
+    assert request.query["watch"] == "true"
     assert isinstance(await watcher.next(), Seen)
     assert watcher.health.listings == 0
 

@@ -1,7 +1,9 @@
-"""Listing: streamed by servers that can, by pages from the others."""
+"""Listing: all that is there, item by item as it comes."""
+
+import pytest
 
 from gputally.model.observation import Gone, Listed, Listing, Observation, Resume, Seen
-from tests.fakes.objects import added, bookmark, deleted, failure, page, pod
+from tests.fakes.objects import added, deleted, failure, listing, pod
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.sources.conftest import Clock, Watcher
 
@@ -11,44 +13,51 @@ def names(observations: list[Observation]) -> list[str]:
     return [o.object.metadata.name if isinstance(o, Seen | Gone) else type(o).__name__ for o in observations]
 
 
-async def test_a_first_start_lists_by_stream_and_goes_on_in_the_same_response(
-    server: ScriptedApi, watcher: Watcher
-) -> None:
+async def test_a_first_start_lists_all_there_is_and_watches_from_there(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start()
     request = await server.request()
-
-    await request.send(added("a", 3), added("web-1", 1), added("b", 2), bookmark(9, ends_listing=True), added("c", 10))
+    request.answer(listing(pod("a", 3), pod("web-1", 1), pod("b", 2), version=9))
+    watch = await server.request()
+    await watch.send(added("c", 10))
 
     told = await watcher.take(5)
-    assert request.query["sendInitialEvents"] == "true"
-    assert request.query["resourceVersionMatch"] == "NotOlderThan"
-    assert "resourceVersion" not in request.query
+    assert request.query == {}
+    assert watch.query["resourceVersion"] == "9"
     assert names(told) == ["Listing", "a", "b", "Listed", "c"]
     assert told[3] == Listed(kind=watcher.health.kind, version="9", at_us=60_000_000, since_us=None)
+    assert watcher.pauses == []
     assert watcher.health.synced
 
 
 async def test_objects_come_before_their_listing_is_complete(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start()
     request = await server.request()
-    await request.send(added("a", 3))
+    await request.send(listing(pod("a"), pod("b"), pod("c"))[:-20])
 
-    assert names(await watcher.take(2)) == ["Listing", "a"]
+    assert names(await watcher.take(3)) == ["Listing", "a", "b"]
     assert not watcher.health.synced
 
 
-async def test_a_streamed_listing_that_breaks_starts_anew(server: ScriptedApi, watcher: Watcher) -> None:
+async def test_a_listing_that_breaks_starts_anew(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start()
     broken = await server.request()
-    await broken.send(added("a", 3), b'{"type": "ADD')
+    await broken.send(listing(pod("a"), pod("b"))[:-20])
     await watcher.take(2)
     await broken.abort()
-    again = await server.request()
-    await again.send(added("b", 4), bookmark(9, ends_listing=True))
+    (await server.request()).answer(listing(pod("b", 4), version=9))
 
-    assert "sendInitialEvents" in again.query
     assert names(await watcher.take(3)) == ["Listing", "b", "Listed"]
     assert len(watcher.pauses) == 1
+
+
+@pytest.mark.parametrize("cut", [b"]}", b'"a"', b"PodList"])
+async def test_a_listing_that_ends_too_early_is_no_listing(server: ScriptedApi, watcher: Watcher, cut: bytes) -> None:
+    watcher.start()
+    (await server.request()).answer(listing(pod("a"), pod("b")).partition(cut)[0])
+    await server.request()
+
+    assert watcher.health.errors == {"server": 1}
+    assert watcher.health.listings == 0
 
 
 async def test_listings_that_break_again_and_again_are_tried_less_and_less_often(
@@ -57,7 +66,7 @@ async def test_listings_that_break_again_and_again_are_tried_less_and_less_often
     watcher.start()
     for _ in range(12):
         request = await server.request()
-        await request.send(added("a", 3))
+        await request.send(listing(pod("a"), pod("b"))[:-20])
         await watcher.take(2)
         await request.abort()
     await server.request()
@@ -65,47 +74,9 @@ async def test_listings_that_break_again_and_again_are_tried_less_and_less_often
     assert max(watcher.pauses) > 8
 
 
-async def test_a_server_that_cannot_stream_a_listing_is_asked_for_pages(server: ScriptedApi, watcher: Watcher) -> None:
+async def test_an_unreadable_item_spoils_nothing_else(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start()
-    (await server.request()).refuse(422, "sendInitialEvents is forbidden for watch")
-    first = await server.request()
-    first.answer(page(pod("a"), pod("web-1"), token="more", version=40))
-    second = await server.request()
-    second.answer(page(pod("b"), version=40))
-    watch = await server.request()
-    await watch.send(added("c", 41))
-
-    assert names(await watcher.take(5)) == ["Listing", "a", "b", "Listed", "c"]
-    assert first.query == {"limit": "500"}
-    assert second.query == {"limit": "500", "continue": "more"}
-    assert watch.query["resourceVersion"] == "40"
-    assert watcher.pauses == []
-    assert watcher.health.errors == {}
-
-
-async def test_a_server_that_refused_to_stream_is_not_asked_again(server: ScriptedApi, watcher: Watcher) -> None:
-    watcher.start()
-    (await server.request()).refuse(400)
-    (await server.request()).answer(page(version=40))
-    (await server.request()).refuse(410)
-
-    assert "watch" not in (await server.request()).query
-
-
-async def test_an_expired_page_token_starts_the_listing_anew(server: ScriptedApi, watcher: Watcher) -> None:
-    watcher.start()
-    (await server.request()).refuse(400)
-    (await server.request()).answer(page(pod("a"), token="old", version=40))
-    (await server.request()).refuse(410)
-    (await server.request()).answer(page(pod("b"), version=50))
-
-    assert names(await watcher.take(5)) == ["Listing", "a", "Listing", "b", "Listed"]
-
-
-async def test_an_unreadable_item_spoils_nothing_else_of_its_page(server: ScriptedApi, watcher: Watcher) -> None:
-    watcher.start()
-    (await server.request()).refuse(400)
-    (await server.request()).answer(page({"metadata": {"name": 5}}, pod("b", uid=""), pod("c"), version=40))
+    (await server.request()).answer(listing({"metadata": {"name": 5}}, pod("b", uid=""), pod("c"), version=40))
 
     assert names(await watcher.take(3)) == ["Listing", "c", "Listed"]
     assert watcher.health.malformed == 2
@@ -116,7 +87,7 @@ async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
 ) -> None:
     watcher.start(resume=Resume(version="7", at_us=500))
     (await server.request()).refuse(410, reason="Expired")
-    await (await server.request()).send(added("a", 3), bookmark(9, ends_listing=True))
+    (await server.request()).answer(listing(pod("a", 3), version=9))
 
     told = await watcher.take(3)
     assert names(told) == ["Listing", "a", "Listed"]
@@ -135,7 +106,7 @@ async def test_an_error_event_410_inside_a_watch_is_followed_by_a_listing(
     again = await server.request()
     await again.send()
 
-    assert "sendInitialEvents" in again.query
+    assert again.query == {}
     assert names([await watcher.next()]) == ["Listing"]
     assert watcher.health.expired == 1
 
@@ -146,17 +117,16 @@ async def test_a_version_ahead_of_a_restored_server_is_followed_by_a_listing(
     watcher.start(resume=Resume(version="7000", at_us=500))
     (await server.request()).refuse(504, details={"causes": [{"reason": "ResourceVersionTooLarge"}]})
 
-    assert "sendInitialEvents" in (await server.request()).query
+    assert (await server.request()).query == {}
 
 
-async def test_what_goes_between_a_listing_by_pages_and_its_watch_is_as_old_as_the_listing(
+async def test_what_goes_between_a_listing_and_its_watch_is_as_old_as_the_listing(
     server: ScriptedApi, watcher: Watcher, clock: Clock
 ) -> None:
     watcher.start()
-    (await server.request()).refuse(400)
     request = await server.request()
     clock.now += 2_000_000
-    request.answer(page(pod("a"), version=40))
+    request.answer(listing(pod("a"), version=40))
     watch = await server.request()
     clock.now += 3_000_000
     await watch.send(deleted("a", 41))
@@ -172,10 +142,12 @@ async def test_a_slow_listing_is_not_taken_for_a_live_stream(
     watcher.start(resume=Resume(version="7", at_us=500))
     (await server.request()).refuse(410)
     request = await server.request()
-    await request.send(added("a", 3))
+    document = listing(pod("a"), pod("b"), version=9)
+    await request.send(document[:-20])
     await watcher.take(2)
     clock.now += 60_000_000
-    await request.send(added("b", 4), bookmark(9, ends_listing=True))
+    await request.send(document[-20:])
+    await request.close()
 
     seen, listed = await watcher.take(2)
     assert isinstance(seen, Seen)
@@ -187,7 +159,7 @@ async def test_listings_begin_only_when_the_server_answers(server: ScriptedApi, 
     watcher.start()
     for _ in range(3):
         (await server.request()).refuse(503)
-    await (await server.request()).send(bookmark(9, ends_listing=True))
+    (await server.request()).answer(listing(version=9))
 
     told = await watcher.take(2)
     assert [type(o) for o in told] == [Listing, Listed]
