@@ -264,9 +264,8 @@ def _since(told: Told) -> int:
     meta = told.manifest["metadata"]
     if told.event != "gone" or meta.get("deletionGracePeriodSeconds") != 0:
         return told.since
-    last = seconds(meta["deletionTimestamp"])
-    live = told.since == told.at
-    return max(told.since, last) if not live else last if told.at - last > 2 else told.at
+    last = min(seconds(meta["deletionTimestamp"]), told.at)
+    return min(told.at, last + 1) if told.since == told.at and told.at - last <= 2 else last
 
 
 def _times(forms: Iterable[Json], name: str) -> Iterable[int]:

@@ -48,7 +48,7 @@ class Replay:
         self.apply(Listing(kind=kind, at_us=us(at)))
         self.see(*forms, at=at, since=since)
         since_us = None if since is None else us(since)
-        self.apply(Listed(kind=kind, version="1000", at_us=us(at), since_us=since_us))
+        self.apply(Listed(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
     def see_event(self, manifest: Json, *, at: float) -> None:
         """An Event."""

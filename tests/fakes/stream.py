@@ -75,7 +75,7 @@ def surroundings(at_us: int) -> Iterator[Observation]:
     for kind, objects in found.items():
         yield Listing(kind=kind, at_us=at_us)
         yield from (Seen(kind=kind, object=each, at_us=at_us, since_us=at_us) for each in objects)
-        yield Listed(kind=kind, version="1", at_us=at_us, since_us=None)
+        yield Listed(kind=kind, version="1", at_us=at_us, since_us=None, as_of_us=at_us)
 
 
 def _told(step: Step, version: int) -> Observation:

@@ -92,7 +92,7 @@ class Tape:
         """All pods there are; the watch was last complete at `since`."""
         self.fleet.apply(Listing(kind=Kind.PODS, at_us=us(at)))
         self.seen(at, *pods, since=since)
-        self.fleet.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since)))
+        self.fleet.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at)))
 
     def scrape(self, at: float) -> Snapshot:
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))

@@ -53,7 +53,7 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     known = fleet.pods.known() if kind is Kind.PODS else fleet.nodes.known()
     replay.apply(Listing(kind=kind, at_us=us(told.at)))
     fleet._listing[kind] = known - {told.manifest["metadata"]["uid"]}
-    replay.apply(Listed(kind=kind, version="9", at_us=us(told.at), since_us=us(told.since)))
+    replay.apply(Listed(kind=kind, version="9", at_us=us(told.at), since_us=us(told.since), as_of_us=us(told.at)))
 
 
 def run(log: Iterable[Told], prices: Prices = NO_PRICES) -> Replay:

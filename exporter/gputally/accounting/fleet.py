@@ -52,16 +52,16 @@ class Fleet:
         match observation:
             case Seen(kind=kind, object=found):
                 self._seen(observation, found)
-                self._came_to(kind, found.metadata.resource_version, observation.at_us)
+                self._came_to(kind, found.metadata.resource_version, observation.since_us)
             case Gone(kind=kind, object=found):
                 self._gone(observation, found)
-                self._came_to(kind, found.metadata.resource_version, observation.at_us)
+                self._came_to(kind, found.metadata.resource_version, observation.since_us)
             case Listing(kind=kind):
                 self._listing[kind] = set()
             case Listed():
                 self._listed(observation)
             case Progress(kind=kind, version=version):
-                self._came_to(kind, version, observation.at_us)
+                self._came_to(kind, version, observation.since_us)
             case OwnerSeen():
                 self.pods.owner_seen(observation, at_us=self.now_us)
 
@@ -154,7 +154,7 @@ class Fleet:
         elif listed.kind is Kind.NAMESPACES:
             for uid in self.pods.namespaces.known() - found:
                 self.pods.namespaces.gone(uid)
-        self._came_to(listed.kind, listed.version, listed.at_us)
+        self._came_to(listed.kind, listed.version, listed.as_of_us)
 
     def _complete_us(self, listed: Listed) -> int:
         """Up to when all was known: by the watch, or, when it is new, by what the process before had come to.
@@ -166,10 +166,13 @@ class Fleet:
         resume = self.resumes.get(listed.kind)
         return min(resume.at_us if resume else self.totals.opened_us, listed.at_us)
 
-    def _came_to(self, kind: Kind, version: str, at_us: int) -> None:
-        """A listing under way is no place to resume from: its items do not come in the order of their versions."""
+    def _came_to(self, kind: Kind, version: str, complete_us: int) -> None:
+        """All before `complete_us` is known, and what follows `version` is to be told.
+
+        A listing under way is no place to resume from: its items do not come in the order of their versions.
+        """
         if kind not in self._listing:
-            resume = Resume(version=version, at_us=at_us, rules=self.rules.digest)
+            resume = Resume(version=version, at_us=complete_us, rules=self.rules.digest)
             self.resumes[kind] = self._resumed[kind] = resume
 
     def _class_seen(self, found: PriorityClass) -> None:

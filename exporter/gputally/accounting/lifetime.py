@@ -39,23 +39,24 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
 def gone(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` after the DELETED event that carried `pod` as its last form."""
     record = seen(record, pod, at_us=at_us, since_us=since_us)
-    return _end(record, End.DELETED, at_us=at_us, since_us=_gone_since_us(pod, at_us=at_us, since_us=since_us))
+    since_us, until_us = _went(pod, at_us=at_us, since_us=since_us)
+    return _end(record, End.DELETED, at_us=until_us, since_us=since_us)
 
 
-def _gone_since_us(pod: Pod, *, at_us: int, since_us: int) -> int:
-    """The earliest moment a deleted pod can have gone: not before its last deletion request, which allows no grace.
+def _went(pod: Pod, *, at_us: int, since_us: int) -> tuple[int, int]:
+    """The earliest and the latest moment a deleted pod can have gone: its last deletion request allowed no grace.
 
-    That shows, too, that a stream which seemed live told of it late.
+    That shows, too, when a stream which seemed live told of it late, or was complete only up to an earlier moment.
 
     Source: k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete.
     """
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
-        return since_us
-    last_us = to_us(meta.deletion_timestamp)
-    if since_us < at_us:
-        return max(since_us, min(last_us, at_us))
-    return last_us if at_us - last_us > _PROMPT_US else at_us
+        return since_us, at_us
+    last_us = min(to_us(meta.deletion_timestamp), at_us)  # cut to the second
+    if since_us == at_us and at_us - last_us <= _PROMPT_US:
+        return (prompt_us := min(at_us, last_us + US_PER_SECOND)), prompt_us
+    return last_us, at_us
 
 
 def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:

@@ -38,13 +38,14 @@ class Listing(Struct, frozen=True, kw_only=True, gc=False):
 class Listed(Struct, frozen=True, kw_only=True, gc=False):
     """The listing is complete at `version`; whatever it lacks vanished in [since_us, at_us].
 
-    `since_us` is None when nothing was ever seen of this kind (first start).
+    `since_us` is None when nothing was ever seen of this kind (first start). All is known as it was at `as_of_us`.
     """
 
     kind: Kind
     version: str
     at_us: int
     since_us: int | None
+    as_of_us: int
 
 
 class Progress(Struct, frozen=True, kw_only=True, gc=False):
@@ -53,6 +54,7 @@ class Progress(Struct, frozen=True, kw_only=True, gc=False):
     kind: Kind
     version: str
     at_us: int
+    since_us: int
 
 
 class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):

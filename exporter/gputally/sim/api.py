@@ -90,8 +90,8 @@ class Api:
             return await self._watch(request, target, options, partial=partial)
         if target.name:
             return self._object(target, self._registry.read(target.resource.plural, target.key), partial=partial)
-        if not options.limit:
-            await self._faults.flowing()
+        if not options.limit and not options.selective:
+            await self._faults.listing()
         return _body(self._lister.page(target.resource, options, partial=partial))
 
     async def _post(self, request: web.Request) -> web.StreamResponse:

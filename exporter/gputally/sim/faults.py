@@ -26,6 +26,8 @@ class Faults:
         self._taps: set[Tap] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._listing = asyncio.Event()
+        self._listing.set()
 
     @property
     def open_watches(self) -> int:
@@ -50,12 +52,21 @@ class Faults:
         return self._refusals.popleft() if self._refusals else None
 
     def stall(self) -> None:
-        """Keep watches open but let no byte through, and let whole lists wait; all of it is sent after `resume`."""
+        """Keep watches open but let no byte through; what happens meanwhile is sent after `resume`."""
         self._flowing.clear()
 
+    def hold_lists(self) -> None:
+        """Answer no whole list, without limit and selection, before `resume`."""
+        self._listing.clear()
+
     def resume(self) -> None:
-        """End a stall."""
+        """End a stall, and answer lists."""
         self._flowing.set()
+        self._listing.set()
+
+    async def listing(self) -> None:
+        """Return when whole lists are answered."""
+        await self._listing.wait()
 
     async def flowing(self) -> None:
         """Return when nothing is stalled."""

@@ -8,17 +8,19 @@ connection, or in buffers while we were busy. So a stream is complete up to
 - the beginning of the last complete listing.
 
 A backlog is sent from a connection's beginning, and wherever nothing had to be waited for in more than a second; until
-a wait was a quiet one, a bookmark was waited for, or an object is told of that is new now. What is less than a second
-old is live: the API's own timestamps are no finer, and reading takes time.
+a wait was a quiet one, a bookmark was waited for, or an object is told of that is new now. What is less than half a
+second old is live: reading takes time, and with what is told so late, too, the API's own timestamps are no finer.
 """
 
 from typing import Final
 
 from gputally.model.units import US_PER_SECOND
 
-LIVE_US: Final = US_PER_SECOND
+LIVE_US: Final = US_PER_SECOND // 2
 QUIET_SECONDS: Final = 0.25
 """A backlog is sent without such a pause; a packet lost on the way is sent again sooner."""
+ANSWER_SECONDS: Final = 2.0
+"""So long a new connection may be silent although a backlog follows."""
 
 
 class Continuity:
@@ -28,18 +30,21 @@ class Continuity:
         self._complete_us = complete_us
         self._caught_up = False
         self._waited = False
+        self._quiet_seconds = ANSWER_SECONDS
 
     def connected(self) -> None:
         """The server begins to send what happened since the version we gave it."""
         self._caught_up = False
+        self._quiet_seconds = ANSWER_SECONDS
 
     def arrived(self, at_us: int, *, waited_seconds: float) -> None:
         """Bytes came, or the end of the response; 0 when they lay ready before they were asked for."""
         self._waited = waited_seconds > 0
-        if waited_seconds >= QUIET_SECONDS:
+        if waited_seconds >= self._quiet_seconds:
             self._caught_up = True
         elif self.since_us(at_us) < at_us:
             self._caught_up = False
+        self._quiet_seconds = QUIET_SECONDS
         if self._waited and self._caught_up:
             self._complete_us = at_us
 
@@ -61,13 +66,13 @@ class Continuity:
     def since_us(self, at_us: int) -> int:
         """The earliest moment a change that arrives at `at_us` can have happened; `at_us` if it is live."""
         since_us = self.interrupted_since_us(at_us)
-        return at_us if since_us is None or at_us - since_us < LIVE_US else since_us
+        return at_us if since_us is None or at_us - since_us < 2 * LIVE_US else since_us
 
     def interrupted_since_us(self, at_us: int) -> int | None:
-        """The last moment known complete, None if never.
+        """The last moment known complete, None if never; earlier by what passes as live, as that may have come late.
 
         0 where the time of an earlier process, or a server's before its clock was set, lies ahead: it tells nothing.
         """
         if self._complete_us is None:
             return None
-        return min(self._complete_us, at_us) if self._complete_us < at_us + LIVE_US else 0
+        return max(0, min(self._complete_us, at_us) - LIVE_US) if self._complete_us < at_us + LIVE_US else 0

@@ -109,13 +109,15 @@ class Feed:
     def read(self, lines: Iterable[bytes], *, waited_seconds: float) -> Iterator[Observation]:
         """What the lines of one chunk say, after such a wait; objects passed over become one Progress at its end.
 
-        Raises: the ApiError that an ERROR event stands for.
+        Raises: the ApiError that an ERROR event stands for, which says nothing of how far the stream has come.
         """
         at_us = self._alive()
-        self._continuity.arrived(at_us, waited_seconds=waited_seconds)
+        said = [self._decoded(line) for line in lines]
+        if not said or not isinstance(said[0], Status):
+            self._continuity.arrived(at_us, waited_seconds=waited_seconds)
         passed_over = False
-        for line in lines:
-            match self._decoded(line):
+        for each in said:
+            match each:
                 case Change() as change:
                     self._came_to(change, at_us)
                     passed_over = change.type != "DELETED" and not self.resource.keep(change.object)
@@ -127,7 +129,7 @@ class Feed:
                 case Status() as status:
                     raise error_of(status, "", self.resource.path)
         if passed_over:
-            yield Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
+            yield self._progress(at_us)
 
     def ended(self, *, waited_seconds: float) -> None:
         """The server has ended the response, after such a wait."""
@@ -158,7 +160,7 @@ class Feed:
         self.health.synced = True
         self._continuity.listed(self._as_of_us)
         self._go_on()
-        return Listed(kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us)
+        return Listed(kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us, as_of_us=self._as_of_us)
 
     def failed(self, error: ApiError) -> None:
         """Count, log and decide how to go on."""
@@ -216,7 +218,11 @@ class Feed:
         self.version = bookmark.version or self.version
         self._continuity.bookmarked(at_us)
         self._go_on()
-        return Progress(kind=self.resource.kind, version=self.version, at_us=at_us)
+        return self._progress(at_us)
+
+    def _progress(self, at_us: int) -> Progress:
+        since_us = self._continuity.since_us(at_us)
+        return Progress(kind=self.resource.kind, version=self.version, at_us=at_us, since_us=since_us)
 
     def _go_on(self) -> None:
         if not self._went_on:

@@ -174,9 +174,9 @@ def test_a_watch_resumes_where_it_had_come_to_but_not_inside_a_listing() -> None
     replay.see(replace(RUNNING, version=9), at=9)
     assert replay.fleet.resumes[Kind.PODS].version == "7"
 
-    replay.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(9), since_us=us(8)))
+    replay.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(9), since_us=us(8), as_of_us=us(9)))
     assert replay.fleet.resumes[Kind.PODS].version == "1000"
-    replay.apply(Progress(kind=Kind.PODS, version="1005", at_us=us(12)))
+    replay.apply(Progress(kind=Kind.PODS, version="1005", at_us=us(12), since_us=us(12)))
     replay.flush()
     assert replay.memory.resumes[Kind.PODS].version == "1005"
 

@@ -115,18 +115,19 @@ def test_news_of_the_end_after_the_deletion_still_counts() -> None:
 def test_a_forced_deletion_told_late_on_a_live_stream_lies_between_its_request_and_then() -> None:
     forced = replace(RUNNING, deleted=50, grace=0)
 
-    late, prompt = (gone(seen((RUNNING, 16)), forced, at) for at in (53, 51.5))
+    late, slow, prompt = (gone(seen((RUNNING, 16)), forced, at) for at in (53, 51.5, 50.5))
 
     assert (end(late), late.blind) == ((End.DELETED, us(50)), Blind(from_us=us(50), to_us=us(53)))
-    assert (end(prompt), prompt.blind) == ((End.DELETED, us(51.5)), None)
+    assert (end(slow), slow.blind) == ((End.DELETED, us(51)), None)
+    assert (end(prompt), prompt.blind) == ((End.DELETED, us(50.5)), None)
 
 
-def test_a_deletion_told_after_an_interruption_is_no_earlier_than_its_last_request() -> None:
+def test_a_deletion_told_after_an_interruption_began_with_its_last_request() -> None:
     forced = replace(RUNNING, deleted=50, grace=0)
     graceful = replace(RUNNING, deleted=50, grace=30)
 
     assert gone(seen((RUNNING, 16)), forced, 70, since=20).blind == Blind(from_us=us(50), to_us=us(70))
-    assert gone(seen((RUNNING, 16)), forced, 70, since=60).blind == Blind(from_us=us(60), to_us=us(70))
+    assert gone(seen((RUNNING, 16)), forced, 70, since=60).blind == Blind(from_us=us(50), to_us=us(70))
     assert gone(seen((RUNNING, 16)), graceful, 70, since=20).blind == Blind(from_us=us(20), to_us=us(70))
 
 

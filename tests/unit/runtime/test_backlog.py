@@ -8,7 +8,7 @@ from gputally.runtime.backlog import Backlog
 
 
 def batch(first: int, size: int = 1) -> list[Observation]:
-    return [Progress(kind=Kind.PODS, version=str(number), at_us=0) for number in range(first, first + size)]
+    return [Progress(kind=Kind.PODS, version=str(number), at_us=0, since_us=0) for number in range(first, first + size)]
 
 
 async def test_batches_come_out_in_the_order_they_came_and_whole() -> None:
