@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -47,11 +47,7 @@ async def simulated(scratch: Path) -> AsyncIterator[Stage]:
     async with SimCluster(start_us=time.time_ns() // 1000) as cluster, Api(cluster.url, "any") as api:
         kubeconfig = scratch / "kubeconfig"
         kubeconfig.write_text(json.dumps(kubeconfig_for(cluster.url)))
-
-        async def restart() -> None:
-            cluster.faults.drop_watches()
-
-        async with staged(api, kubeconfig, scratch, restart) as stage:
+        async with staged(api, kubeconfig, scratch) as stage:
             yield stage
 
 
@@ -59,19 +55,17 @@ async def simulated(scratch: Path) -> AsyncIterator[Stage]:
 async def real(plane: ControlPlane, scratch: Path) -> AsyncIterator[Stage]:
     async with Api(plane.url, plane.token("admin"), plane.ca_file) as api:
         await grant_documented_rights(api)
-        async with staged(api, plane.kubeconfig("gputally"), scratch, plane.restart_api_server) as stage:
+        async with staged(api, plane.kubeconfig("gputally"), scratch) as stage:
             yield stage
             await stage.clear()
 
 
 @asynccontextmanager
-async def staged(
-    api: Api, kubeconfig: Path, scratch: Path, restart: Callable[[], Awaitable[None]]
-) -> AsyncIterator[Stage]:
+async def staged(api: Api, kubeconfig: Path, scratch: Path) -> AsyncIterator[Stage]:
     product = Product(scratch, kubeconfig)
     async with Recorder(api) as recorder:
         try:
-            yield Stage(api=api, recorder=recorder, product=product, restart_api_server=restart)
+            yield Stage(api=api, recorder=recorder, product=product)
         finally:
             await product.kill()
 

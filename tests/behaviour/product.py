@@ -5,7 +5,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,21 @@ AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_
 
 
 class Product:
-    """One aggregator at a time, always with the same files and the same port."""
+    """One aggregator at a time, always with the same files and the same port.
 
-    def __init__(self, scratch: Path, kubeconfig: Path) -> None:
-        self.ledger = scratch / "ledger.db"
+    The ledger lies in the folder `books`, or with the rest in `scratch`; `environment` adds variables to our own.
+    """
+
+    def __init__(
+        self,
+        scratch: Path,
+        kubeconfig: Path,
+        *,
+        books: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.ledger = (books or scratch) / "ledger.db"
+        self._environment = os.environ | (environment or {})
         self.log = scratch / "aggregator.log"
         [port] = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
@@ -68,7 +79,9 @@ class Product:
     async def launch(self) -> None:
         """Start the process, and do not wait."""
         with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(*self._command, stdout=log, stderr=log)
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=log, stderr=log, env=self._environment
+            )
 
     async def start(self) -> None:
         """Start the process, and wait until it is ready."""
@@ -78,16 +91,29 @@ class Product:
     async def ready(self, *, within: float = 40) -> None:
         """Wait for /readyz; a process that dies instead shows its log."""
         async with asyncio.timeout(within):
-            while await self._status("/readyz") != 200:
-                assert self._process
-                assert self._process.returncode is None, self.log.read_text()
+            while not await self.is_ready():
+                assert self.is_alive, self.log.read_text()
                 await asyncio.sleep(0.02)
 
-    async def kill(self) -> None:
-        """SIGKILL, if it runs."""
-        if self._process and self._process.returncode is None:
-            os.kill(self._process.pid, signal.SIGKILL)
-            await self._process.wait()
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a process, ready or not."""
+        return self._process is not None and self._process.returncode is None
+
+    async def is_ready(self) -> bool:
+        """Whether /readyz answers 200 now."""
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.url}/readyz") as response:
+                return response.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    async def kill(self) -> bool:
+        """SIGKILL; whether it is what ended a process."""
+        if not self._process or self._process.returncode is not None:
+            return False
+        os.kill(self._process.pid, signal.SIGKILL)
+        return await self._process.wait() == -signal.SIGKILL
 
     async def stop(self) -> int:
         """SIGTERM, and its exit status."""
@@ -132,13 +158,12 @@ class Product:
             raise AssertionError(f"not as awaited, but:\n{rows}") from None
         return rows
 
-    def bill(self, *, but: Collection[str] = ()) -> Bill:
-        """GPU-time by (tier, tenant, state) and its cost, of all pods `but` these. Raises if anything is still open."""
+    def bill(self) -> Bill:
+        """GPU-time by (tier, tenant, state) and its cost, of all pods. Raises if anything is still open."""
         bill = Bill()
-        for uid, tier, tenant, state, quantity, start_us, end_us, price in self.query(SEGMENTS):
+        for _, tier, tenant, state, quantity, start_us, end_us, price in self.query(SEGMENTS):
             assert end_us is not None, "an allocation is still open"
-            if uid not in but:
-                bill.add((tier, tenant, state), quantity * (end_us - start_us), Decimal(price))
+            bill.add((tier, tenant, state), quantity * (end_us - start_us), Decimal(price))
         return bill
 
     def blind(self) -> dict[str, tuple[int, int]]:
@@ -160,13 +185,6 @@ class Product:
             return connection.execute(sql).fetchall()
         finally:
             connection.close()
-
-    async def _status(self, path: str) -> int:
-        try:
-            async with aiohttp.ClientSession() as session, session.get(self.url + path) as response:
-                return response.status
-        except aiohttp.ClientError:
-            return 0
 
 
 def total(samples: Samples, name: str, **labels: str) -> float:

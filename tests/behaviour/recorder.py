@@ -6,7 +6,7 @@ Written from the API's documentation alone, and as plainly as possible: it knows
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from datetime import datetime
 from decimal import Decimal
@@ -51,12 +51,49 @@ class Bill:
         return "\n".join(f"{'/'.join(group)}: {gpu_time / 1e12} GPU-s" for group, gpu_time in sorted(self.time.items()))
 
 
-class Recorder:
+class Record:
+    """Every form of every pod, in the order they came, however they are got hold of."""
+
+    def __init__(self) -> None:
+        self.forms: dict[str, list[Form]] = defaultdict(list)
+
+    def take(self, kind: str, pod: Json) -> None:
+        """One more form of a pod, received now."""
+        self.forms[pod["metadata"]["uid"]].append((kind, pod, time.time_ns() // 1000))
+
+    async def complete(self, *, within: float = 20) -> None:
+        """Wait until the DELETED event of every recorded pod is here."""
+        await until(self.is_complete, within=within)
+
+    def is_complete(self) -> bool:
+        return all(forms[-1][0] == "DELETED" for forms in self.forms.values())
+
+    def bill(self, *, teams: dict[str, str], per_gpu_hour: Decimal) -> Bill:
+        """What all recorded pods had and cost."""
+        bill = Bill()
+        for forms in self.forms.values():
+            pod = forms[-1][1]
+            tier = pod["spec"].get("priorityClassName", "none")
+            for state, lasted_us in lifetime(forms).items():
+                group = tier, teams[pod["metadata"]["namespace"]], state
+                bill.add(group, lasted_us * gpus(pod) * 1_000_000, per_gpu_hour)
+        return bill
+
+    def allocated(self) -> set[str]:
+        """UIDs of the pods that had GPUs for any time."""
+        return {uid for uid, forms in self.forms.items() if any(lifetime(forms).values())}
+
+    def victims(self) -> set[str]:
+        """UIDs of the pods that were marked as preempted and deleted."""
+        return {uid for uid, forms in self.forms.items() if any(preempted(pod) for _, pod, _ in forms)}
+
+
+class Recorder(Record):
     """Watches pods for as long as it is open, through broken connections, without missing a form."""
 
     def __init__(self, api: Api) -> None:
+        super().__init__()
         self.api = api
-        self.forms: dict[str, list[Form]] = defaultdict(list)
         self._version = ""
 
     async def __aenter__(self) -> Self:
@@ -69,6 +106,11 @@ class Recorder:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
+
+    def is_complete(self) -> bool:
+        if self._task.done():
+            self._task.result()  # what ended it
+        return super().is_complete()
 
     async def _record(self) -> None:
         while True:
@@ -88,7 +130,7 @@ class Recorder:
         listing = await self.api.list("/api/v1/pods")
         gone = {uid for uid, forms in self.forms.items() if forms[-1][0] != "DELETED"}
         for pod in listing["items"]:
-            self._take("MODIFIED", pod)
+            self.take("MODIFIED", pod)
             gone.discard(pod["metadata"]["uid"])
         assert not gone, "pods vanished while the server restarted"
         self._version = listing["metadata"]["resourceVersion"]
@@ -98,38 +140,7 @@ class Recorder:
             async for event in events:
                 self._version = event["object"]["metadata"]["resourceVersion"]
                 if event["type"] != "BOOKMARK":
-                    self._take(event["type"], event["object"])
-
-    def _take(self, kind: str, pod: Json) -> None:
-        self.forms[pod["metadata"]["uid"]].append((kind, pod, time.time_ns() // 1000))
-
-    async def complete(self, *, within: float = 20) -> None:
-        """Wait until the DELETED event of every recorded pod is here."""
-        await until(lambda: self._task.done() or self._is_complete(), within=within)
-        if self._task.done():
-            self._task.result()  # what ended it
-
-    def _is_complete(self) -> bool:
-        return all(forms[-1][0] == "DELETED" for forms in self.forms.values())
-
-    def bill(self, *, teams: dict[str, str], per_gpu_hour: Decimal, but: Collection[str] = ()) -> Bill:
-        """What all recorded pods had and cost, `but` those of these UIDs."""
-        bill = Bill()
-        for forms in (forms for uid, forms in self.forms.items() if uid not in but):
-            pod = forms[-1][1]
-            tier = pod["spec"].get("priorityClassName", "none")
-            for state, lasted_us in lifetime(forms).items():
-                group = tier, teams[pod["metadata"]["namespace"]], state
-                bill.add(group, lasted_us * gpus(pod) * 1_000_000, per_gpu_hour)
-        return bill
-
-    def allocated(self) -> set[str]:
-        """UIDs of the pods that had GPUs for any time."""
-        return {uid for uid, forms in self.forms.items() if any(lifetime(forms).values())}
-
-    def victims(self) -> set[str]:
-        """UIDs of the pods that were marked as preempted and deleted."""
-        return {uid for uid, forms in self.forms.items() if any(preempted(pod) for _, pod, _ in forms)}
+                    self.take(event["type"], event["object"])
 
 
 def span(forms: list[Form]) -> tuple[int, int]:
@@ -150,13 +161,14 @@ def lifetime(forms: list[Form]) -> dict[str, int]:
 
 
 def release(forms: list[Form]) -> int:
-    """The last container's end once the phase is terminal; else when that phase, or the deletion, was seen."""
-    for kind, pod, seen_us in forms:
-        if pod["status"]["phase"] in ("Succeeded", "Failed"):
-            return max((us(t) for t in times(pod, "finishedAt")), default=seen_us)
-        if kind == "DELETED":
-            return seen_us
-    raise AssertionError("the pod has not ended")
+    """The last container's end that a terminal form tells; else when the first of those, or the deletion, was seen."""
+    over = [(pod, seen_us) for kind, pod, seen_us in forms if kind == "DELETED" or is_terminal(pod)]
+    assert over, "the pod has not ended"
+    return max((us(t) for pod, _ in over if is_terminal(pod) for t in times(pod, "finishedAt")), default=over[0][1])
+
+
+def is_terminal(pod: Json) -> bool:
+    return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def requested(pod: Json) -> int:

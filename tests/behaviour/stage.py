@@ -1,11 +1,11 @@
 """A cluster under test with the product beside it, and the moves that scenarios are made of."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tests.behaviour.product import Product
-from tests.behaviour.recorder import Recorder
+from tests.behaviour.recorder import Record
 from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import Json, collection, gpu_node, namespace, path, priority_class
 from tests.cluster.objects import Items, in_phase
@@ -15,12 +15,11 @@ PODS = "/api/v1/pods"
 
 @dataclass
 class Stage:
-    """`restart_api_server` breaks every connection at least."""
+    """Give it an empty cluster; `recorder` is told of all pods from then on."""
 
     api: Api
-    recorder: Recorder
+    recorder: Record
     product: Product
-    restart_api_server: Callable[[], Awaitable[None]]
     made: list[str] = field(default_factory=list)
 
     async def create(self, *manifests: Json) -> None:

@@ -1,13 +1,9 @@
 """S1 and S2 on both clusters: what the product says is what the API's own objects add up to."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from random import Random
-
-import pytest
 
 from tests.behaviour.product import PRICE, Samples, total
-from tests.behaviour.recorder import Bill, release, span
+from tests.behaviour.published import ahead_of, exported, published, residuals
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import Json, conduct, deployment, gpu_pod, job, pod_disruption_budget, resource_quota
 
@@ -61,47 +57,7 @@ async def test_s2_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     assert preemptions_by_tier(samples) == {("gpu-interactive", "gpu-training"): 6}
 
 
-async def test_twenty_kills_and_a_restart_of_the_api_server_change_nothing(stage: Stage) -> None:
-    await stage.furnish(nodes=8, gpus=1, tiers=S1_TIERS, teams=S1_TEAMS)
-    await stage.product.start()
-    falls: list[str] = []
-    killer = asyncio.create_task(kill_at_random(stage, times=20, falls=falls))
-
-    await day_and_night(stage, in_between=stage.restart_api_server)
-    await killer
-
-    samples = await stage.product.released()
-    await stage.recorder.complete()
-    blind = stage.product.blind()
-    unseen = stage.recorder.allocated() - stage.product.accounted()
-    truth = stage.recorder.bill(teams=S1_TEAMS, per_gpu_hour=PRICE, but=blind.keys() | unseen)
-    assert stage.product.bill(but=blind) == truth
-    for uid, (from_us, to_us) in blind.items():
-        assert from_us - 10**6 < release(stage.recorder.forms[uid]) <= to_us
-    for uid in unseen:  # lived and died while nobody watched and the server forgot
-        start_us, end_us = span(stage.recorder.forms[uid])
-        assert any(from_us - 10**6 < start_us <= end_us <= to_us for from_us, to_us in stage.product.interruptions())
-    assert residuals(samples) == {0}
-    assert falls == []
-    blind_s = sum(to_us - from_us for from_us, to_us in blind.values()) / 10**6
-    assert ahead_of(stage.product.bill(), samples) < blind_s + 2 * len(stage.recorder.forms)
-
-
-def ahead_of(bill: Bill, samples: Samples) -> float:
-    """By how many GPU-seconds the counters are ahead of `bill`: as many as they say, and none is behind it."""
-    ahead = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
-    exact = sum(bill.time.values()) / 10**12
-    assert total(samples, "gputally_allocated_gpu_seconds_total") == pytest.approx(exact + ahead, abs=1e-6)
-    shown = published(samples)
-    assert {group: shown[group] for group, value in exported(bill).items() if shown[group] < value - 1e-9} == {}
-    return ahead
-
-
-async def nothing() -> None:
-    """What happens in between, usually."""
-
-
-async def day_and_night(stage: Stage, in_between: Callable[[], Awaitable[None]] = nothing) -> None:
+async def day_and_night(stage: Stage) -> None:
     """Training fills the GPUs, inference takes six of them, gives four back, and everything ends."""
     training = conduct(run_for="1h", stop_after="2s")
     await stage.create(pod_disruption_budget("serve", "ml-inference", labels={"app": "serve"}, min_available=2))
@@ -112,7 +68,6 @@ async def day_and_night(stage: Stage, in_between: Callable[[], Awaitable[None]] 
         deployment(pod("serve", "ml-inference", "inference-critical", conduct(start_after="1s")), replicas=6)
     )
     await stage.running(6, tier="inference-critical")
-    await in_between()
     await stage.running(8)
     await stage.api.patch("/apis/apps/v1/namespaces/ml-inference/deployments/serve", {"spec": {"replicas": 2}})
     await stage.running(2, tier="inference-critical")
@@ -148,25 +103,6 @@ async def waiting(stage: Stage, tier: str, tenant: str, *, gpus: int) -> None:
             await asyncio.sleep(0.05)
 
 
-async def kill_at_random(stage: Stage, *, times: int, falls: list[str]) -> None:
-    """Kill the product again and again, at any moment of its life, and compare each scrape with the one before."""
-    random, before = Random(7), Samples()
-    for _ in range(times):
-        if random.random() < 0.6:
-            await stage.product.ready()
-            after = await stage.product.scrape()
-            falls += [
-                f"{key}: {before[key]} -> {after.get(key)}"
-                for key in counters(before)
-                if after.get(key, 0) < before[key]
-            ]
-            before = after
-        await asyncio.sleep(random.uniform(0, 1.0))
-        await stage.product.kill()
-        await stage.product.launch()
-    await stage.product.ready()
-
-
 def pod(name: str, namespace: str, tier: str, annotations: dict[str, str], *, gpus: int = 1) -> Json:
     return gpu_pod(name, namespace, gpus=gpus, annotations=annotations, priorityClassName=tier)
 
@@ -185,33 +121,6 @@ def never(name: str, value: int) -> Json:
         "value": value,
         "preemptionPolicy": "Never",
     }
-
-
-def counters(samples: Samples) -> list[tuple[str, frozenset[tuple[str, str]]]]:
-    accounting = ("gputally_allocated", "gputally_capacity", "gputally_preemptions", "gputally_unpriced_gpu_seconds")
-    return [key for key in samples if key[0].endswith("_total") and key[0].startswith(accounting)]
-
-
-def published(samples: Samples) -> dict[tuple[str, str, str, str], float]:
-    """GPU-seconds and cost as exported; groups that never had any are exported as 0 and left out here."""
-    names = {"gputally_allocated_gpu_seconds_total": "time", "gputally_allocated_cost_total": "cost"}
-    found = {}
-    for (name, labels), value in samples.items():
-        if name in names and value:
-            given = dict(labels)
-            found[names[name], given["tier"], given["tenant"], given["state"]] = value
-    return found
-
-
-def exported(truth: Bill) -> dict[tuple[str, str, str, str], float]:
-    """The truth as a float would show it."""
-    time = {("time", *group): gpu_time / 10**12 for group, gpu_time in truth.time.items()}
-    cost = {("cost", *group): float(cost / 3600 / 10**12) for group, cost in truth.cost.items()}
-    return time | cost
-
-
-def residuals(samples: Samples) -> set[float]:
-    return {value for (name, _), value in samples.items() if name == "gputally_residual_gpu_seconds"}
 
 
 def preemptions_by_tier(samples: Samples) -> dict[tuple[str, str], float]:

@@ -11,7 +11,7 @@ from typing import Final
 from gputally import __version__
 from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.snapshot import publish
+from gputally.accounting.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.errors import LedgerUnwritable, MalformedObject
 from gputally.export.process import process_registry
@@ -124,13 +124,19 @@ class Books:
         self._expect_sound()
         snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
         if self.health.ledger.writable:
-            await self.flush()
+            writing = asyncio.create_task(self.flush(), name="scrape's flush")
+            await asyncio.sleep(0)  # it begins, and most of it needs no interpreter: we write meanwhile
+            exposition = self._exposition(snapshot, counters=snapshot, openmetrics=openmetrics)
+            await writing
         if self.health.ledger.writable:
             self._committed = snapshot
-        else:
-            self.fleet.totals.withdraw(snapshot.now_us)
+            return exposition
+        self.fleet.totals.withdraw(snapshot.now_us)
+        return self._exposition(snapshot, counters=self._committed, openmetrics=openmetrics)
+
+    def _exposition(self, snapshot: Snapshot, *, counters: Snapshot, openmetrics: bool) -> bytes:
         self.health.queued = self.behind
-        fleet = ((metric, metric.rows(self._committed if metric.grows else snapshot)) for metric in FLEET)
+        fleet = ((metric, metric.rows(counters if metric.grows else snapshot)) for metric in FLEET)
         own = ((metric, metric.rows(self.health)) for metric in HEALTH)
         more = registry_text(self._registry, openmetrics=openmetrics)
         return render((*fleet, *own), openmetrics=openmetrics, more=more)

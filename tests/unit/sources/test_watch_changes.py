@@ -9,14 +9,16 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Gone, Progress, Resume, Seen
 from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
-from gputally.sources.continuity import QUIET_SECONDS
+from gputally.sources.continuity import LIVE_US, QUIET_SECONDS
 from gputally.sources.watch import follow
 from tests.fakes.objects import added, bookmark, deleted, modified
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.sources.conftest import PODS, Clock, Watcher
 
 SECOND = 1_000_000
-RESUME = Resume(version="7", at_us=500)
+RESUME = Resume(version="7", at_us=10 * SECOND)
+RESUME_SINCE_US = 9_500_000
+"""The earliest moment of what comes in a backlog: by half a second before RESUME."""
 
 
 async def test_a_watch_with_a_stored_version_starts_there_without_listing(
@@ -110,6 +112,20 @@ async def test_objects_passed_over_become_one_progress_a_chunk(server: ScriptedA
     assert watcher.health.events == 5
 
 
+async def test_progress_in_a_backlog_is_as_old_as_a_change_there(
+    server: ScriptedApi, watcher: Watcher, clock: Clock
+) -> None:
+    watcher.start(resume=RESUME)
+    request = await server.request()
+    await request.send(modified("web-1", 8))
+    behind = await watcher.next()
+    await request.send(bookmark(9))
+    live = await watcher.next()
+
+    assert behind == Progress(kind=Kind.PODS, version="8", at_us=clock.now, since_us=RESUME_SINCE_US)
+    assert live == Progress(kind=Kind.PODS, version="9", at_us=clock.now, since_us=clock.now)
+
+
 async def test_an_object_passed_over_is_told_when_it_is_deleted(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start(resume=RESUME)
 
@@ -196,7 +212,7 @@ async def test_until_a_pause_shows_that_no_backlog_is_sent_a_change_is_as_old_as
 
     assert isinstance(first, Seen)
     assert isinstance(second, Seen)
-    assert first.since_us == 500
+    assert first.since_us == RESUME_SINCE_US
     assert second.since_us == second.at_us
 
 
@@ -216,7 +232,7 @@ async def test_what_lay_unread_while_the_reader_was_held_back_is_as_old_as_that(
 
     [gone] = await anext(feed)
     assert isinstance(gone, Gone)
-    assert (gone.since_us, gone.at_us) == (held_us, clock.now)
+    assert (gone.since_us, gone.at_us) == (held_us - LIVE_US, clock.now)
     await feed.aclose()
 
 
@@ -238,7 +254,7 @@ async def test_after_a_broken_connection_a_change_is_as_old_as_the_last_byte(
 
     gone = await watcher.next()
     assert isinstance(gone, Gone)
-    assert (gone.since_us, gone.at_us) == (last_us, clock.now)
+    assert (gone.since_us, gone.at_us) == (last_us - LIVE_US, clock.now)
 
 
 async def test_after_a_response_that_the_server_ended_a_change_is_as_old_as_that_end(
@@ -259,7 +275,7 @@ async def test_after_a_response_that_the_server_ended_a_change_is_as_old_as_that
 
     gone = await watcher.next()
     assert isinstance(gone, Gone)
-    assert (gone.since_us, gone.at_us) == (ended_us, clock.now)
+    assert (gone.since_us, gone.at_us) == (ended_us - LIVE_US, clock.now)
 
 
 async def test_in_a_backlog_a_change_is_not_older_than_a_new_object_before_it(
@@ -274,4 +290,4 @@ async def test_in_a_backlog_a_change_is_not_older_than_a_new_object_before_it(
 
     gone = await watcher.next()
     assert isinstance(gone, Gone)
-    assert gone.since_us == 40 * SECOND
+    assert gone.since_us == 40 * SECOND - LIVE_US

@@ -24,7 +24,9 @@ async def test_a_first_start_lists_all_there_is_and_watches_from_there(server: S
     assert request.query == {}
     assert watch.query["resourceVersion"] == "9"
     assert names(told) == ["Listing", "a", "b", "Listed", "c"]
-    assert told[3] == Listed(kind=watcher.health.kind, version="9", at_us=60_000_000, since_us=None)
+    assert told[3] == Listed(
+        kind=watcher.health.kind, version="9", at_us=60_000_000, since_us=None, as_of_us=60_000_000
+    )
     assert watcher.pauses == []
     assert watcher.health.synced
 
@@ -93,7 +95,7 @@ async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
     assert names(told) == ["Listing", "a", "Listed"]
     assert told[1:] == [
         Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=500),  # type: ignore[union-attr]  # names said so
-        Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=500),
+        Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=500, as_of_us=clock.now),
     ]
     assert watcher.health.expired == 1
 
