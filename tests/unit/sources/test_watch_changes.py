@@ -18,7 +18,7 @@ from tests.unit.sources.conftest import PODS, Clock, Watcher
 SECOND = 1_000_000
 RESUME = Resume(version="7", at_us=10 * SECOND)
 RESUME_SINCE_US = 9_500_000
-"""The earliest moment of what comes in a backlog: by half a second before RESUME."""
+"""The earliest moment of what comes in a backlog: half a second before RESUME."""
 
 
 async def test_a_watch_with_a_stored_version_starts_there_without_listing(

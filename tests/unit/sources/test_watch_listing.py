@@ -2,10 +2,16 @@
 
 import pytest
 
+from gputally.errors import VersionExpired
+from gputally.model.health import WatchHealth
+from gputally.model.kube import Kind
 from gputally.model.observation import Gone, Listed, Listing, Observation, Resume, Seen
+from gputally.sources.backoff import Backoff
+from gputally.sources.continuity import ANSWER_SECONDS
+from gputally.sources.feed import Feed
 from tests.fakes.objects import added, deleted, failure, listing, pod
 from tests.fakes.scripted_api import ScriptedApi
-from tests.unit.sources.conftest import Clock, Watcher
+from tests.unit.sources.conftest import PODS, Clock, Watcher
 
 
 def names(observations: list[Observation]) -> list[str]:
@@ -87,15 +93,15 @@ async def test_an_unreadable_item_spoils_nothing_else(server: ScriptedApi, watch
 async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher, clock: Clock
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=500))
+    watcher.start(resume=Resume(version="7", at_us=10_000_000))
     (await server.request()).refuse(410, reason="Expired")
     (await server.request()).answer(listing(pod("a", 3), version=9))
 
     told = await watcher.take(3)
     assert names(told) == ["Listing", "a", "Listed"]
     assert told[1:] == [
-        Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=500),  # type: ignore[union-attr]  # names said so
-        Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=500, as_of_us=clock.now),
+        Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=9_500_000),  # type: ignore[union-attr]  # names said so
+        Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=9_500_000, as_of_us=clock.now),
     ]
     assert watcher.health.expired == 1
 
@@ -103,7 +109,7 @@ async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
 async def test_an_error_event_410_inside_a_watch_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=500))
+    watcher.start(resume=Resume(version="7", at_us=10_000_000))
     await (await server.request()).send(failure(410, "Expired"))
     again = await server.request()
     await again.send()
@@ -113,10 +119,20 @@ async def test_an_error_event_410_inside_a_watch_is_followed_by_a_listing(
     assert watcher.health.expired == 1
 
 
+def test_an_error_event_after_a_quiet_wait_does_not_show_that_all_was_sent(clock: Clock) -> None:
+    resume = Resume(version="7", at_us=10_000_000)
+    feed = Feed(PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=resume)
+    feed.connected()
+    with pytest.raises(VersionExpired):
+        list(feed.read([failure(410, "Expired")], waited_seconds=ANSWER_SECONDS))
+
+    assert feed.listed("9").since_us == 9_500_000
+
+
 async def test_a_version_ahead_of_a_restored_server_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher
 ) -> None:
-    watcher.start(resume=Resume(version="7000", at_us=500))
+    watcher.start(resume=Resume(version="7000", at_us=10_000_000))
     (await server.request()).refuse(504, details={"causes": [{"reason": "ResourceVersionTooLarge"}]})
 
     assert (await server.request()).query == {}
@@ -133,15 +149,17 @@ async def test_what_goes_between_a_listing_and_its_watch_is_as_old_as_the_listin
     clock.now += 3_000_000
     await watch.send(deleted("a", 41))
 
-    gone = (await watcher.take(4))[-1]
+    *_, listed, gone = await watcher.take(4)
+    assert isinstance(listed, Listed)
+    assert (listed.as_of_us, listed.at_us) == (60_000_000, 62_000_000)
     assert isinstance(gone, Gone)
-    assert (gone.since_us, gone.at_us) == (60_000_000, 65_000_000)
+    assert (gone.since_us, gone.at_us) == (59_500_000, 65_000_000)
 
 
 async def test_a_slow_listing_is_not_taken_for_a_live_stream(
     server: ScriptedApi, watcher: Watcher, clock: Clock
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=500))
+    watcher.start(resume=Resume(version="7", at_us=10_000_000))
     (await server.request()).refuse(410)
     request = await server.request()
     document = listing(pod("a"), pod("b"), version=9)
@@ -154,7 +172,7 @@ async def test_a_slow_listing_is_not_taken_for_a_live_stream(
     seen, listed = await watcher.take(2)
     assert isinstance(seen, Seen)
     assert isinstance(listed, Listed)
-    assert seen.since_us == listed.since_us == 500
+    assert seen.since_us == listed.since_us == 9_500_000
 
 
 async def test_listings_begin_only_when_the_server_answers(server: ScriptedApi, watcher: Watcher) -> None:
