@@ -43,37 +43,48 @@ def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tupl
     Raises: MalformedObject for a quantity that is no whole number.
     Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
     """
-    names = {name for container in _all_containers(pod) for name in _requests(container)}
-    gpus = sorted(name for name in names if resource_rule(name, resources))
     try:
-        units = ((name, _effective(pod, name)) for name in gpus)
-        return tuple((name, amount) for name, amount in units if amount)
+        sidecars, peak = _before(pod.spec.init_containers or (), resources)
+        for container in pod.spec.containers:
+            _add(sidecars, _gpus(container, resources))
+        together = {name: max(amount, peak.get(name, 0)) for name, amount in (peak | sidecars).items()}
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
+    return tuple(sorted([unit for unit in together.items() if unit[1]]))
 
 
-def _effective(pod: Pod, name: str) -> int:
-    sidecars = peak = 0
-    for container in pod.spec.init_containers or ():
-        amount = count(_requests(container).get(name, 0))
-        peak = max(peak, sidecars + amount)
+def _before(
+    init_containers: Iterable[Container], resources: tuple[ResourceRule, ...]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Of the init containers, what the sidecars have together, and the most there is at any time."""
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in init_containers:
+        running = dict(sidecars)
+        _add(running, _gpus(container, resources))
+        peak |= {name: max(amount, peak.get(name, 0)) for name, amount in running.items()}
         if container.restart_policy == "Always":
-            sidecars += amount
-    together = sum(count(_requests(container).get(name, 0)) for container in pod.spec.containers)
-    return max(peak, sidecars + together)
+            sidecars = running
+    return sidecars, peak
+
+
+def _add(amounts: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    for name, amount in more:
+        amounts[name] = amounts.get(name, 0) + amount
+
+
+def _gpus(container: Container, resources: tuple[ResourceRule, ...]) -> list[tuple[str, int]]:
+    """Requests equal limits for extended resources; a limit alone is a request too."""
+    asked = container.resources
+    if asked is None:
+        return []
+    amounts = (asked.limits or {}) | (asked.requests or {})
+    return [(name, count(amount)) for name, amount in amounts.items() if resource_rule(name, resources)]
 
 
 def _all_containers(pod: Pod) -> Iterator[Container]:
     yield from pod.spec.containers
     yield from pod.spec.init_containers or ()
-
-
-def _requests(container: Container) -> dict[str, str | int]:
-    """Requests equal limits for extended resources; a limit alone is a request too."""
-    resources = container.resources
-    if resources is None:
-        return {}
-    return (resources.limits or {}) | (resources.requests or {})
 
 
 def holds_gpu(pod: Pod, resources: tuple[ResourceRule, ...]) -> bool:
