@@ -15,7 +15,7 @@ from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.request import effective_units
-from gputally.accounting.segments import segments_of
+from gputally.accounting.segments import alike, segments_of
 from gputally.accounting.tenant import UNASSIGNED
 from gputally.accounting.tier import NO_TIER, tier_of
 from gputally.accounting.totals import Totals
@@ -63,7 +63,7 @@ class Pods:
         if record is None:
             return None
         merged = lifetime.seen(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
-        return self._settle(merged, at_us=at_us)
+        return self._learned(merged, at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
         """Take in a pod's deletion with its last form."""
@@ -71,7 +71,7 @@ class Pods:
         if record is None:
             return None
         ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
-        return self._depart(self._settle(ended, at_us=at_us), at_us)
+        return self._depart(self._learned(ended, at_us=at_us), at_us)
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """A listing no longer has the pod."""
@@ -174,6 +174,14 @@ class Pods:
         labels = kept_labels(pod.metadata.labels, self._rules)
         return replace(record, version=version, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
 
+    def _learned(self, record: PodRecord, *, at_us: int) -> PodRecord:
+        """Account what is known of a pod now; much of what is told of it changes nothing."""
+        before = self.records.get(record.uid)
+        if before is None or replace(record, version=before.version) != before:
+            return self._settle(record, at_us=at_us)
+        self.records[record.uid] = record
+        return record
+
     def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
@@ -237,7 +245,8 @@ class Pods:
         if before and before.node_uid and before.node_uid != record.node_uid:
             self._nodes.hold(before.node_uid, old, (), at_us=at_us)
             old = ()
-        self._nodes.hold(record.node_uid, old, record.segments, at_us=at_us)
+        kept = alike(old, record.segments)
+        self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
     def _index(self, record: PodRecord, tenant: str) -> None:
         lasts = record.end_by is None

@@ -1,8 +1,9 @@
 """Posting allocations to the totals: what changed between two states of a record, and nothing else."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gputally.accounting.admission import Admission
+from gputally.accounting.segments import alike
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment, Terms
 from gputally.model.pod import PodRecord
@@ -34,7 +35,7 @@ class Posting:
         """Replace `before` by `after` in the totals."""
         old, new = before.segments if before else (), after.segments
         if old != new:
-            kept = _alike(old, new)
+            kept = alike(old, new)
             self._segments(old[kept:], sign=-1, at_us=at_us)
             self._segments(new[kept:], sign=1, at_us=at_us)
         if before is None or before.scheduled_us is None:
@@ -71,11 +72,3 @@ class Posting:
                 quantity = sum(quantity for _, quantity in record.terms[-1].quantities)
                 labels = self.labels_of(record.terms[-1])
                 self._totals.accrue(Total.BLIND, labels, sign * quantity, span, at_us=at_us)
-
-
-def _alike(old: Sequence[Segment], new: Sequence[Segment]) -> int:
-    """How many segments both begin with."""
-    for index, (was, now) in enumerate(zip(old, new, strict=False)):
-        if was != now:
-            return index
-    return min(len(old), len(new))

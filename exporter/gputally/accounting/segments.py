@@ -1,6 +1,6 @@
 """An allocation as segments of constant state, terms and price: a pure function of what is known of the pod."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -123,3 +123,11 @@ def _terms_at(record: PodRecord, at_us: int) -> Terms:
         if terms.from_us <= at_us:
             found = terms
     return found
+
+
+def alike(old: Sequence[Segment], new: Sequence[Segment]) -> int:
+    """How many segments both begin with."""
+    for index, (was, now) in enumerate(zip(old, new, strict=False)):
+        if was != now:
+            return index
+    return min(len(old), len(new))
