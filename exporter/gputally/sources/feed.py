@@ -73,6 +73,8 @@ class Feed:
         self._was_connected = False
         self._went_on = False
         self._as_of_us = 0
+        self._waited_seconds = 0.0
+        """The longest since a line was complete: what comes in two chunks was waited for as one."""
         self._pause_seconds = 0.0
 
     def watch_params(self) -> dict[str, str]:
@@ -95,6 +97,7 @@ class Feed:
         self.health.reconnects += self._was_connected
         self._was_connected = True
         self.health.synced = True
+        self._waited_seconds = 0.0
         self._continuity.connected()
 
     def disconnected(self) -> None:
@@ -112,9 +115,11 @@ class Feed:
         Raises: the ApiError that an ERROR event stands for, which says nothing of how far the stream has come.
         """
         at_us = self._alive()
-        said = [self._decoded(line) for line in lines]
-        if not said or not isinstance(said[0], Status):
-            self._continuity.arrived(at_us, waited_seconds=waited_seconds)
+        self._waited_seconds = max(self._waited_seconds, waited_seconds)
+        said = [each for each in map(self._decoded, lines) if each]
+        if said and not isinstance(said[0], Status):
+            self._continuity.arrived(at_us, waited_seconds=self._waited_seconds)
+            self._waited_seconds = 0.0
         passed_over = False
         for each in said:
             match each:
@@ -133,6 +138,7 @@ class Feed:
 
     def ended(self, *, waited_seconds: float) -> None:
         """The server has ended the response, after such a wait."""
+        self._waited_seconds = 0.0
         self._continuity.arrived(self.clock(), waited_seconds=waited_seconds)
 
     def read_items(self, items: Iterable[bytes]) -> Iterator[Observation]:
