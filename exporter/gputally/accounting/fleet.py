@@ -192,6 +192,7 @@ class Fleet:
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
         self.pods.restore(saved.pods)
         self.nodes.outdate_all()
+        self.nodes.catch_up(at_us=saved.at_us)
         self.pods.account_all(at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)

@@ -42,6 +42,8 @@ class NodeAccount:
         self.slices: list[CapacitySlice] = []
         self._steps: dict[int, int] = {}
         self._stale_us: int | None = 0
+        self._labels = ("unknown", "none")
+        self._price: Price | None = None
         self._physical: tuple[_Span, ...] = ()
         self._totals = totals
 
@@ -95,6 +97,8 @@ class NodeAccount:
         allocated = self.slices[-1].allocated if self.slices else self._stepped_before(from_us)
         fresh = slices_of(self.record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
         self._post(outdated, fresh, at_us=at_us)
+        facts = self.record.facts[-1][1]
+        self._labels, self._price = terms.admit(facts), terms.price_of(facts.asset, self.record.facts[-1][0])
         for each in fresh:
             extend(self.slices, each)
         if from_us == begin_us:
@@ -172,16 +176,14 @@ class NodeAccount:
 
     def _correct(self, gpu_time: int, *, at_us: int) -> None:
         """What was allocated more than known was free before, or never there, and the other way round."""
-        last = self.slices[-1] if self.slices else None
-        gpu_model, pool = last.labels if last else ("unknown", "none")
         real = self.record.facts[-1][1].physical
         other = (CapacityState.FREE, -gpu_time) if real else (CapacityState.OVERCOMMITTED, gpu_time)
         for state, amount in ((CapacityState.ALLOCATED, gpu_time), other):
-            labels = (gpu_model, pool, state.value)
+            labels = (*self._labels, state.value)
             self._totals.count(Total.CAPACITY, labels, amount, at_us=at_us)
-            if last and last.price:
-                cost = amount * last.price.rate
-                self._totals.count(Total.CAPACITY_COST, (*labels, last.price.currency), cost, at_us=at_us)
+            if self._price:
+                cost_labels = (*labels, self._price.currency)
+                self._totals.count(Total.CAPACITY_COST, cost_labels, amount * self._price.rate, at_us=at_us)
 
 
 def _add(lines: _Lines, each: CapacitySlice, sign: int) -> None:

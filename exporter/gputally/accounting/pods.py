@@ -233,7 +233,8 @@ class Pods:
         self._posting.post(before, record, at_us=at_us)
         self._hold(before, record, at_us=at_us)
         if before is None or before.segments != record.segments or before.job != record.job:
-            record = replace(record, revision=record.revision + 1)
+            # above whatever was handed over of this UID before it was forgotten, or by an earlier process
+            record = replace(record, revision=max(record.revision + 1, at_us))
             self._revised[record.uid] = record
         return record
 

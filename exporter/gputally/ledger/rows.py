@@ -46,7 +46,7 @@ s.resource, s.start_us, s.end_us, s.state, s.quantity, s.tier, s.tenant, s.queue
 s.label_tier, s.label_tenant, s.label_gpu_model, p.currency, p.per_gpu_hour, p.basis, p.purchase
 """
 SELECT_WORKING_SEGMENTS: Final = f"""
-SELECT w.uid, {_SEGMENT}
+SELECT w.uid, s.revision, {_SEGMENT}
 FROM working w
 JOIN segments s
   ON s.pod_uid = w.uid AND s.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = w.uid)

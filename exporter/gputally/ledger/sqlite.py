@@ -191,11 +191,12 @@ class SqliteLedger:
         return row[0] if row else None
 
     def _pods(self) -> tuple[PodRecord, ...]:
-        segments: dict[str, list[Segment]] = {}
-        for uid, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS):
-            segments.setdefault(uid, []).append(rows.segment(columns))
+        segments: dict[tuple[str, int], list[Segment]] = {}
+        for uid, revision, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS):
+            segments.setdefault((uid, revision), []).append(rows.segment(columns))
         return tuple(
-            replace(record, segments=tuple(segments.get(record.uid, ()))) for record in self._working("pod", PodRecord)
+            replace(record, segments=tuple(segments.get((record.uid, record.revision), ())))
+            for record in self._working("pod", PodRecord)
         )
 
     def _working(self, kind: str, type_: type[Record]) -> tuple[Record, ...]:

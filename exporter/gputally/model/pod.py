@@ -11,7 +11,7 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     Times are µs. `units` are device counts by resource name. `labels` holds only what the rules and the
     job derivation look at. `terms` is the history of classification, the oldest first; `segments` is the
-    allocation as last computed. `revision` counts what was handed to the ledger.
+    allocation as last computed. `revision` rises with each state of it that is handed to the ledger.
     """
 
     uid: str

@@ -26,7 +26,8 @@ class Backlog:
 
     async def put(self, batch: list[Observation]) -> None:
         """Add a batch, once fewer than the limit wait: a batch is never cut, so they may pass it."""
-        await self._room.wait()
+        while self.is_full:  # another may have been faster
+            await self._room.wait()
         self.size += len(batch)
         self._batches.put_nowait(batch)
         self._see_to_room()

@@ -54,6 +54,7 @@ class Books:
         self._residual: tuple[int, int] | None = None
         self._unwritten: Changes | None = None
         self._writing = asyncio.Lock()
+        self._scraping = asyncio.Lock()
         self._dirty = asyncio.Event()
         self._listing: set[Kind] = set()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
@@ -121,18 +122,25 @@ class Books:
 
         While the ledger refuses writes they stand still, as the next process could not go on from more; gauges follow.
         """
-        self._expect_sound()
-        snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
-        if self.health.ledger.writable:
-            writing = asyncio.create_task(self.flush(), name="scrape's flush")
-            await asyncio.sleep(0)  # it begins, and most of it needs no interpreter: we write meanwhile
-            exposition = self._exposition(snapshot, counters=snapshot, openmetrics=openmetrics)
+        async with self._scraping:  # of two at once, one might take back what the other has shown
+            self._expect_sound()
+            snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
+            if self.health.ledger.writable:
+                exposition = await self._written_with(snapshot, openmetrics=openmetrics)
+            if self.health.ledger.writable:
+                self._committed = snapshot
+                return exposition
+            self.fleet.totals.withdraw(snapshot.now_us)
+            return self._exposition(snapshot, counters=self._committed, openmetrics=openmetrics)
+
+    async def _written_with(self, snapshot: Snapshot, *, openmetrics: bool) -> bytes:
+        """The exposition of `snapshot`, made while the ledger is brought up to date."""
+        writing = asyncio.create_task(self.flush(), name="scrape's flush")
+        try:
+            await asyncio.sleep(0)  # it begins, and most of it needs no interpreter
+            return self._exposition(snapshot, counters=snapshot, openmetrics=openmetrics)
+        finally:
             await writing
-        if self.health.ledger.writable:
-            self._committed = snapshot
-            return exposition
-        self.fleet.totals.withdraw(snapshot.now_us)
-        return self._exposition(snapshot, counters=self._committed, openmetrics=openmetrics)
 
     def _exposition(self, snapshot: Snapshot, *, counters: Snapshot, openmetrics: bool) -> bytes:
         self.health.queued = self.behind

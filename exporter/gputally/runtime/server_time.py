@@ -35,7 +35,8 @@ class ServerTime:
     """Our wall clock, as long as the Date headers of the server's answers allow it; else the latest time they allow.
 
     The latest, for a clock behind the server's would cut timestamps of the present. Between answers only the monotonic
-    clock moves it, so a step of the wall clock changes nothing. It falls only when it is proven early, as far as that.
+    clock moves it, so a step of the wall clock changes nothing. It falls only when it is proven to be ahead, and no
+    farther than that.
     """
 
     def __init__(self, *, wall: Clock = system_clock, monotonic: Callable[[], int] = monotonic_us) -> None:

@@ -38,9 +38,14 @@ class ListItems:
         self.version = ""
         self._rest = b""
         self._in_items = False
+        self._whole: list[bytes] = []
+        """All bytes of a document in another order."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The items that `chunk` completes, perhaps none. Raises: ValueError for what is no list."""
+        if self._whole:
+            self._whole.append(chunk)
+            return []
         data = self._rest + chunk
         if not self._in_items:
             data = self._after_head(data)
@@ -53,19 +58,23 @@ class ListItems:
     def end(self) -> list[bytes]:
         """The items that only the end completes. Raises: ValueError for a document that is no list, or not whole."""
         if not self._in_items:
-            document = _decode(self._rest)
+            document = _decode(b"".join(self._whole or [self._rest]))
             self.version = document.metadata.resource_version
             return [bytes(item) for item in document.items or ()]
         item, ended, after = self._rest.rpartition(_END)
         if not ended or after.strip():
             raise ValueError("the list breaks off")
+        msgspec.json.decode(_FIRST + item, type=Raw)  # ValueError where another array's end was the last that came
         return [_FIRST + item]
 
     def _after_head(self, data: bytes) -> bytes:
         """What follows the beginning of the first item, if all of it is there and as expected; else `data`."""
         head, found, items = data.partition(_ITEMS)
-        if found and items.startswith(_FIRST) and b'"metadata"' in head:
-            self.version = _decode(head + _ITEMS + _END).metadata.resource_version
-            self._in_items = True
-            return items.removeprefix(_FIRST)
-        return data
+        if not found or len(items) < len(_FIRST):
+            return data
+        if not items.startswith(_FIRST) or b'"metadata"' not in head:
+            self._whole.append(data)
+            return b""
+        self.version = _decode(head + _ITEMS + _END).metadata.resource_version
+        self._in_items = True
+        return items.removeprefix(_FIRST)

@@ -46,9 +46,12 @@ def _authorization(user: User, file: Path) -> Callable[[], str]:
 
 
 def tls_context(authority: bytes, login: Login, *, file: Path, verify: bool = True) -> ssl.SSLContext:
-    """What to check the server against: `authority` (PEM; without it the system's). Errors name `file`."""
+    """What to check the server against: `authority` (PEM; without it the system's). Errors name `file`.
+
+    Certificates are ASCII; comments between them may be anything.
+    """
     try:
-        context = ssl.create_default_context(cadata=authority.decode() or None)
+        context = ssl.create_default_context(cadata=authority.decode("ascii", errors="ignore") or None)
     except (OSError, ValueError) as error:
         raise ConfigError([Problem(str(file), "certificate-authority", f"not a PEM certificate: {error}")]) from None
     # From Python 3.13 on the default refuses the authorities of many clusters (no key usage extension).

@@ -158,6 +158,7 @@ def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyP
 
     assert account.settled_us > us(1000)
     assert len(account.slices) < 100
+    assert len(account._steps) < 100
     assert sum(replay.capacity(2100).values()) == physical(replay, 2100) == 4 * 2100
     assert replay.capacity(2100)["allocated"] == 5 * (1 + 2 + 3 + 4) * 50
     assert residuals(replay, 2100) == {"allocated": 0, "capacity": 0}
@@ -203,3 +204,17 @@ def test_a_node_that_vanished_while_nobody_watched_was_there_as_long_as_its_pods
 
     assert replay.capacity(300) == {"allocated": 10, "free": 4 * 110 - 10}
     assert residuals(replay, 300) == {"allocated": 0, "capacity": 0}
+
+
+def test_late_news_of_a_node_that_was_gone_before_the_restart_is_booked_under_its_own_model() -> None:
+    node = replace(NODE, labels={"nvidia.com/gpu.product": "NVIDIA-H100", "karpenter.sh/nodepool": "train"})
+    replay = Replay()
+    replay.see(node, POD, at=12)
+    replay.scrape(20)
+    replay.lose(node, at=100)
+    replay.scrape(110)
+    replay.restart()
+    replay.see(replace(POD, phase="Failed", finished=50), at=130)
+
+    assert {labels[:2] for labels in replay.gpu_seconds(200, Total.CAPACITY)} == {("NVIDIA-H100", "train")}
+    assert replay.capacity(200)["allocated"] == 3 * 40

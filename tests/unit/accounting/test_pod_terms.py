@@ -151,14 +151,28 @@ def test_an_unchanged_pod_is_no_new_revision() -> None:
     assert (changes.revisions, changes.pods) == ({}, {})
 
 
-def test_every_change_of_segments_is_a_revision_more() -> None:
+def test_every_change_of_segments_is_a_higher_revision() -> None:
     replay = cluster()
-    replay.see(BOUND, at=11)
+    revisions = [0]
+    for form, at in ((BOUND, 11), (RUNNING, 11), (RUNNING, 12), (FINISHED, 9)):
+        replay.see(form, at=at)
+        replay.flush()
+        revisions.append(replay.memory.revisions["uid-a"].revision)
+
+    assert revisions[0] < revisions[1] < revisions[2] == revisions[3] < revisions[4]
+
+
+def test_a_uid_that_comes_back_has_higher_revisions_than_before() -> None:
+    replay = cluster()
     replay.see(RUNNING, at=13)
-    replay.see(FINISHED, at=18)
+    replay.lose(RUNNING, at=20)
+    replay.flush()
+    before = replay.memory.revisions["uid-a"].revision
+    replay.restart()
+    replay.see(RUNNING, at=30)
     replay.flush()
 
-    assert replay.memory.revisions["uid-a"].revision == 3
+    assert replay.memory.revisions["uid-a"].revision > before
 
 
 def test_time_to_schedule_is_counted_once() -> None:

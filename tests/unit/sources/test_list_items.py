@@ -68,3 +68,23 @@ def test_a_list_that_breaks_off_is_refused(cut: int) -> None:
 
     with pytest.raises(ValueError, match=r"."):
         reader.end()
+
+
+@pytest.mark.parametrize("inner", [b'"x"]}', b'"tolerations":[]}'])
+def test_a_list_cut_where_an_array_inside_it_ends_is_refused(inner: bytes) -> None:
+    item = {"metadata": {"name": "a"}, "spec": {"containers": [{"args": ["x"]}], "other": {"tolerations": []}, "z": 1}}
+    document = listing([item, item])
+    reader = ListItems()
+    reader.feed(document[: document.rindex(inner) + len(inner)])
+
+    with pytest.raises(ValueError, match=r"."):
+        reader.end()
+
+
+def test_a_long_list_in_another_order_is_read_in_time_linear_in_its_bytes() -> None:
+    document = msgspec.json.encode({"apiVersion": "v1", "items": [{"apiVersion": "v1", "x": "y" * 900}] * 1000})
+    reader = ListItems()
+    for i in range(0, len(document), 1000):
+        reader.feed(document[i : i + 1000])
+
+    assert len(reader._whole) > 900  # collected, not joined anew with each chunk
