@@ -1,0 +1,90 @@
+"""Who sees every form of every pod whatever happens to the API server: one looks into the stores behind it."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+import aiohttp
+
+from gputally.sim.store import Change, Store
+from tests.behaviour.recorder import Record
+from tests.cluster.api import LONGEST_LINE
+from tests.cluster.manifests import Json
+
+FIRST_POD, AFTER_PODS = (base64.b64encode(key).decode() for key in (b"/registry/pods/", b"/registry/pods0"))
+WATCHED = {"key": FIRST_POD, "range_end": AFTER_PODS}
+
+
+@contextmanager
+def store_witness(store: Store) -> Iterator[Record]:
+    """The simulated cluster's store tells of each write as it is made."""
+    record = Record()
+
+    def told(change: Change) -> None:
+        record.take(str(change.verb), change.now.doc)
+
+    unsubscribe = store.subscribe("pods", told)
+    yield record
+    unsubscribe()
+
+
+class EtcdWitness(Record):
+    """Watches etcd itself, which keeps its history through restarts; the API server must store JSON there.
+
+    What etcd has not stored has not happened, so that nothing can be missed while the API server is down.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self._uids: dict[str, str] = {}
+        """By key, of pods that exist."""
+        self._revision = 0
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(self._url, read_bufsize=LONGEST_LINE, timeout=aiohttp.ClientTimeout())
+        async with self._session.post("/v3/kv/range", json={**WATCHED, "count_only": True}) as response:
+            answer = await response.json()
+        assert int(answer.get("count", 0)) == 0, "the cluster should hold no pods yet"
+        self._revision = int(answer["header"]["revision"])
+        self._task = asyncio.create_task(self._record())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await self._session.close()
+
+    def is_complete(self) -> bool:
+        if self._task.done():
+            self._task.result()  # what ended it
+        return super().is_complete()
+
+    async def _record(self) -> None:
+        while True:
+            with suppress(aiohttp.ClientError):  # etcd is restarting
+                await self._follow()
+            await asyncio.sleep(0.02)
+
+    async def _follow(self) -> None:
+        request = {"create_request": {**WATCHED, "start_revision": str(self._revision + 1)}}
+        async with self._session.post("/v3/watch", json=request) as response:
+            async for line in response.content:
+                for event in json.loads(line)["result"].get("events", ()):
+                    self._tell(event)
+
+    def _tell(self, event: Json) -> None:
+        entry = event["kv"]
+        self._revision = int(entry["mod_revision"])
+        if event.get("type") == "DELETE":
+            uid = self._uids.pop(entry["key"])
+            self.take("DELETED", self.forms[uid][-1][1])
+            return
+        pod = json.loads(base64.b64decode(entry["value"]))
+        kind = "MODIFIED" if entry["key"] in self._uids else "ADDED"
+        self._uids[entry["key"]] = pod["metadata"]["uid"]
+        self.take(kind, pod)
