@@ -22,6 +22,8 @@ from tests.cluster.control_plane import LOOPBACK, free_ports
 
 PATIENCE_SECONDS = 120
 PEER_SAMPLE = 500
+SCRAPE_SECONDS = 0.5
+"""Between two looks: each writes to the ledger what has changed, so that looking all the time measures looking."""
 
 
 def measure(folder: Path, pods: int, *, events: int) -> Iterator[Figure]:
@@ -94,6 +96,7 @@ def until_marked(aggregator: Aggregator) -> bytes:
     while not marked_gpus(body := scraped(connection)[1], MARKER):
         if time.monotonic() > until:
             raise MeasurementFailed("the end of the recording was not accounted in time")
+        time.sleep(SCRAPE_SECONDS)
     return body
 
 
