@@ -13,6 +13,7 @@ from tests.bench.churn import FIRST, live
 from tests.bench.load import Loader, each, say
 from tests.bench.server import ApiServer
 from tests.cluster.api import Api
+from tests.cluster.manifests import Json, path
 
 RESOURCES = {
     "/api/v1/namespaces": "namespaces",
@@ -36,21 +37,23 @@ STREAMING = {
 async def record(server: ApiServer, loader: Loader, folder: Path, *, lives: int) -> None:
     """All lists as they stand, then the watch of pods while so many of them live and die."""
     async with Api(server.url, server.token("gputally"), server.ca_file) as reader:
-        for path, name in RESOURCES.items():
-            async with aclosing(lines(reader, path)) as stream:
+        for resource, name in RESOURCES.items():
+            async with aclosing(lines(reader, resource)) as stream:
                 (folder / f"{name}.list").write_bytes(b"".join([line async for line in listed(stream)]))
                 if name == "pods":
                     writing = asyncio.create_task(_watch_until_marker(stream, folder / CHURN))
-                    await _churn(loader, lives)
+                    marker = await _churn(loader, lives)
                     await writing
+                    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements look for their own
 
 
-async def _churn(loader: Loader, lives: int) -> None:
+async def _churn(loader: Loader, lives: int) -> Json:
+    """Ends with the marker, which is returned."""
     say(f"  recording {lives} pods that come and go")
 
     await each(range(2 * FIRST, 2 * FIRST + lives), partial(live, loader))
     marker = workload.pod(0, name=workload.MARKER, place=workload.MARKER, tier="training", on=loader.spare_node(0))
-    await loader.api.create(marker)
+    return await loader.api.create(marker)
 
 
 async def _watch_until_marker(stream: AsyncIterator[bytes], file: Path) -> None:
