@@ -49,8 +49,9 @@ class NodeAccount:
 
     @property
     def held_us(self) -> int:
-        """When a pod last took or released anything, as far as it is not settled; 0 if none did."""
-        return max((step_us for step_us in self._steps if step_us > self.settled_us), default=0)
+        """Until when it must have been there for its pods: past their binding, and up to their release; 0 if settled."""
+        open_steps = ((at, step) for at, step in self._steps.items() if at > self.settled_us)
+        return max((at + 1 if step > 0 else at for at, step in open_steps), default=0)
 
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""

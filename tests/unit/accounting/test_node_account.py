@@ -218,3 +218,15 @@ def test_late_news_of_a_node_that_was_gone_before_the_restart_is_booked_under_it
 
     assert {labels[:2] for labels in replay.gpu_seconds(200, Total.CAPACITY)} == {("NVIDIA-H100", "train")}
     assert replay.capacity(200)["allocated"] == 3 * 40
+
+
+def test_a_node_whose_end_is_told_late_was_there_when_its_last_pod_was_bound() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.see(POD, at=12)
+    replay.lose(NODE, at=80, since=5)
+
+    assert {labels[1] for labels in replay.gpu_seconds(90, Total.CAPACITY)} == {"none"}
+    assert "overcommitted" not in replay.capacity(90)
+    assert sum(series.b for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 0
+    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
