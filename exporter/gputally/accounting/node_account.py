@@ -49,7 +49,7 @@ class NodeAccount:
 
     @property
     def held_us(self) -> int:
-        """Until when it must have been there for its pods: past their binding, and up to their release; 0 if settled."""
+        """Until when it was there for its pods: past their binding, and up to their release; 0 if all is settled."""
         open_steps = ((at, step) for at, step in self._steps.items() if at > self.settled_us)
         return max((at + 1 if step > 0 else at for at, step in open_steps), default=0)
 
