@@ -99,11 +99,16 @@ class Nodes:
         return account.record.name
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
-        """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known."""
+        """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known.
+
+        One that is said to have gone by then still was the pod's, as long as no other is known: such an end may be the
+        beginning of a blind interval.
+        """
         bound_us = record.scheduled_us or 0
         uids = self._by_name.get(record.node, ())
         fitting = [uid for uid in uids if _existed(self.accounts[uid].record, bound_us)]
-        uid = fitting[-1] if fitting else f"unknown/{record.node}"
+        known = record.node_uid if record.node_uid in self.accounts else f"unknown/{record.node}"
+        uid = fitting[-1] if fitting else known
         if uid not in self.accounts:
             stand_in = NodeRecord(uid=uid, name=record.node, created_us=0, facts=((0, _NO_FACTS),))
             self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._settled_us)

@@ -230,3 +230,15 @@ def test_a_node_whose_end_is_told_late_was_there_when_its_last_pod_was_bound() -
     assert "overcommitted" not in replay.capacity(90)
     assert sum(series.b for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 0
     assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
+
+
+def test_a_pod_stays_on_a_node_that_may_have_gone_before_it_was_bound_as_long_as_no_other_is_known() -> None:
+    replay = Replay(opened=10)
+    replay.see(replace(NODE, created=10), at=11)
+    replay.see(replace(POD, created=10), at=11.5)
+    replay.lose(replace(NODE, created=10), at=12, since=9)
+
+    assert sum(series.b for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 0
+    assert {labels[1] for labels in replay.gpu_seconds(90, Total.CAPACITY)} <= {"none"}
+    assert "overcommitted" not in replay.capacity(90)
+    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
