@@ -43,6 +43,11 @@ class Fleet:
         self._next_round_us = 0
         self._restore(saved)
 
+    @property
+    def is_listing(self) -> bool:
+        """Whether any listing has begun and is not complete."""
+        return bool(self._listing)
+
     def apply(self, observation: Observation) -> None:
         """Take in one observation.
 

@@ -98,14 +98,21 @@ class NodeAccount:
         allocated = self.slices[-1].allocated if self.slices else self._stepped_before(from_us)
         fresh = slices_of(self.record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
         self._post(outdated, fresh, at_us=at_us)
-        facts = self.record.facts[-1][1]
-        self._labels, self._price = terms.admit(facts), terms.price_of(facts.asset, self.record.facts[-1][0])
         for each in fresh:
             extend(self.slices, each)
+        self._remember(terms)
         if from_us == begin_us:
             self._post_physical(at_us=at_us)
         self._stale_us = None
         self._settle_old(at_us)
+
+    def _remember(self, terms: CapacityTerms) -> None:
+        """What corrections are booked under: the last slice's labels and price, or what they would be without any."""
+        if self.slices:
+            self._labels, self._price = self.slices[-1].labels, self.slices[-1].price
+        else:
+            from_us, facts = self.record.facts[-1]
+            self._labels, self._price = terms.admit(facts), terms.price_of(facts.asset, from_us)
 
     def _stepped_before(self, at_us: int) -> int:
         """What all steps before `at_us` add up to."""
@@ -163,7 +170,7 @@ class NodeAccount:
         lasting = (each for each in self.slices if each.end_us is None or each.end_us > until_us)
         self.slices = [replace(each, start_us=max(each.start_us, until_us)) for each in lasting]
         self._steps = {until_us: self._stepped_before(until_us + 1)} | {
-            at: q for at, q in self._steps.items() if q and at > until_us
+            at: q for at, q in self._steps.items() if at > until_us
         }
 
     def _settled_time(self, segments: Iterable[Segment]) -> int:

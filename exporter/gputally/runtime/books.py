@@ -19,7 +19,7 @@ from gputally.export.text import registry_text, render
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.model.observation import Gone, Listed, Observation, Seen
 from gputally.runtime.backlog import Backlog
 from gputally.runtime.clock import Clock
 
@@ -56,7 +56,6 @@ class Books:
         self._writing = asyncio.Lock()
         self._scraping = asyncio.Lock()
         self._dirty = asyncio.Event()
-        self._listing: set[Kind] = set()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._registry = process_registry()
         self._committed = publish(fleet, now_us=fleet.totals.evaluated_us, ledger=None)
@@ -79,10 +78,7 @@ class Books:
                 self.fleet.apply(observation)
             except MalformedObject as error:
                 self._skip(observation, error)
-            if isinstance(observation, Listing):
-                self._listing.add(observation.kind)
-            elif isinstance(observation, Listed):
-                self._listing.discard(observation.kind)
+            if isinstance(observation, Listed):
                 self.listed[observation.kind].set()
         self._sound = True
         self._dirty.set()
@@ -112,8 +108,9 @@ class Books:
             await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
 
     async def _lull(self) -> None:
+        """Return when there is little to account, or after some time of much."""
         for _ in range(BUSY_TURNS):
-            if not self.behind and not self._listing:
+            if not self.behind and not self.fleet.is_listing:
                 break
             await asyncio.sleep(FLUSH_SECONDS)
 

@@ -15,7 +15,7 @@ from gputally.sim.instants import SECOND_US
 from gputally.sim.naming import choices
 from gputally.sim.nodes import POD_GC_US, Nodes
 from gputally.sim.pods import GPU
-from gputally.sim.refusals import outlived
+from gputally.sim.refusals import outlived, patiently
 from gputally.sim.registry import Registry
 from gputally.sim.workloads import Work
 
@@ -111,7 +111,7 @@ class Hardship:
     def _later(self, action: Callable[[], object]) -> None:
         """End what lasts."""
         lasts_us = int(self._every_us * self._random.uniform(0.1, 1))
-        self._registry.agenda.after(lasts_us, partial(_patiently, action))
+        self._registry.agenda.after(lasts_us, partial(patiently, action))
 
     # the connection
 
@@ -209,7 +209,7 @@ class Hardship:
     def _reborn(self) -> str:
         """Several pods of one name, one right after another, each for a second."""
         for life in range(_LIVES):
-            self._registry.agenda.after(2 * life * SECOND_US, partial(_patiently, self._replace_reborn))
+            self._registry.agenda.after(2 * life * SECOND_US, partial(patiently, self._replace_reborn))
         return REBORN
 
     def _replace_reborn(self) -> None:
@@ -226,9 +226,9 @@ class Hardship:
         if not self._registry.store.get("pods", (NAMESPACE, VANISHING)):
             self._create_pod(VANISHING, lasts_us=None)
         agenda = self._registry.agenda
-        agenda.after(10 * SECOND_US, partial(_patiently, partial(self._nodes.delete, VANISHING)))
+        agenda.after(10 * SECOND_US, partial(patiently, partial(self._nodes.delete, VANISHING)))
         back_us = 10 * SECOND_US + int(POD_GC_US * self._random.uniform(0.2, 2))
-        agenda.after(back_us, partial(_patiently, partial(self._add_node, VANISHING)))
+        agenda.after(back_us, partial(patiently, partial(self._add_node, VANISHING)))
         return VANISHING
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
@@ -240,8 +240,3 @@ class Hardship:
         node = gpu_node(name, NodePool(name="hardship-pool", count=1), offered={GPU: 1})
         node["spec"]["taints"] = [_TAINT]
         self._registry.create("nodes", node)
-
-
-def _patiently(action: Callable[[], object]) -> None:
-    with outlived():
-        action()

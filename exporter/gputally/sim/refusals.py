@@ -4,7 +4,7 @@ Texts: k8s.io/apimachinery pkg/api/errors, and the handlers that fill them in.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -144,3 +144,9 @@ def outlived() -> Iterator[None]:
         yield
     except StatusError as error:
         _log.warning("the scenario asked in vain: %s", error)
+
+
+def patiently(step: Callable[[], object]) -> None:
+    """Do `step`, and outlive its being refused; for the agenda."""
+    with outlived():
+        step()

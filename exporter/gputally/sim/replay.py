@@ -14,7 +14,7 @@ from gputally.sim.fleet import NodePool, gpu_node
 from gputally.sim.instants import HOUR_US, SECOND_US
 from gputally.sim.kubelet import EXIT, RUN_FOR
 from gputally.sim.pods import GPU, is_terminal
-from gputally.sim.refusals import outlived
+from gputally.sim.refusals import patiently
 from gputally.sim.registry import Registry
 from gputally.sim.room import Kind, Room
 from gputally.sim.trace import DELETED, MILLI_PER_GPU, OUTCOMES, Trace, TraceNode, TracePod
@@ -107,7 +107,7 @@ class Replay:
         if pod.status == DELETED:
             self._registry.delete("pods", key_of(pod))
         else:
-            self._registry.agenda.after(KEPT_US, partial(self._patiently, partial(self._clear, pod)))
+            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
 
     def _clear(self, pod: TracePod) -> None:
         """Not before it is known to have ended, which takes longer on a node out of reach."""
@@ -115,7 +115,7 @@ class Replay:
         if stored and is_terminal(stored.doc):
             self._registry.delete("pods", key_of(pod))
         elif stored:
-            self._registry.agenda.after(KEPT_US, partial(self._patiently, partial(self._clear, pod)))
+            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
 
     def _join(self, pod: TracePod) -> str:
         name = f"joined-{self._joined}"
@@ -132,11 +132,7 @@ class Replay:
 
     def _at(self, second: int, step: Callable[[], object]) -> None:
         assert self.begun_us is not None
-        self._registry.agenda.at(self.begun_us + second * SECOND_US, partial(self._patiently, step))
-
-    def _patiently(self, step: Callable[[], object]) -> None:
-        with outlived():
-            step()
+        self._registry.agenda.at(self.begun_us + second * SECOND_US, partial(patiently, step))
 
 
 def document(pod: TracePod) -> Doc:

@@ -8,25 +8,11 @@ from gputally.errors import MalformedObject
 from gputally.model.kube import Kind
 from gputally.model.observation import OwnerSeen, Seen
 from gputally.model.rules import Rules, TenantRule, TenantSource
-from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
+from tests.core.manifests import as_pod, namespace, us
+from tests.core.one_pod import BOUND, BY_LABEL, FINISHED, NODE, PENDING, RUNNING, cluster
 from tests.core.replay import Replay
 
-A100 = {"nvidia.com/gpu.product": "A100"}
-NODE = NodeForm(labels=A100)
-PENDING = PodForm(created=5, tier="gold", priority=100)
-BOUND = replace(PENDING, node="n1", scheduled=10, version=2)
-RUNNING = replace(BOUND, started=12, version=3)
-FINISHED = replace(RUNNING, phase="Succeeded", finished=17, version=4)
-BY_LABEL = Rules(
-    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
-)
 OF_NAMESPACE = Rules(tenants=(TenantRule(source=TenantSource.NAMESPACE_LABEL, key="team"),))
-
-
-def cluster(rules: Rules = Rules(), node: NodeForm = NODE) -> Replay:  # noqa: B008 - frozen
-    replay = Replay(rules=rules)
-    replay.see(node, at=1)
-    return replay
 
 
 def tenants(replay: Replay, at: float) -> dict[str, Fraction]:

@@ -3,25 +3,10 @@ from dataclasses import replace
 from gputally.accounting.totals import Total
 from gputally.model.allocation import End
 from gputally.model.kube import Kind
-from gputally.model.rules import ResourceRule, Rules, TenantRule, TenantSource
-from tests.core.manifests import NodeForm, PodForm, us
+from gputally.model.rules import ResourceRule, Rules
+from tests.core.manifests import NodeForm, us
+from tests.core.one_pod import A100, BOUND, BY_LABEL, FINISHED, NODE, PENDING, RUNNING, cluster
 from tests.core.replay import Replay
-
-A100 = {"nvidia.com/gpu.product": "A100"}
-NODE = NodeForm(labels=A100)
-PENDING = PodForm(created=5, tier="gold", priority=100)
-BOUND = replace(PENDING, node="n1", scheduled=10, version=2)
-RUNNING = replace(BOUND, started=12, version=3)
-FINISHED = replace(RUNNING, phase="Succeeded", finished=17, version=4)
-BY_LABEL = Rules(
-    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
-)
-
-
-def cluster(rules: Rules = Rules(), node: NodeForm = NODE) -> Replay:  # noqa: B008 - frozen
-    replay = Replay(rules=rules)
-    replay.see(node, at=1)
-    return replay
 
 
 def test_a_pod_that_lived_seven_seconds_has_seven_gpu_seconds_whenever_it_is_seen() -> None:
