@@ -9,7 +9,7 @@ SEVERED := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify generate e2e e2e-full bench clean
+.PHONY: help demo test verify generate e2e e2e-full e2e-node bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS=
 	$(BIN)/gputally demo $(ARGS)
 
 test: $(READY) ## Run all tests that need no cluster, in one to two minutes
-	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign" $(ARGS)
+	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign and not node" $(ARGS)
 
 verify: $(READY) ## Check format, lint, types, imports, generated files, docs and structure; changes nothing
 	$(BIN)/python -m hack.verify
@@ -28,10 +28,15 @@ generate: $(READY) ## Write docs/metrics.md and the table of flags anew
 
 e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go)
 	$(BIN)/python -m tests.cluster.build
-	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign" $(SEVERED) $(ARGS)
+	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign and not node" $(SEVERED) $(ARGS)
 
 e2e-full: e2e ## The same, and the long crash campaigns, each on a control plane of its own (some 30 minutes)
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
+
+e2e-node: $(READY) ## Run the agent's tests on a real kubelet with containerd (needs root, Debian)
+	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m tests.cluster.build kubelet
+	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
 
 bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
 	$(BIN)/python -m tests.bench $(ARGS)

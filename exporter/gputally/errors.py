@@ -9,7 +9,10 @@ GputallyError            shown in one line; all else is a bug
 ├─ MalformedObject       skip this object, count it
 ├─ LedgerError           leave the file untouched
 │  └─ LedgerUnwritable   keep accounting in memory, write later
-└─ AddressTaken          choose another address
+├─ AddressTaken          choose another address
+└─ KubeletError          exit status 6
+   ├─ KubeletUnreachable try again, with back-off
+   └─ KubeletRefused     mend the mount or the node
 """
 
 from collections.abc import Iterable
@@ -84,3 +87,17 @@ class AddressTaken(GputallyError):
     """The address to listen on belongs to another process."""
 
     exit_status = 5
+
+
+class KubeletError(GputallyError):
+    """The kubelet of this node did not tell who holds which devices."""
+
+    exit_status = 6
+
+
+class KubeletUnreachable(KubeletError):
+    """No answer, a broken answer, or an answer that says: later."""
+
+
+class KubeletRefused(KubeletError):
+    """The kubelet or its socket will not serve us; the message names what to mount or to install."""

@@ -1,5 +1,7 @@
 """Builds the control plane's programs from Go modules, each once: `python -m tests.cluster.build`.
 
+Given names it builds those programs instead: `python -m tests.cluster.build kubelet`.
+
 They are kept in the user's cache folder under name and version. The go.mod files below `binaries/` are the one place
 that names a version; with their go.sum every machine builds from the same sources.
 """
@@ -66,12 +68,14 @@ SCHEDULER = of_kubernetes("kube-scheduler")
 CONTROLLER_MANAGER = of_kubernetes("kube-controller-manager")
 KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="sigs.k8s.io/kwok/cmd/kwok")
 BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
+KUBELET = of_kubernetes("kubelet")  # of a real node, no part of the control plane
 KUBE_STATE_METRICS = Binary(  # a peer in the benchmarks, no part of the control plane
     name="kube-state-metrics",
     folder="kube-state-metrics",
     module="k8s.io/kube-state-metrics/v2",
     package="k8s.io/kube-state-metrics/v2",
 )
+BY_NAME = {binary.name: binary for binary in (*BINARIES, KUBELET, KUBE_STATE_METRICS)}
 
 
 def build(binary: Binary) -> None:
@@ -121,17 +125,24 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
+def main(names: Sequence[str]) -> int:
     """For the shell: 0, or 1 and one message."""
     started = time.monotonic()
     try:
-        build_missing()
+        wanted = called(names) if names else BINARIES
+        build_missing(wanted)
     except BuildFailed as failure:
         sys.stderr.write(f"\n{failure}\n")
         return 1
-    say(f"{len(BINARIES)} programs in {BINARIES[0].path.parents[1]}, after {time.monotonic() - started:.1f} s\n")
+    say(f"{len(wanted)} programs in {wanted[0].path.parents[1]}, after {time.monotonic() - started:.1f} s\n")
     return 0
 
 
+def called(names: Sequence[str]) -> Sequence[Binary]:
+    if unknown := sorted(set(names) - set(BY_NAME)):
+        raise BuildFailed(f"no program is called {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
+    return [BY_NAME[name] for name in names]
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""What the names say that device plugins and the DRA driver give to GPUs and parts of them.
+
+GPU-<uuid>                              a GPU; NVIDIA k8s-device-plugin
+MIG-<uuid>                              a MIG device
+MIG-GPU-<uuid>/<gi>/<ci>                a MIG device on that GPU, before driver 470
+...::<n>                                the n-th replica of any of these, by time-slicing or MPS
+nvidia<minor>[/gi<gi>][/vgpu<n>]        GKE's device plugin: the GPU, its MIG device, a replica
+gpu-<minor>                             DRA driver gpu.nvidia.com (the index instead before PR 428, 2025)
+gpu-<minor>-mig-<profile>-<profile id>-<start>      its MIG device
+gpu-<minor>-mig-<profile id>-<start>-<size>         the same before PR 852, 2026
+
+Sources: k8s-device-plugin internal/rm/devices.go; dcgm-exporter internal/pkg/transformation/kubernetes.go;
+k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/{deviceinfo,mig}.go, CanonicalName (all of NVIDIA).
+"""
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+
+class DeviceId(Struct, frozen=True, kw_only=True, gc=False):
+    """A device as its `text` names it; a text of no known form tells nothing more.
+
+    `uuid` is the GPU's, or the MIG device's where it has its own; "" when the device is named by its `minor` number.
+    `gi` and `ci` are the ids of the GPU instance and the compute instance. `profile` (the id of the GPU instance
+    profile) and `start` (its first memory slice) are what the DRA driver tells instead.
+    `replica` is the number among those that share the device.
+    """
+
+    text: str
+    uuid: str = ""
+    minor: int | None = None
+    gi: int | None = None
+    ci: int | None = None
+    profile: int | None = None
+    start: int | None = None
+    replica: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the text names a GPU or a part of one."""
+        return bool(self.uuid) or self.minor is not None
+
+    @property
+    def is_mig(self) -> bool:
+        """Whether it is a MIG device and not the whole GPU."""
+        return self.gi is not None or self.profile is not None or self.uuid.startswith("MIG-")
+
+
+_UUID: Final = "[0-9A-Za-z-]+"
+_NUMBER: Final = "[0-9]{1,9}"
+_REPLICA: Final = f"(?:::(?P<replica>{_NUMBER}))?"
+_FORMS: Final = tuple(
+    re.compile(form)
+    for form in (
+        f"(?P<uuid>GPU-{_UUID}|MIG-(?!GPU-){_UUID}){_REPLICA}",
+        f"MIG-(?P<uuid>GPU-{_UUID})/(?P<gi>{_NUMBER})/(?P<ci>{_NUMBER}){_REPLICA}",
+        f"nvidia(?P<minor>{_NUMBER})(?:/gi(?P<gi>{_NUMBER}))?(?:/vgpu(?P<replica>{_NUMBER}))?",
+        f"gpu-(?P<minor>{_NUMBER})",
+        f"gpu-(?P<minor>{_NUMBER})-mig-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})-{_NUMBER}",
+        f"gpu-(?P<minor>{_NUMBER})-mig-[0-9a-z-]*[a-z][0-9a-z-]*-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})",
+    )
+)
+
+
+def parse(device_id: str) -> DeviceId:
+    """What `device_id` says; never an error."""
+    for form in _FORMS:
+        if match := form.fullmatch(device_id):
+            said = {name: value for name, value in match.groupdict().items() if value is not None}
+            uuid = said.pop("uuid", "")
+            return DeviceId(text=device_id, uuid=uuid, **{name: int(value) for name, value in said.items()})
+    return DeviceId(text=device_id)
