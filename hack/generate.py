@@ -7,7 +7,8 @@ from typing import Final
 
 from gputally.catalog.all import GROUPS
 from gputally.catalog.document import document
-from gputally.runtime.settings import SETTINGS, variable
+from gputally.runtime.setting import variable
+from gputally.runtime.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parents[1]
 BEGIN: Final = "<!-- begin: flags, written by `make generate` from gputally.runtime.settings -->\n"

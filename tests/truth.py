@@ -103,7 +103,8 @@ class Node:
         self.labels: Json = meta["labels"]
         self.model: str = self.labels.get("nvidia.com/gpu.product", "unknown")
         self.created = seconds(meta["creationTimestamp"])
-        self.gone = min((t.since for t in told if t.event != "seen"), default=None)
+        self.ended = next((t for t in told if t.event != "seen"), None)
+        self.gone = self.ended.since if self.ended else None
 
     def exists(self, second: int) -> bool:
         """From its creation to its deletion."""
@@ -194,11 +195,18 @@ class Pod:
         return tenant
 
     def _placed(self, nodes: list[Node]) -> Node | None:
-        """On the last incarnation of the node's name that existed when it was bound."""
+        """On the last incarnation of the node's name that existed when it was bound, or else may have."""
         if self.bound is None:
             return None
-        fitting = [node for node in nodes if node.name == self._node_name() and node.exists(self.bound)]
+        named = [node for node in nodes if node.name == self._node_name()]
+        fitting = [node for node in named if node.exists(self.bound)] or [node for node in named if self._was_on(node)]
         return max(fitting, key=lambda node: node.created, default=None)
+
+    def _was_on(self, node: Node) -> bool:
+        """Whether it was told to be bound there before the node's end was told, which may have been any time since."""
+        bound = next(t for t in self.told if t.manifest["spec"].get("nodeName"))
+        was_there = self.bound is not None and node.created <= self.bound
+        return was_there and node.ended is not None and bound.at < node.ended.at
 
     def _replaced(self, nodes: list[Node]) -> int | None:
         """When another node of the name came; what was bound before it was bound to one nobody told of."""

@@ -11,11 +11,12 @@ from typing import Any
 
 from gputally import __version__
 from gputally.errors import GputallyError
-from gputally.runtime.settings import add_flags, settings_from
+from gputally.runtime import agent_settings, settings
+from gputally.runtime.setting import add_flags
 
 _STATUSES = (
     "exit status: 0 done or asked to stop; 1 a bug, with a traceback; 2 flags, configuration or prices; "
-    "3 API server; 4 ledger; 5 address taken; 130 interrupted"
+    "3 API server; 4 ledger; 5 address taken; 6 kubelet; 7 NVIDIA driver; 130 interrupted"
 )
 
 
@@ -43,7 +44,10 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"gputally {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    add_flags(_command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics"))
+    watch = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics")
+    add_flags(watch, settings.SETTINGS)
+    measure = _command(commands, "agent", agent, "measure what each GPU of this node does, and for whom")
+    add_flags(measure, agent_settings.SETTINGS)
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs nothing"))
     command = _command(commands, "check", check, "check configurations and price books, all problems at once")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
@@ -86,9 +90,19 @@ def aggregator(parsed: argparse.Namespace) -> int:
     from gputally.runtime.aggregator import aggregate  # noqa: PLC0415 - heavy
     from gputally.runtime.log import configure  # noqa: PLC0415
 
-    settings = settings_from(vars(parsed))
-    configure(level=settings.log_level, form=settings.log_format)
-    return _until_stopped(lambda: aggregate(settings))
+    chosen = settings.settings_from(vars(parsed))
+    configure(level=chosen.log_level, form=chosen.log_format)
+    return _until_stopped(lambda: aggregate(chosen))
+
+
+def agent(parsed: argparse.Namespace) -> int:
+    """Run the agent of this node until it is asked to stop."""
+    from gputally.runtime.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
+    from gputally.runtime.log import configure  # noqa: PLC0415
+
+    chosen = agent_settings.agent_settings_from(vars(parsed))
+    configure(level=chosen.log_level, form=chosen.log_format)
+    return _until_stopped(lambda: run_agent(chosen))
 
 
 def demo(parsed: argparse.Namespace) -> int:

@@ -10,9 +10,14 @@ GputallyError            shown in one line; all else is a bug
 ├─ LedgerError           leave the file untouched
 │  └─ LedgerUnwritable   keep accounting in memory, write later
 ├─ AddressTaken          choose another address
-└─ KubeletError          exit status 6
-   ├─ KubeletUnreachable try again, with back-off
-   └─ KubeletRefused     mend the mount or the node
+├─ KubeletError          exit status 6
+│  ├─ KubeletUnreachable try again, with back-off
+│  └─ KubeletRefused     mend the mount or the node
+└─ NvmlError             exit status 7
+   ├─ DriverMissing      run where the driver is, or mount it
+   ├─ DriverChanged      end, to be started again with the new driver
+   ├─ GpuLost            do without this GPU, look for it again, with back-off
+   └─ NvmlUnavailable    initialise NVML anew, with back-off
 """
 
 from collections.abc import Iterable
@@ -101,3 +106,25 @@ class KubeletUnreachable(KubeletError):
 
 class KubeletRefused(KubeletError):
     """The kubelet or its socket will not serve us; the message names what to mount or to install."""
+
+
+class NvmlError(GputallyError):
+    """The NVIDIA driver did not tell of this node's GPUs."""
+
+    exit_status = 7
+
+
+class DriverMissing(NvmlError):
+    """No library, no driver or no GPU in sight; the message says how to bring them into it."""
+
+
+class DriverChanged(NvmlError):
+    """The driver was replaced under this process, whose library no longer fits it."""
+
+
+class GpuLost(NvmlError):
+    """This GPU fell off the bus or waits for a reset; the others go on."""
+
+
+class NvmlUnavailable(NvmlError):
+    """NVML forgot this process, or does not say what is wrong."""

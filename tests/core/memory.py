@@ -6,11 +6,13 @@ import msgspec
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals import Labels, Series, Total
+from gputally.model.agent import AgentPod
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
+from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 
 
 class Memory:
@@ -21,6 +23,10 @@ class Memory:
         self.pods = dict[str, bytes]()
         self.nodes = dict[str, bytes]()
         self.preemptions = dict[str, bytes]()
+        self.departed = dict[str, bytes]()
+        self.agents = dict[str, bytes]()
+        self.held_usage = dict[tuple[HolderKey, int], HeldHour]()
+        self.unheld_usage = dict[GpuKey, UnheldHour]()
         self.revisions = dict[str, PodRecord]()
         self.series = dict[tuple[Total, Labels], Series]()
         self.admitted = list[tuple[str, str]]()
@@ -34,6 +40,8 @@ class Memory:
             (self.pods, changes.pods),
             (self.nodes, changes.nodes),
             (self.preemptions, changes.preemptions),
+            (self.departed, changes.departed),
+            (self.agents, changes.agents),
         ):
             for uid, record in records.items():
                 if record is None:
@@ -45,6 +53,8 @@ class Memory:
         self.admitted += changes.admitted
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
+        self.held_usage |= changes.held_usage
+        self.unheld_usage |= changes.unheld_usage
 
     def saved(self) -> Saved:
         """What the next process starts from."""
@@ -58,4 +68,8 @@ class Memory:
             series={key: copy(series) for key, series in self.series.items()},
             admitted=tuple(self.admitted),
             resumes=dict(self.resumes),
+            held_usage=tuple(self.held_usage[key] for key in sorted(self.held_usage) if self.held_usage[key].open),
+            unheld_usage=tuple(row for row in self.unheld_usage.values() if row.open),
+            departed=tuple(msgspec.json.decode(text, type=PodRecord) for text in self.departed.values()),
+            agents=tuple(msgspec.json.decode(text, type=AgentPod) for text in self.agents.values()),
         )

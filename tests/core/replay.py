@@ -122,9 +122,9 @@ class Replay:
         """GPU-seconds of capacity by state."""
         return self.by_state(at, Total.CAPACITY)
 
-    def money(self, at: float) -> dict[Labels, Fraction]:
+    def money(self, at: float, total: Total = Total.COST) -> dict[Labels, Fraction]:
         """Cost by labels, in units of the currency."""
-        return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(Total.COST, at).items()}
+        return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(total, at).items()}
 
     def segments(self, name: str = "a") -> tuple[Segment, ...]:
         """The allocation of a pod as last handed to the ledger."""

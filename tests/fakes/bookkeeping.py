@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import replace
+
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.totals import Labels, Total
 from gputally.ledger.protocol import Entry, Ledger
@@ -80,11 +82,15 @@ async def keep(
 
 
 def outcome(path: Path) -> tuple[list[Entry], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
-    """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from."""
+    """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from.
+
+    How often an allocation was revised on the way is left out: it depends on when somebody looked.
+    """
     with SqliteLedger(path) as ledger:
         saved = ledger.saved(now_us=0)
         truth = {key: series.at(END_US) for key, series in saved.series.items()}
-        return ledger.overlapping(0, END_US), truth, saved.resumes[Kind.PODS], saved.pods
+        entries = [replace(entry, revision=0) for entry in ledger.overlapping(0, END_US)]
+        return entries, truth, saved.resumes[Kind.PODS], tuple(replace(pod, revision=0) for pod in saved.pods)
 
 
 def say(exposition: bytes) -> None:
@@ -98,7 +104,7 @@ def say(exposition: bytes) -> None:
 def is_fleet_counter(sample: str) -> bool:
     """Of the fleet; the process's own counters begin anew with it."""
     name = sample.partition("{")[0]
-    own = ("gputally_watch", "gputally_ledger", "gputally_skipped", "gputally_label")
+    own = ("gputally_watch", "gputally_ledger", "gputally_skipped", "gputally_label", "gputally_agent")
     return name.endswith(("_total", "_bucket", "_count", "_sum")) and not name.startswith(own)
 
 

@@ -73,7 +73,8 @@ async def scrape(url: str) -> Samples:
 
 def fallen(before: Samples, after: Samples) -> list[str]:
     """Counters of the fleet that are lower than before, or missing."""
-    own = ("gputally_watch", "gputally_ledger", "gputally_skipped", "gputally_label", "process_", "python_")
+    ours = ("watch", "ledger", "skipped", "label", "agent", "usage_faults")
+    own = (*(f"gputally_{name}" for name in ours), "process_", "python_")
     counters = (name for name in before if name.partition("{")[0].endswith("_total") and not name.startswith(own))
     return [f"{name}: {before[name]} -> {after.get(name)}" for name in counters if after.get(name, -1) < before[name]]
 

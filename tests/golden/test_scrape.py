@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gputally.accounting.changes import Saved
@@ -16,9 +17,9 @@ from gputally.accounting.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric, lint_catalog
 from gputally.export.text import Rows, render
-from gputally.model.health import Health, LedgerHealth, WatchHealth
+from gputally.model.health import AgentHealth, AgentsHealth, Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
-from gputally.model.observation import Gone, Listed, Listing, Seen
+from gputally.model.observation import Gone, Listed, Listing, Progress, Seen
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from tests.conftest import Golden
@@ -35,6 +36,7 @@ from tests.core.manifests import (
     priority_class,
     us,
 )
+from tests.core.usage import gpu, holder, hour, usage
 
 FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
 TIERS = {"critical": 1000, "normal": 500, "scavenger": 100}
@@ -72,6 +74,10 @@ HEALTH_NOW = Health(
         for kind in Kind
     ),
     ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500),
+    agents=AgentsHealth(
+        agents={"n1": AgentHealth(reachable=True, watermark_us=us(3598)), "n2": AgentHealth(reachable=False)},
+        pulls={"answered": 360, "timeout": 12},
+    ),
     skipped={Kind.PODS: 1},
 )
 
@@ -111,12 +117,14 @@ def an_hour() -> Snapshot:
     preempt(tape)
     waits = pod("wide", "normal", 8, created=900)
     tape.seen(900, waits)
+    measure(tape)
     tape.seen(1200, node("n2", "NVIDIA-A100-SXM4-80GB", 4, cordoned=True))
     done = pod("batch", "normal", 2, node="n2", created=5, scheduled=12, started=32, finished=1790, phase="Succeeded")
     tape.seen(1790, done)
     tape.scrape(1800)
     tape.listed(2400, done, waits, api(scheduled=630, started=650), since=2300)  # lab is not there any more
     tape.scrape(3000)
+    measure(tape, at=3590, since=650, used=1200)
     return tape.scrape(3600)
 
 
@@ -130,6 +138,22 @@ def preempt(tape: Tape) -> None:
     last = held(deleted=600, finished=620, phase="Failed")
     tape.fleet.apply(Gone(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
     tape.seen(650, api(scheduled=630, started=650))
+
+
+def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 100) -> None:
+    """One of serving's GPUs is measured; somebody uses another without having it, and a third pod is not known."""
+    amounts = hour(since, at, measured=at - since, used=used, burst=used / 10, joules=used * 300)
+    serving = holder(amounts, namespace="serving", pod="api", since=since)
+    stranger = holder(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
+    tape.fleet.apply(Progress(kind=Kind.PODS, version="900", at_us=us(at), since_us=us(at)))
+    tape.fleet.apply(
+        usage(
+            serving,
+            replace(stranger, device="GPU-1"),
+            at=at,
+            gpus=(gpu(unattributed=at / 100, joules=at, watermark=at),),
+        )
+    )
 
 
 def api(*, scheduled: int | None = None, started: int | None = None) -> Pod:

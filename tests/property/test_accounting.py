@@ -37,14 +37,15 @@ def new_replay(prices: Prices) -> Replay:
     return Replay(rules=RULES, book=book_of(prices), opened=OPENED)
 
 
-def tell(replay: Replay, told: Told) -> None:
+def tell(replay: Replay, told: Told, *, settle: bool = True) -> None:
     kind, type_ = KINDS[told.kind]
     if told.event == "vanished":
         list_without(replay, kind, told)
     else:
         event = Gone if told.event == "gone" else Seen
         found = msgspec.convert(told.manifest, type_)
-        replay.apply(event(kind=kind, object=found, at_us=us(told.at), since_us=us(told.since)))
+        observe = replay.apply if settle else replay.fleet.take_in
+        observe(event(kind=kind, object=found, at_us=us(told.at), since_us=us(told.since)))
 
 
 def list_without(replay: Replay, kind: Kind, told: Told) -> None:
@@ -200,6 +201,21 @@ def test_settling_old_capacity_keeps_the_partition_under_later_corrections(
 
     assert_allocated(replay, truth_of(cluster, NO_PRICES))
     assert_laws(replay)
+
+
+@given(clusters(outages=True), price_lists(), st.data())
+@EXAMPLES
+def test_what_is_told_in_a_row_may_be_accounted_at_once(cluster: Cluster, prices: Prices, data: st.DataObject) -> None:
+    each, rarely = new_replay(prices), new_replay(prices)
+    for told in cluster.log:
+        tell(each, told)
+        tell(rarely, told, settle=data.draw(st.booleans()))
+    for replay in (each, rarely):
+        replay.fleet.advance(us(HORIZON))
+
+    assert segments_of(rarely) == segments_of(each)
+    assert seconds_of(rarely, Total.CAPACITY) == seconds_of(each, Total.CAPACITY)
+    assert_laws(rarely)
 
 
 @given(clusters(), st.randoms(use_true_random=False))

@@ -8,21 +8,23 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gputally.accounting.totals import Labels, Series, Total
+from gputally.model.agent import AgentPod
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 
 
 class Changes(Struct, frozen=True, kw_only=True):
     """One consistent step of the accounting.
 
-    `revisions` are allocations whose segments changed. `pods`, `nodes` and `preemptions` are the working
-    state to resume from, None for what is no longer kept. `live` is the allocated GPU-time as the counters
+    `revisions` are allocations whose segments changed. `pods`, `nodes`, `preemptions`, `departed` and `agents` are the
+    working state to resume from, None for what is no longer kept. `live` is the allocated GPU-time as the counters
     know it, as the line (a, b); None when nothing is to be compared. `interruptions` are times nobody
-    watched a kind, as (kind, from) to end.
+    watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder and start or by GPU.
     """
 
     opened_us: int
@@ -37,6 +39,10 @@ class Changes(Struct, frozen=True, kw_only=True):
     admitted: dict[tuple[str, str], None] = field(default_factory=dict)
     resumes: dict[Kind, Resume] = field(default_factory=dict)
     interruptions: dict[tuple[Kind, int], int] = field(default_factory=dict)
+    held_usage: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
+    unheld_usage: dict[GpuKey, UnheldHour] = field(default_factory=dict)
+    departed: dict[str, PodRecord | None] = field(default_factory=dict)
+    agents: dict[str, AgentPod | None] = field(default_factory=dict)
     live: tuple[int, int] | None = None
 
     def followed_by(self, later: "Changes") -> "Changes":
@@ -52,16 +58,24 @@ class Changes(Struct, frozen=True, kw_only=True):
             admitted=self.admitted | later.admitted,
             resumes=self.resumes | later.resumes,
             interruptions=self.interruptions | later.interruptions,
+            held_usage=self.held_usage | later.held_usage,
+            unheld_usage=self.unheld_usage | later.unheld_usage,
+            departed=self.departed | later.departed,
+            agents=self.agents | later.agents,
         )
 
     @property
     def weight(self) -> int:
         """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
-        return len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.preemptions) + len(self.series)
+        records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.preemptions) + len(self.departed)
+        return records + len(self.series) + len(self.held_usage) + len(self.unheld_usage)
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """What a ledger holds of an earlier process: the sum of all its changes."""
+    """What a ledger holds of an earlier process: the sum of all its changes; of usage, what agents may still tell of.
+
+    Hours of one holder come in their order.
+    """
 
     opened_us: int
     evaluated_us: int
@@ -72,6 +86,10 @@ class Saved(Struct, frozen=True, kw_only=True):
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
     admitted: tuple[tuple[str, str], ...] = ()
     resumes: dict[Kind, Resume] = field(default_factory=dict)
+    held_usage: tuple[HeldHour, ...] = ()
+    unheld_usage: tuple[UnheldHour, ...] = ()
+    departed: tuple[PodRecord, ...] = ()
+    agents: tuple[AgentPod, ...] = ()
 
 
 def new_books(now_us: int) -> Saved:

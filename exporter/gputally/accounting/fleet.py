@@ -5,6 +5,7 @@ its result anew from all that is known, and the totals are corrected by the diff
 """
 
 from gputally.accounting.admission import Admission
+from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.known_series import KnownSeries
 from gputally.accounting.nodes import Nodes
@@ -14,8 +15,9 @@ from gputally.accounting.price_book import PriceBook
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Total, Totals
+from gputally.accounting.usage import Usage
 from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
-from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen
+from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen, UsageSeen
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
@@ -34,6 +36,8 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
+        self.agents = Agents(rules, saved.agents)
+        self.usage = Usage(self.totals, self.admission, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.admission)
         self.resumes: dict[Kind, Resume] = dict(saved.resumes)
         self.now_us = saved.at_us
@@ -49,10 +53,23 @@ class Fleet:
         return bool(self._listing)
 
     def apply(self, observation: Observation) -> None:
-        """Take in one observation.
+        """Take in one observation and account it. Raises: MalformedObject, see `take_in`."""
+        self.take_in(observation)
+        self.settle()
+
+    def settle(self) -> None:
+        """Account what was learned of pods since the last call: before anything else is told or shown."""
+        for record, at_us in self.pods.settle():
+            self.preemptions.pod_changed(record, at_us=at_us)
+
+    def take_in(self, observation: Observation) -> None:
+        """Take in one observation; what it tells of a pod may wait to be accounted with others by `settle`.
 
         Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
         """
+        of_pods = isinstance(observation, Seen | Gone | Progress) and observation.kind is Kind.PODS
+        if not (of_pods or isinstance(observation, UsageSeen)):
+            self.settle()  # what follows may change how pods are accounted from then on
         self.advance(observation.at_us)
         match observation:
             case Seen(kind=kind, object=found):
@@ -67,13 +84,15 @@ class Fleet:
                 self._listed(observation)
             case Progress(kind=kind, version=version):
                 self._came_to(kind, version, observation.since_us)
-            case OwnerSeen():
-                self.pods.owner_seen(observation, at_us=self.now_us)
+            case OwnerSeen() | UsageSeen():
+                self._answered(observation)
 
     def advance(self, now_us: int) -> None:
         """Let time pass: prices change, and what was awaited long enough is decided."""
         if now_us <= self.now_us < self._next_round_us:
             return
+        if now_us >= self._next_round_us:
+            self.settle()
         self.now_us = max(self.now_us, now_us)
         if self.pricing.advance(self.now_us):
             self.nodes.outdate_all()
@@ -83,10 +102,12 @@ class Fleet:
         self._next_round_us = self.now_us + _ROUND_US
         self.preemptions.advance(self.now_us)
         self.pods.forget_departed(self.now_us)
+        self.usage.advance(self.now_us)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def drain(self) -> Changes:
         """What has changed since the last call, as one consistent step for the ledger."""
+        self.settle()
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods = self.pods.drain()
@@ -103,11 +124,16 @@ class Fleet:
             admitted=dict(self.admission.fresh),
             resumes=dict(self._resumed),
             interruptions=dict(self._interruptions),
+            held_usage=dict(self.usage.noted.held),
+            unheld_usage=dict(self.usage.noted.unheld),
+            departed=self.usage.drain_departed(),
+            agents=self.agents.drain(),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
         self.preemptions.changed.clear()
         for drained in (self.preemptions.counted, self.admission.fresh, self._resumed, self._interruptions):
             drained.clear()
+        self.usage.noted.clear()
         return changes
 
     def _seen(self, seen: Seen, found: Object) -> None:
@@ -116,9 +142,8 @@ class Fleet:
         at_us = seen.at_us
         match found:
             case Pod():
-                record = self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
-                if record:
-                    self.preemptions.pod_changed(record, at_us=at_us)
+                self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
+                self.agents.seen(found, at_us=at_us)
             case Node():
                 moved = self.nodes.seen(found, at_us=at_us)
                 self.pods.account_on(moved, at_us=at_us)
@@ -132,9 +157,11 @@ class Fleet:
     def _gone(self, gone: Gone, found: Object) -> None:
         match found:
             case Pod():
+                self.agents.gone(found.metadata.uid)
                 record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
                 if record:
                     self.preemptions.pod_changed(record, at_us=gone.at_us)
+                    self.usage.left(record, at_us=gone.at_us)
             case Node():
                 moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
                 self.pods.account_on(moved, at_us=gone.at_us)
@@ -142,6 +169,15 @@ class Fleet:
                 self.pods.namespaces.gone(found.metadata.uid)
             case _:
                 pass  # tiers stay known, and an Event's going says nothing
+
+    def _answered(self, answer: OwnerSeen | UsageSeen) -> None:
+        """Take in what was asked for."""
+        match answer:
+            case OwnerSeen():
+                self.pods.owner_seen(answer, at_us=self.now_us)
+            case UsageSeen():
+                pods = self.resumes.get(Kind.PODS)
+                self.usage.seen(answer, complete_us=pods.at_us if pods else 0, settle=self.settle)
 
     def _listed(self, listed: Listed) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
@@ -153,6 +189,8 @@ class Fleet:
             for uid in self.pods.known() - found:
                 record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)
                 self.preemptions.pod_changed(record, at_us=listed.at_us)
+                self.usage.left(record, at_us=listed.at_us)
+            self.agents.listed(found)
         elif listed.kind is Kind.NODES:
             for uid in self.nodes.known() - found:
                 self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
@@ -199,5 +237,6 @@ class Fleet:
         self.nodes.outdate_all()
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.account_all(at_us=saved.at_us)
+        self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)

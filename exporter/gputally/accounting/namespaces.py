@@ -56,7 +56,11 @@ class Namespaces:
     def tenant(self, record: PodRecord) -> str:
         """The pod's tenant by its present marks and its namespace's."""
         labels = tuple(pair for pair in record.labels if pair[0] in self._label_keys) if self._label_keys else ()
-        key = (record.namespace, labels)
+        return self.tenant_in(record.namespace, labels)
+
+    def tenant_in(self, namespace: str, labels: tuple[tuple[str, str], ...] = ()) -> str:
+        """The tenant of a pod with these labels, of those that rules look at."""
+        key = (namespace, labels)
         found = self._tenants.get(key)
         if found is None:
             if len(self._tenants) >= _MOST:

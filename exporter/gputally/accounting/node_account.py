@@ -49,9 +49,8 @@ class NodeAccount:
 
     @property
     def held_us(self) -> int:
-        """Until when it was there for its pods: past their binding, and up to their release; 0 if all is settled."""
-        open_steps = ((at, step) for at, step in self._steps.items() if at > self.settled_us)
-        return max((at + 1 if step > 0 else at for at, step in open_steps), default=0)
+        """Until when it was there for its pods: when the last was bound or released; 0 if all is settled."""
+        return max((at for at in self._steps if at > self.settled_us), default=0)
 
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""

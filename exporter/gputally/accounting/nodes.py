@@ -122,6 +122,11 @@ class Nodes:
         births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
         return min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
 
+    def labels_at(self, name: str) -> tuple[str, str]:
+        """The exported (gpu_model, pool) of the node that was last known under `name`."""
+        uids = self._by_name.get(name)
+        return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else _NO_FACTS)
+
     def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         """Replace what a pod held on the node by what it is now known to have held."""
         if self.accounts[uid].hold(before, after, at_us=at_us):

@@ -1,8 +1,6 @@
-"""The pods that ask for GPUs: merged, classified, cut into segments and posted to the totals."""
+"""The pods that ask for GPUs: merged at once; by `settle` classified, cut into segments and posted to the totals."""
 
-from collections.abc import Hashable, Iterable
-from functools import lru_cache
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -12,14 +10,15 @@ from gputally.accounting.classify import kept_labels, moved, terms_of
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
+from gputally.accounting.pod_index import PodIndex
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.request import effective_units
 from gputally.accounting.segments import alike, segments_of
-from gputally.accounting.tenant import UNASSIGNED
-from gputally.accounting.tier import NO_TIER, tier_of
+from gputally.accounting.shared import shared
+from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
-from gputally.model.allocation import Terms
+from gputally.model.allocation import Blind, Terms
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
@@ -27,19 +26,16 @@ from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
-Value = TypeVar("Value", bound=Hashable)
 _DEPARTED_US = 600 * US_PER_SECOND
 """How long a deleted pod is remembered, for news of it that comes late."""
 
 
 class Pods:
-    """Records by pod UID, with the indexes that events need."""
+    """Records by pod UID."""
 
     def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission, nodes: Nodes) -> None:
         self.records: dict[str, PodRecord] = {}
-        self.pending: set[str] = set()
-        self.without_tier: set[str] = set()
-        self.without_tenant: set[str] = set()
+        self.index = PodIndex(rules)
         self.walks = OwnerWalks()
         self._rules = rules
         self._pricing = pricing
@@ -48,8 +44,9 @@ class Pods:
         self.namespaces = Namespaces(rules)
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
-        self._on_node: dict[str, set[str]] = {}
         self._departed: dict[str, tuple[int, Preemptor]] = {}
+        self._news: dict[str, tuple[PodRecord | None, int]] = {}
+        """Pods of which something was learned: each as last accounted, and when the latest was told."""
         self._revised: dict[str, PodRecord] = {}
         self._touched: set[str] = set()
 
@@ -57,26 +54,38 @@ class Pods:
         """UIDs of the pods that exist as far as we know."""
         return set(self.records)
 
-    def seen(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
-        """Take in a pod's present form; None when it asks for no GPU or was deleted before."""
+    def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
+        """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
         record = self._known_or_new(pod, at_us)
-        if record is None:
-            return None
-        merged = lifetime.seen(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
-        return self._learned(merged, at_us=at_us)
+        if record is not None:
+            renewed = self._renewed(record, pod, at_us)
+            self._learn(lifetime.seen(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
-        """Take in a pod's deletion with its last form."""
+        """Take in a pod's deletion with its last form; None when it asks for no GPU or was deleted before."""
         record = self._known_or_new(pod, at_us)
         if record is None:
             return None
-        ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
-        return self._depart(self._learned(ended, at_us=at_us), at_us)
+        renewed = self._renewed(record, pod, at_us)
+        self._learn(lifetime.gone(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+        return self._depart(self._settled(record.uid), at_us)
+
+    def settle(self) -> Iterator[tuple[PodRecord, int]]:
+        """Account what was learned of pods since the last call, each once; yields each, and when the last was told."""
+        for uid, (_, at_us) in tuple(self._news.items()):
+            yield self._settled(uid), at_us
+        self._news.clear()
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """A listing no longer has the pod."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
         return self._depart(self._settle(ended, at_us=at_us), at_us)
+
+    def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
+        """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
+        if record.node_uid not in self._nodes.accounts:
+            return record
+        return self._accounted(record, replace(record, end_us=blind.from_us, blind=blind), at_us=at_us)
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
@@ -91,6 +100,10 @@ class Pods:
             if uid in self.records:
                 self._settle(self.records[uid], at_us=at_us)
 
+    def on_node(self, node: str) -> list[PodRecord]:
+        """Those bound to nodes of that name."""
+        return [self.records[uid] for uid in self.index.on_node.get(node, ())]
+
     def nodes_in_use(self) -> set[str]:
         """UIDs of the nodes that pods are, or were, on as long as these exist."""
         return {record.node_uid for record in self.records.values()}
@@ -98,7 +111,7 @@ class Pods:
     def account_on(self, node: str | None, *, at_us: int) -> None:
         """Look at the pods of a node again, whose facts or existence changed; None for none."""
         if node:
-            for uid in tuple(self._on_node.get(node, ())):
+            for uid in tuple(self.index.on_node.get(node, ())):
                 self._settle(self.records[uid], at_us=at_us)
 
     def account_all(self, *, at_us: int) -> None:
@@ -135,7 +148,7 @@ class Pods:
         """Take up the pods an earlier process knew, as they were posted then."""
         for record in records:
             self.records[record.uid] = record
-            self._index(record, self.namespaces.tenant(record))
+            self.index.put(record, tenant=self.namespaces.tenant(record))
             if record.node_uid:
                 account = self._nodes.of_pod(record)
                 account.take_up((), record.segments)
@@ -153,10 +166,10 @@ class Pods:
             return None
         return PodRecord(
             uid=meta.uid,
-            namespace=_shared(meta.namespace),
+            namespace=shared(meta.namespace),
             name=meta.name,
-            units=_shared(units),
-            class_name=_shared(pod.spec.priority_class_name),
+            units=shared(units),
+            class_name=shared(pod.spec.priority_class_name),
             priority=pod.spec.priority,
             owner=next((o for o in meta.owner_references or () if o.controller), None),
             created_us=lifetime.created_us(pod, at_us),
@@ -172,22 +185,32 @@ class Pods:
         if version < record.version:
             return record
         labels = kept_labels(pod.metadata.labels, self._rules)
+        if labels != record.labels and record.uid in self._news:
+            record = self._settled(record.uid)  # labels count from when they are told, see _learn
         return replace(record, version=version, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
 
-    def _learned(self, record: PodRecord, *, at_us: int) -> PodRecord:
-        """Account what is known of a pod now; much of what is told of it changes nothing."""
+    def _learn(self, record: PodRecord, *, at_us: int) -> None:
+        """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""
         before = self.records.get(record.uid)
         if before is None or replace(record, version=before.version) != before:
-            return self._settle(record, at_us=at_us)
+            accounted, _ = self._news.get(record.uid, (before, at_us))
+            self._news[record.uid] = accounted, at_us
         self.records[record.uid] = record
-        return record
+        if before and before.labels != record.labels:
+            self._settled(record.uid)
+
+    def _settled(self, uid: str) -> PodRecord:
+        """The pod with all that was learned of it accounted."""
+        record = self.records[uid]
+        accounted, at_us = self._news.get(uid, (record, 0))
+        return record if accounted is record else self._settle(record, at_us=at_us)
 
     def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
         `amends` tells that what is known better now was so all along.
         """
-        before = self.records.get(record.uid)
+        before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
         kind, name = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name)
@@ -197,9 +220,11 @@ class Pods:
             record = self._classified(record, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us)
         self.records[record.uid] = record
+        if record.uid in self._news:
+            self._news[record.uid] = record, at_us
         if before is None or replace(record, version=before.version) != before:
             self._touched.add(record.uid)
-        self._index(record, tenant)
+        self.index.put(record, tenant=tenant)
         return record
 
     def _classified(self, record: PodRecord, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
@@ -249,38 +274,17 @@ class Pods:
         kept = alike(old, record.segments)
         self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
-    def _index(self, record: PodRecord, tenant: str) -> None:
-        lasts = record.end_by is None
-        tier = tier_of(record.class_name, record.priority, self._rules)
-        for index, belongs in (
-            (self.pending, record.scheduled_us is None),
-            (self.without_tier, tier == NO_TIER),
-            (self.without_tenant, tenant == UNASSIGNED),
-        ):
-            (index.add if lasts and belongs else index.discard)(record.uid)
-        if record.node:
-            self._on_node.setdefault(record.node, set()).add(record.uid)
-
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
         preemptor = self.as_preemptor(record.uid)
         assert preemptor is not None
         del self.records[record.uid]
-        for index in (self.pending, self.without_tier, self.without_tenant, self._guessed):
-            index.discard(record.uid)
-        others = self._on_node.get(record.node, set())
-        others.discard(record.uid)
-        if not others:
-            self._on_node.pop(record.node, None)
+        self._news.pop(record.uid, None)
+        self._guessed.discard(record.uid)
+        self.index.drop(record)
         self._departed[record.uid] = (at_us, preemptor)
         self._touched.add(record.uid)
         return record
-
-
-@lru_cache(maxsize=16_384)
-def _shared(value: Value) -> Value:
-    """The first of all equal values: thousands of pods have the same, and each came with a copy of its own."""
-    return value
 
 
 def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:

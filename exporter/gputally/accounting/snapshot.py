@@ -15,15 +15,16 @@ from gputally.model.node import CapacityState, Sharing
 class Waiting(Struct, frozen=True, kw_only=True):
     """Pods of one tier and tenant that are not bound yet; `quantity` in µGPU, `oldest_us` their first creation."""
 
-    pods: int = 0
-    quantity: int = 0
-    oldest_us: int | None = None
+    pods: int
+    quantity: int
+    oldest_us: int
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
-    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0.
+    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0. `differences` are the µGPU
+    that API or kubelets alone say are allocated, by pool and side.
     """
 
     now_us: int
@@ -39,6 +40,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     purchase_conflicts: int
     refusals: Mapping[str, int]
     residuals: Mapping[str, int]
+    differences: Mapping[tuple[str, str], int]
+    agent_restarts: int
+    usage_faults: int
     book: PriceBook | None = None
 
 
@@ -48,6 +52,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     `ledger` is live allocated GPU-time minus what the ledger's own segments add up to, as the line (a, b); None
     while it is not known.
     """
+    fleet.settle()
     fleet.advance(now_us)
     fleet.nodes.catch_up(at_us=fleet.now_us)
     fleet.known_series.declare(at_us=now_us)
@@ -59,15 +64,18 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         opened_us=fleet.totals.opened_us,
         totals=totals,
         tiers=_tiers(fleet),
-        waiting=_waiting(fleet, totals[Total.ALLOCATED]),
+        waiting=_waiting(fleet),
         unpriced=inventory.unpriced,
-        without_tier=len(fleet.pods.without_tier),
-        without_tenant=len(fleet.pods.without_tenant),
+        without_tier=len(fleet.pods.index.without_tier),
+        without_tenant=len(fleet.pods.index.without_tenant),
         pods=len(fleet.pods.records),
         nodes=inventory.nodes,
         purchase_conflicts=inventory.purchase_conflicts,
         refusals=dict(fleet.admission.refusals),
         residuals=_residuals(totals, evaluated_us, ledger),
+        differences=fleet.usage.differences(now_us),
+        agent_restarts=fleet.usage.restarts,
+        usage_faults=fleet.usage.noted.faults,
         book=fleet.pricing.book,
     )
 
@@ -78,20 +86,20 @@ def _tiers(fleet: Fleet) -> tuple[str, ...]:
     return tuple(sorted(fleet.admission.values["tier"] | bound))
 
 
-def _waiting(fleet: Fleet, allocated: Published) -> dict[tuple[str, str], Waiting]:
-    """By exported (tier, tenant); pairs that ever had GPUs are there with zeros, so that alerts can resolve."""
+def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
+    """By exported (tier, tenant), of those of which any pod waits."""
     shown = fleet.admission.shown
-    found = {(tier, tenant): Waiting() for tier, tenant, *_ in allocated.labels}
-    for uid in fleet.pods.pending:
+    found: dict[tuple[str, str], Waiting] = {}
+    for uid in fleet.pods.index.pending:
         record = fleet.pods.records[uid]
         tier = shown("tier", tier_of(record.class_name, record.priority, fleet.rules))
         group = (tier, shown("tenant", fleet.pods.namespaces.tenant(record)))
-        sofar = found.get(group, Waiting())
         asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
+        sofar = found.get(group, Waiting(pods=0, quantity=0, oldest_us=record.created_us))
         found[group] = Waiting(
             pods=sofar.pods + 1,
             quantity=sofar.quantity + asked,
-            oldest_us=min(sofar.oldest_us or record.created_us, record.created_us),
+            oldest_us=min(sofar.oldest_us, record.created_us),
         )
     return found
 

@@ -27,6 +27,20 @@ class Total(StrEnum):
     """Sum of the times to schedule, µs."""
     BLIND = "blind"
     """GPU-time inside blind intervals: what may have been allocated beyond what was charged."""
+    MEASURED = "measured"
+    """Allocated time for which agents know the utilisation."""
+    USED = "used"
+    BURST = "burst"
+    """The part of what was used that lies above the share allocated."""
+    IDLE_COST = "idle_cost"
+    ENERGY = "energy"
+    """mJ, of what pods held."""
+    UNRESOLVED = "unresolved"
+    """Measured time of holders that are no pod the API told of."""
+    UNATTRIBUTED = "unattributed"
+    """Use of GPUs that nobody held."""
+    UNHELD_ENERGY = "unheld_energy"
+    """mJ, of what nobody held."""
 
 
 class Series(Struct):
@@ -76,6 +90,8 @@ class Published(Struct, frozen=True):
     @property
     def aheads(self) -> list[int]:
         """By how much each value is ahead of the truth."""
+        if self.values == self.truths:  # as nearly always
+            return [0] * len(self.values)
         return [max(0, value - truth) for value, truth in zip(self.values, self.truths, strict=True)]
 
 

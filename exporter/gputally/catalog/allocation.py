@@ -1,10 +1,11 @@
 """Who has which GPUs, and what that costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Published, Total
-from gputally.catalog.metric import Kind, Metric, Row, Samples
+from gputally.catalog.grouping import Grouping
+from gputally.catalog.metric import Kind, Metric, Samples
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND
 
 
@@ -23,14 +24,14 @@ def _samples(published: Published, unit: int) -> Samples:
     return Samples(published.labels, [value / unit for value in published.values], published.created_us)
 
 
-def allocated_gpus(snapshot: Snapshot) -> Iterator[Row]:
+def allocated_gpus(snapshot: Snapshot) -> Samples:
     """GPUs held now are what their GPU-time grows by; groups that hold none any more stay, as 0."""
-    sums: dict[tuple[str, ...], int] = {}
     allocated = snapshot.totals[Total.ALLOCATED]
-    for labels, slope in zip(allocated.labels, allocated.slopes, strict=True):
-        group = labels[:3]
-        sums[group] = sums.get(group, 0) + slope
-    return (Row(group, slope / GPU) for group, slope in sums.items())
+    groups = _ALL_STATES.of(allocated.labels)
+    return Samples(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
+
+
+_ALL_STATES = Grouping(lambda labels: labels[:3])
 
 
 ALLOCATED_GPU_SECONDS = Metric[Snapshot](

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Total
+from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Kind, Metric, Row
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
 
@@ -21,12 +22,14 @@ def ahead_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
 
 def ahead_cost(snapshot: Snapshot) -> Iterator[Row]:
     """Of the counters of cost, each as one sum by currency."""
-    for total in (Total.COST, Total.CAPACITY_COST):
-        sums: dict[str, int] = {}
+    for total, by_currency in _BY_CURRENCY.items():
         published = snapshot.totals[total]
-        for labels, ahead in zip(published.labels, published.aheads, strict=True):
-            sums[labels[-1]] = sums.get(labels[-1], 0) + ahead
-        yield from (Row((total.value, currency), ahead / COST_UNIT) for currency, ahead in sums.items())
+        groups = by_currency.of(published.labels)
+        for (currency,), ahead in zip(groups.labels, groups.sums(published.aheads), strict=True):
+            yield Row((total.value, currency), ahead / COST_UNIT)
+
+
+_BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.COST, Total.CAPACITY_COST)}
 
 
 RESIDUAL = Metric[Snapshot](

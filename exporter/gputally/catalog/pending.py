@@ -6,27 +6,38 @@ from itertools import accumulate
 from gputally.accounting.posting import BEYOND, SCHEDULING_BOUNDS_S
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Total
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row
+from gputally.catalog.grouping import Grouping
+from gputally.catalog.metric import HistogramRow, Kind, Metric, Row, Samples
 from gputally.model.units import GPU, US_PER_SECOND
 
 _BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
 
 
-def pending_pods(snapshot: Snapshot) -> Iterator[Row]:
+def pending_pods(snapshot: Snapshot) -> Samples:
     """A row for every pair that waits or ever had GPUs, zero too: alerts must resolve."""
-    return (Row(group, waiting.pods) for group, waiting in snapshot.waiting.items())
+    return _by_pair(snapshot, {group: waiting.pods for group, waiting in snapshot.waiting.items()})
 
 
-def pending_gpus(snapshot: Snapshot) -> Iterator[Row]:
+def pending_gpus(snapshot: Snapshot) -> Samples:
     """What the pods ask for, by the weights of a node that shares nothing."""
-    return (Row(group, waiting.quantity / GPU) for group, waiting in snapshot.waiting.items())
+    return _by_pair(snapshot, {group: waiting.quantity / GPU for group, waiting in snapshot.waiting.items()})
+
+
+def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Samples:
+    had = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels)
+    values: list[float] = [0] * len(had.labels)
+    fresh = {group: value for group, value in waiting.items() if group not in had.places}
+    for group in waiting.keys() - fresh.keys():
+        values[had.places[group]] = waiting[group]
+    return Samples((*had.labels, *fresh) if fresh else had.labels, [*values, *fresh.values()])
+
+
+_PAIRS = Grouping(lambda labels: labels[:2])
 
 
 def pending_oldest(snapshot: Snapshot) -> Iterator[Row]:
     """A timestamp, not an age; no row where nobody waits, since any timestamp would lie."""
-    for group, waiting in snapshot.waiting.items():
-        if waiting.oldest_us is not None:
-            yield Row(group, waiting.oldest_us / US_PER_SECOND)
+    return (Row(group, waiting.oldest_us / US_PER_SECOND) for group, waiting in snapshot.waiting.items())
 
 
 def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:

@@ -13,7 +13,7 @@ from gputally.config.resources import resources
 from gputally.config.tenants import tenants
 from gputally.config.tiers import tiers
 from gputally.config.values import member, text, whole
-from gputally.model.rules import Limits, MigBasis, Rules
+from gputally.model.rules import AgentMarks, Limits, MigBasis, Rules
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
@@ -34,6 +34,11 @@ def read_rules(path: Path) -> Rules:
 def default_rules() -> Rules:
     """The rules without a configuration, with their digest."""
     return _stamped(Rules())
+
+
+def with_agents(found: Rules, marks: AgentMarks) -> Rules:
+    """The same rules, by which pods with these `marks` are agents."""
+    return _stamped(replace(found, agents=marks, digest=""))
 
 
 def rules(root: Field) -> Rules:

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Final
@@ -53,8 +54,10 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def serve(site: Site, *, addresses: Sequence[str]) -> AsyncIterator[tuple[Address, ...]]:
-    """Serve `site` while the context is open; yields where, with the real port for port 0.
+async def serve(
+    site: Site, *, addresses: Sequence[str], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Address, ...]]:
+    """Serve `site` while the context is open, by HTTPS with `tls`; yields where, with the real port for port 0.
 
     Raises: AddressTaken, or ConfigError for an address that cannot be used.
     """
@@ -64,7 +67,7 @@ async def serve(site: Site, *, addresses: Sequence[str]) -> AsyncIterator[tuple[
         await runner.setup()
         try:
             for listener in listeners:
-                await web.SockSite(runner, listener).start()
+                await web.SockSite(runner, listener, ssl_context=tls).start()
             yield tuple(map(bound, listeners))
         finally:
             await runner.cleanup()

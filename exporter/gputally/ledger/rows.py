@@ -51,7 +51,7 @@ FROM working w
 JOIN segments s
   ON s.pod_uid = w.uid AND s.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = w.uid)
 LEFT JOIN prices p ON p.price_key = s.price_key
-WHERE w.kind = 'pod'
+WHERE w.kind = ?
 ORDER BY w.uid, s.ordinal
 """  # noqa: S608 (literals only)
 OVERLAPPING: Final = f"""
@@ -264,4 +264,10 @@ def watches(changes: Changes) -> Iterator[Row]:
 
 
 def _working(changes: Changes) -> tuple[tuple[str, dict[str, Any]], ...]:
-    return ("pod", changes.pods), ("node", changes.nodes), ("preemption", changes.preemptions)
+    return (
+        ("pod", changes.pods),
+        ("departed", changes.departed),
+        ("node", changes.nodes),
+        ("preemption", changes.preemptions),
+        ("agent", changes.agents),
+    )

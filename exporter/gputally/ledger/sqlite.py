@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.errors import LedgerError, LedgerUnwritable
-from gputally.ledger import rows
+from gputally.ledger import rows, usage_rows
 from gputally.ledger.lock import Lock
 from gputally.ledger.protocol import Entry, Line
 from gputally.ledger.schema import connect
+from gputally.model.agent import AgentPod
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
@@ -129,7 +130,11 @@ class SqliteLedger:
             opened_us=int(opened),
             evaluated_us=int(self._meta("evaluated_us") or opened),
             at_us=int(self._meta("at_us") or opened),
-            pods=self._pods(),
+            pods=self._pods("pod"),
+            departed=self._pods("departed"),
+            agents=self._working("agent", AgentPod),
+            held_usage=tuple(map(usage_rows.held_hour, execute(usage_rows.SELECT_HELD))),
+            unheld_usage=tuple(map(usage_rows.unheld_hour, execute(usage_rows.SELECT_UNHELD))),
             nodes=self._working("node", NodeRecord),
             preemptions=self._working("preemption", Preemption),
             series=dict(self._series()),
@@ -148,6 +153,9 @@ class SqliteLedger:
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
+        many(usage_rows.UPSERT_HOLDER, usage_rows.holders(changes))
+        many(usage_rows.UPSERT_HOUR, usage_rows.hours(changes))
+        many(usage_rows.UPSERT_UNHELD, usage_rows.unheld(changes))
         many(rows.UPSERT_SERIES, rows.series(changes))
         many("INSERT OR IGNORE INTO admitted VALUES (?, ?)", changes.admitted)
         many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
@@ -163,6 +171,7 @@ class SqliteLedger:
         """Append the revisions; the balance is kept from the ledger's own rows, never from the counters."""
         revisions, replaced = self._current(changes.revisions)
         fresh = [each for each in changes.revisions.values() if each.revision > revisions.get(each.uid, 0)]
+        fresh.sort(key=lambda each: each.uid)  # in the order of the tables' keys, each page is visited once
         self._connection.executemany(
             rows.INSERT_ALLOCATION, (rows.allocation(record, changes.at_us) for record in fresh)
         )
@@ -190,13 +199,13 @@ class SqliteLedger:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
-    def _pods(self) -> tuple[PodRecord, ...]:
+    def _pods(self, kind: str) -> tuple[PodRecord, ...]:
         segments: dict[tuple[str, int], list[Segment]] = {}
-        for uid, revision, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS):
+        for uid, revision, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS, (kind,)):
             segments.setdefault((uid, revision), []).append(rows.segment(columns))
         return tuple(
             replace(record, segments=tuple(segments.get((record.uid, record.revision), ())))
-            for record in self._working("pod", PodRecord)
+            for record in self._working(kind, PodRecord)
         )
 
     def _working(self, kind: str, type_: type[Record]) -> tuple[Record, ...]:

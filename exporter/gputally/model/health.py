@@ -45,6 +45,22 @@ class ClockHealth(Struct, kw_only=True):
     """Our wall clock minus the API server's, as far as its answers prove a difference."""
 
 
+class AgentHealth(Struct, kw_only=True):
+    """One agent as it was last pulled; `watermark_us`, by our clock, is up to when it had accounted its node."""
+
+    reachable: bool
+    watermark_us: int | None = None
+
+
+class AgentsHealth(Struct, kw_only=True):
+    """How pulling the agents goes: written by what pulls them, read by the exposition."""
+
+    agents: dict[str, AgentHealth] = field(default_factory=dict)
+    """The known ones that were pulled, by node."""
+    pulls: dict[str, int] = field(default_factory=dict)
+    """By outcome."""
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, apart from what it measures."""
 
@@ -53,6 +69,7 @@ class Health(Struct, kw_only=True):
     watches: tuple[WatchHealth, ...]
     ledger: LedgerHealth
     clock: ClockHealth = field(default_factory=ClockHealth)
+    agents: AgentsHealth = field(default_factory=AgentsHealth)
     skipped: dict[Kind, int] = field(default_factory=dict)
     """Objects that contradict themselves, left out of the accounting."""
     queued: int = 0

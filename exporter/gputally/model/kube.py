@@ -124,6 +124,7 @@ class PodStatus(_Camel, frozen=True):
     """What scheduler and kubelet reported."""
 
     phase: str = ""
+    pod_ip: str = field(default="", name="podIP")
     reason: str | None = None
     message: str | None = None
     conditions: tuple[Condition, ...] | None = None

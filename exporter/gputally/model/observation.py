@@ -8,6 +8,7 @@ known to be complete. Only facts without an API timestamp of their own depend on
 from msgspec import Struct
 
 from gputally.model.kube import Kind, Object
+from gputally.model.usage import UsageReport
 
 
 class Seen(Struct, frozen=True, kw_only=True, gc=False):
@@ -70,7 +71,14 @@ class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
-Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen
+class UsageSeen(Struct, frozen=True, kw_only=True, gc=False):
+    """The agent of a node answered at `at_us`: `report.now_us` by the node's own clock."""
+
+    report: UsageReport
+    at_us: int
+
+
+Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen | UsageSeen
 
 
 class Resume(Struct, frozen=True, kw_only=True, gc=False):

@@ -74,6 +74,16 @@ class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
     pools: int = 200
 
 
+class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Pods with all of these `labels` are agents, without any label none is; only those of `namespace`, "" for all."""
+
+    namespace: str = "gputally"
+    labels: tuple[tuple[str, str], ...] = (
+        ("app.kubernetes.io/name", "gputally"),
+        ("app.kubernetes.io/component", "agent"),
+    )
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
@@ -100,4 +110,5 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     )
     mig_basis: MigBasis = MigBasis.COMPUTE
     limits: Limits = Limits()
+    agents: AgentMarks = AgentMarks()
     digest: str = ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from gputally import __version__
 from gputally.accounting.fleet import Fleet
 from gputally.config.read import read_files
+from gputally.config.rules_file import with_agents
 from gputally.export.web import Readiness, Site, serve
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
@@ -19,8 +20,11 @@ from gputally.runtime.books import Books
 from gputally.runtime.clock import Clock
 from gputally.runtime.cluster import identify, resources
 from gputally.runtime.owner_walk import OwnerWalk
+from gputally.runtime.pulling import puller
 from gputally.runtime.server_time import ServerTime
 from gputally.runtime.settings import Settings
+from gputally.sources.agents.client import agent_client
+from gputally.sources.agents.pull import Puller
 from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
 from gputally.sources.connect import Choice, connect
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LINGER_SECONDS: Final = 0.05
+"""How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
 
@@ -66,24 +72,32 @@ async def aggregate(
     Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
     """
     rules, book = read_files(settings.config, settings.prices)
+    rules = with_agents(rules, settings.agent_marks)
     server_time = ServerTime()
     answered = None if clock else server_time.answered
     clock = clock or server_time.now_us
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
     with SqliteLedger(settings.ledger) as ledger:
-        async with connect(choice, answered=answered) as api:
+        async with connect(choice, answered=answered) as api, agent_client(settings.agents) as client:
             ledger.bind(await identify(api, rules, patience_s=settings.api_patience_s))
             fleet = Fleet(rules=rules, book=book, saved=ledger.saved(now_us=clock()))
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
             books.health.clock = server_time.health
             try:
-                await _run(api, Running(books), settings, clock, started)
+                agents = puller(client, books, settings.agents, clock=clock)
+                await _run(api, agents, Running(books), settings, clock=clock, started=started)
             finally:
                 books.close()
 
 
 async def _run(
-    api: Api, running: Running, settings: Settings, clock: Clock, started: Callable[[Running], None] | None
+    api: Api,
+    agents: Puller,
+    running: Running,
+    settings: Settings,
+    *,
+    clock: Clock,
+    started: Callable[[Running], None] | None,
 ) -> None:
     site = _site(running, max_requests=settings.max_requests)
     async with serve(site, addresses=settings.addresses) as addresses, asyncio.TaskGroup() as tasks:
@@ -93,18 +107,28 @@ async def _run(
             started(running)
         books = running.books
         tasks.create_task(books.keep_flushed(), name="ledger")
-        tasks.create_task(account(books, OwnerWalk(api, books, clock=clock, tasks=tasks)), name="account")
+        tasks.create_task(account(books), name="account")
+        tasks.create_task(settle(books, OwnerWalk(api, books, clock=clock, tasks=tasks)), name="settle")
         watch_all(api, books, clock=clock, tasks=tasks)
         tasks.create_task(release(books), name="release")
+        tasks.create_task(agents.run(interval_s=settings.agents.interval_s), name="agents")
 
 
-async def account(books: Books, owners: OwnerWalk) -> None:
-    """For ever: apply what the watches bring, in batches between which others get their turn."""
+async def account(books: Books) -> None:
+    """For ever: take in what the watches bring, in batches between which others get their turn."""
     while True:
         books.take(await books.backlog.get())
-        owners.step()
         await asyncio.sleep(0)
         await books.room.wait()
+
+
+async def settle(books: Books, owners: OwnerWalk) -> None:
+    """For ever: account what was taken in, once what comes with it is there too, and ask for owners it speaks of."""
+    while True:
+        await books.news.wait()
+        await asyncio.sleep(LINGER_SECONDS)
+        books.settle()
+        owners.step()
 
 
 def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:

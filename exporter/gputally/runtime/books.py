@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 ROOM: Final = 500_000
 """Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
 FLUSH_SECONDS: Final = 0.25
-BUSY_TURNS: Final = 8
+BUSY_TURNS: Final = 20
 """How often in a row such a time is waited while there is much to account, which writing would slow down."""
 RETRY_SECONDS: Final = 1.0
 
@@ -43,6 +43,8 @@ class Books:
         """To be accounted."""
         self.held = Backlog()
         """To be accounted once what classifies it is known."""
+        self.news = asyncio.Event()
+        """Set while anything was taken in and not settled."""
         self.listed = {kind: asyncio.Event() for kind in Kind}
         """Set once a complete listing of the kind is accounted."""
         self.room = asyncio.Event()
@@ -68,20 +70,29 @@ class Books:
         return self.backlog.size + self.held.size
 
     def take(self, observations: Iterable[Observation]) -> None:
-        """Account `observations`. One that contradicts itself is counted, logged and left out.
+        """Take in `observations`, to be settled soon. One that contradicts itself is counted, logged and left out.
 
         Should anything else be raised, the fleet is half changed: nothing of it is published or written any more.
         """
         self._sound = False
         for observation in observations:
             try:
-                self.fleet.apply(observation)
+                self.fleet.take_in(observation)
             except MalformedObject as error:
                 self._skip(observation, error)
             if isinstance(observation, Listed):
                 self.listed[observation.kind].set()
         self._sound = True
+        self.news.set()
         self._dirty.set()
+
+    def settle(self) -> None:
+        """Account what was taken in and has waited for more about the same pods."""
+        self._expect_sound()
+        self.news.clear()
+        self._sound = False
+        self.fleet.settle()
+        self._sound = True
 
     async def flush(self) -> None:
         """Bring the ledger up to date. What it refuses is kept, and written with what follows."""
@@ -120,7 +131,7 @@ class Books:
         While the ledger refuses writes they stand still, as the next process could not go on from more; gauges follow.
         """
         async with self._scraping:  # of two at once, one might take back what the other has shown
-            self._expect_sound()
+            self.settle()
             snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
             if self.health.ledger.writable:
                 exposition = await self._written_with(snapshot, openmetrics=openmetrics)
@@ -168,7 +179,7 @@ class Books:
             ) from None
 
     def _pending(self) -> Changes:
-        self._expect_sound()
+        self.settle()
         fresh = self.fleet.drain()
         return self._unwritten.followed_by(fresh) if self._unwritten else fresh
 

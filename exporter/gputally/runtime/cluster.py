@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.request import holds_gpu
+from gputally.accounting.agents import is_watched
 from gputally.errors import ApiForbidden, ApiUnreachable
 from gputally.model.kube import Event, Kind, Meta, Namespace, Node, Pod, PriorityClass
 from gputally.model.rules import Rules
@@ -33,16 +33,14 @@ class _Items(Struct, frozen=True):
 
 
 def resources(rules: Rules) -> dict[Kind, Resource]:
-    """The watches of the aggregator. Pods without GPUs are decoded and dropped."""
+    """The watches of the aggregator. Pods without GPUs that are no agents are decoded and dropped."""
     return {
         Kind.NAMESPACES: Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace),
         Kind.PRIORITY_CLASSES: Resource(
             kind=Kind.PRIORITY_CLASSES, path="/apis/scheduling.k8s.io/v1/priorityclasses", type=PriorityClass
         ),
         Kind.NODES: Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node),
-        Kind.PODS: Resource(
-            kind=Kind.PODS, path="/api/v1/pods", type=Pod, keep=partial(holds_gpu, resources=rules.resources)
-        ),
+        Kind.PODS: Resource(kind=Kind.PODS, path="/api/v1/pods", type=Pod, keep=partial(is_watched, rules=rules)),
         Kind.EVENTS: Resource(
             kind=Kind.EVENTS,
             path="/api/v1/events",

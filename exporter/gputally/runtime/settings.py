@@ -1,25 +1,29 @@
 """All settings of the aggregator: one table, from which flags, environment variables and help derive."""
 
-import argparse
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from gputally.errors import ConfigError, Problem
-from gputally.export.listen import parse_all
+from gputally.errors import ConfigError
+from gputally.model.rules import AgentMarks
+from gputally.runtime.setting import (
+    Setting,
+    addresses,
+    file,
+    lonely_key,
+    missing,
+    no_addresses,
+    no_pairs,
+    no_port,
+    no_urls,
+    not_a_number,
+    pairs,
+    unknown,
+)
+from gputally.sources.agents.choice import AgentChoice, Target
 
 DEFAULT_ADDRESS: Final = ":9836"
-
-
-class Setting(NamedTuple):
-    """A flag `--name`; the variable GPUTALLY_NAME (dots and dashes as underscores) gives another default."""
-
-    name: str
-    default: str
-    metavar: str
-    help: str
 
 
 SETTINGS: Final = (
@@ -32,6 +36,18 @@ SETTINGS: Final = (
     Setting("api.patience", "15", "SECONDS", "how long to wait at the start for an API server that does not answer"),
     Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics; separate several by commas"),
     Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
+    Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
+            "labels by which the agents' pods are found; empty to look for none"),
+    Setting("agents.namespace", "gputally", "NAME", "namespace of these pods, in which none but trusted people "
+            "may create any; empty for all"),
+    Setting("agents.port", "9837", "PORT", "port of the agents that are found"),
+    Setting("agents.interval", "10", "SECONDS", "how often each agent is asked what it has measured"),
+    Setting("agents.token-file", "", "FILE", "token to show to agents, read again when it changes"),
+    Setting("agents.ca-file", "", "FILE", "authority (PEM) that signs the certificates of agents and nothing else; "
+            "with it, agents that are found are asked by HTTPS"),
+    Setting("agents.cert-file", "", "FILE", "certificate to show to agents (PEM)"),
+    Setting("agents.key-file", "", "FILE", "key of that certificate (PEM); otherwise it is in the same file"),
+    Setting("agents.urls", "", "NODE=URL", "agents beside those that are found; separate several by commas"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
     Setting("log.format", "text", "FORMAT", "text or json"),
 )  # fmt: skip
@@ -49,78 +65,53 @@ class Settings:
     api_patience_s: int = 15
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     max_requests: int = 40
+    agent_marks: AgentMarks = field(default_factory=AgentMarks)
+    agents: AgentChoice = field(default_factory=AgentChoice)
     log_level: str = "info"
     log_format: str = "text"
-
-
-def add_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str] = os.environ) -> None:
-    """One flag for each setting; its default is shown as it stands, the environment included."""
-    for setting in SETTINGS:
-        default = environment.get(variable(setting.name), setting.default)
-        parser.add_argument(
-            f"--{setting.name}",
-            dest=setting.name,
-            default=default,
-            metavar=setting.metavar,
-            help=f"{setting.help} [{variable(setting.name)}{'; default: %(default)s' if default else ''}]",
-        )
-
-
-def variable(name: str) -> str:
-    """The environment variable of a setting: GPUTALLY_WEB_LISTEN_ADDRESS for web.listen-address."""
-    return "GPUTALLY_" + name.upper().replace(".", "_").replace("-", "_")
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all that is wrong with them."""
     problems = [
-        *_missing(values, "ledger"),
-        *_not_a_number(values, "api.patience"),
-        *_no_addresses(values, "web.listen-address"),
-        *_not_a_number(values, "web.max-requests"),
-        *_unknown(values, "log.level", ("debug", "info", "warning", "error")),
-        *_unknown(values, "log.format", ("text", "json")),
+        *missing(values, "ledger"),
+        *not_a_number(values, "api.patience"),
+        *no_addresses(values, "web.listen-address"),
+        *not_a_number(values, "web.max-requests"),
+        *no_pairs(values, "agents.selector", "KEY=VALUE"),
+        *no_port(values, "agents.port"),
+        *not_a_number(values, "agents.interval"),
+        *lonely_key(values, "agents"),
+        *no_pairs(values, "agents.urls", "NODE=URL"),
+        *no_urls(values, "agents.urls"),
+        *unknown(values, "log.level", ("debug", "info", "warning", "error")),
+        *unknown(values, "log.format", ("text", "json")),
     ]
     if problems:
         raise ConfigError(problems)
     return Settings(
-        config=Path(values["config.file"]) if values["config.file"] else None,
-        prices=Path(values["prices.file"]) if values["prices.file"] else None,
+        config=file(values["config.file"]),
+        prices=file(values["prices.file"]),
         ledger=Path(values["ledger"]),
         kubeconfig=values["kubeconfig"],
         context=values["context"],
         api_patience_s=int(values["api.patience"]),
-        addresses=_addresses(values["web.listen-address"]),
+        addresses=addresses(values["web.listen-address"]),
         max_requests=int(values["web.max-requests"]),
+        agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
+        agents=_agents(values),
         log_level=values["log.level"],
         log_format=values["log.format"],
     )
 
 
-def _unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> list[Problem]:
-    if values[name] in options:
-        return []
-    return [Problem("", f"--{name}", f"unknown '{values[name]}'; write {', '.join(options[:-1])} or {options[-1]}")]
-
-
-def _missing(values: Mapping[str, Any], name: str) -> list[Problem]:
-    return [] if values[name] else [Problem("", f"--{name}", "is empty; name a file")]
-
-
-def _not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
-    text = str(values[name])
-    if text.isascii() and text.isdigit() and int(text):
-        return []
-    return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
-
-
-def _no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
-    try:
-        parse_all(_addresses(values[name]))
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
-def _addresses(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(","))
+def _agents(values: Mapping[str, Any]) -> AgentChoice:
+    return AgentChoice(
+        port=int(values["agents.port"]),
+        interval_s=int(values["agents.interval"]),
+        token=file(values["agents.token-file"]),
+        authority=file(values["agents.ca-file"]),
+        certificate=file(values["agents.cert-file"]),
+        key=file(values["agents.key-file"]),
+        urls=tuple(Target(node, url.rstrip("/")) for node, url in pairs(values["agents.urls"])),
+    )

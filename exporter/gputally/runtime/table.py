@@ -40,7 +40,7 @@ def _lines(fleet: Fleet, now_us: int, *, part: int, pending_of: Callable[[PodRec
         line.starting += series.at(now_us) if labels[3] == "starting" else 0
     for labels, series in fleet.totals.truth(Total.COST):
         lines.setdefault(labels[part], _Line()).cost += series.at(now_us)
-    for uid in fleet.pods.pending:
+    for uid in fleet.pods.index.pending:
         lines.setdefault(pending_of(fleet.pods.records[uid]), _Line()).pending += 1
     return lines
 

@@ -116,7 +116,7 @@ def test_the_job_is_known_after_the_owner_walk_and_costs_nothing_twice() -> None
 
 def test_indexes_follow_the_pod() -> None:
     pods = Replay(rules=OF_NAMESPACE)
-    index = pods.fleet.pods
+    index = pods.fleet.pods.index
     pods.see(replace(PENDING, tier=""), at=6)
     assert (index.pending, index.without_tier, index.without_tenant) == ({"uid-a"}, {"uid-a"}, {"uid-a"})
 

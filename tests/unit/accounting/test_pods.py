@@ -30,7 +30,7 @@ def test_a_pod_that_was_deleted_before_it_was_bound_had_nothing() -> None:
 
     assert replay.gpu_seconds(100) == {}
     assert replay.fleet.pods.records == {}
-    assert replay.fleet.pods.pending == set()
+    assert replay.fleet.pods.index.pending == set()
 
 
 def test_a_pod_that_ends_before_it_runs_was_starting() -> None:

@@ -22,13 +22,6 @@ def test_pending_pods_are_counted_by_tier_and_tenant_with_what_they_ask_for_and_
     }
 
 
-def test_who_ever_had_gpus_waits_with_zero_pods() -> None:
-    replay = Replay()
-    replay.see(NODE, RUNNING, at=13)
-
-    assert replay.scrape(14).waiting == {("gold", "ml"): Waiting()}
-
-
 def test_a_pod_that_is_bound_or_over_does_not_wait() -> None:
     replay = Replay()
     replay.see(PENDING, at=6)

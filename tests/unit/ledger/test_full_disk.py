@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -20,9 +19,6 @@ from tests.fakes.bookkeeping import Time, keep, outcome, position
 from tests.fakes.desk import Desk, allocated
 from tests.fakes.stream import stream
 from tests.fakes.until import PATIENCE_SECONDS, until
-
-if TYPE_CHECKING:
-    from gputally.runtime.owner_walk import OwnerWalk
 
 ROOT = Path(__file__).parents[3]
 OBSERVATIONS = stream(3, 150)
@@ -143,11 +139,6 @@ async def test_books_closed_on_a_full_disk_say_so_and_the_next_start_learns_the_
     assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
 
 
-class NoOwners:
-    def step(self) -> None:
-        pass
-
-
 async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_is_lost(
     desk: Desk, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +149,7 @@ async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_
     desk.take(OBSERVATIONS[:HALF])
     await books.flush()
     assert not books.room.is_set()
-    accountant = asyncio.create_task(account(books, cast("OwnerWalk", NoOwners())))
+    accountant = asyncio.create_task(account(books))
     watch = asyncio.create_task(tell(books, desk.time))
     await until(lambda: books.backlog.is_full)
     for _ in range(100):

@@ -39,7 +39,7 @@ def refusal(path: Path) -> str:
 def fill_with_garbage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     middle = len(content) // 2
-    content[middle : middle + 8192] = b"\xa5" * 8192
+    content[middle:] = b"\xa5" * (len(content) - middle)
     path.write_bytes(content)
 
 

@@ -247,15 +247,15 @@ async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
 async def test_a_bug_in_the_accounting_ends_the_process_and_nothing_half_done_is_written(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    apply, applied = Fleet.apply, list[Observation]()
+    take_in, applied = Fleet.take_in, list[Observation]()
 
     def breaks_at_the_tenth(fleet: Fleet, observation: Observation) -> None:
         applied.append(observation)
-        apply(fleet, observation)
+        take_in(fleet, observation)
         if len(applied) == 10:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(Fleet, "apply", breaks_at_the_tenth)
+    monkeypatch.setattr(Fleet, "take_in", breaks_at_the_tenth)
 
     with pytest.raises(ExceptionGroup) as raised:
         await aggregate(settings, cluster.clock.now_us)

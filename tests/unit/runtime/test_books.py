@@ -185,7 +185,7 @@ async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(books:
 async def test_after_a_bug_nothing_is_published_or_written(
     books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(books.fleet, "apply", lambda _: 1 // 0)
+    monkeypatch.setattr(books.fleet, "take_in", lambda _: 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
         books.take(OBSERVATIONS[:1])

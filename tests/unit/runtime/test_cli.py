@@ -189,7 +189,7 @@ async def test_help_names_every_exit_status() -> None:
 
 
 def test_a_bug_shows_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fleet, "apply", lambda *_: 1 // 0)
+    monkeypatch.setattr(Fleet, "take_in", lambda *_: 1 // 0)
 
     with pytest.raises(ExceptionGroup) as raised:
         cli.main(["demo", "--for", "20s"])

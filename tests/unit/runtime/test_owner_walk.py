@@ -44,6 +44,7 @@ async def books(tmp_path: Path) -> AsyncIterator[Books]:
         fleet = Fleet(rules=Rules(), book=None, saved=new_books(0))
         books = Books(fleet, ledger, clock=lambda: us(9), watches=())
         books.take([Seen(kind=Kind.PODS, object=POD, at_us=us(2), since_us=us(2))])
+        books.settle()
         yield books
         books.close()
 

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
-from gputally.runtime.settings import SETTINGS, Settings, add_flags, settings_from, variable
+from gputally.model.rules import AgentMarks
+from gputally.runtime.setting import add_flags, variable
+from gputally.runtime.settings import SETTINGS, Settings, settings_from
+from gputally.sources.agents.choice import AgentChoice, Target
 
 
 def parsed(*arguments: str, environment: Mapping[str, str] | None = None) -> Settings:
     parser = argparse.ArgumentParser()
-    add_flags(parser, environment or {})
+    add_flags(parser, SETTINGS, environment or {})
     return settings_from(vars(parser.parse_args(arguments)))
 
 
@@ -56,6 +59,52 @@ def test_each_flag_sets_its_setting() -> None:
         log_level="debug",
         log_format="json",
     )
+
+
+def test_each_flag_of_the_agents_sets_its_setting() -> None:
+    settings = parsed(
+        *(
+            "--agents.namespace",
+            "some",
+            "--agents.selector",
+            "app=gpu, part=agent",
+            "--agents.port",
+            "99",
+            "--agents.interval",
+            "5",
+        ),
+        *("--agents.token-file", "t", "--agents.ca-file", "ca", "--agents.cert-file", "c", "--agents.key-file", "k"),
+        *("--agents.urls", "n1=http://10.0.0.1:99/, n2=https://h?a=b"),
+    )
+
+    assert settings.agent_marks == AgentMarks(namespace="some", labels=(("app", "gpu"), ("part", "agent")))
+    assert settings.agents == AgentChoice(
+        port=99,
+        interval_s=5,
+        token=Path("t"),
+        authority=Path("ca"),
+        certificate=Path("c"),
+        key=Path("k"),
+        urls=(Target("n1", "http://10.0.0.1:99"), Target("n2", "https://h?a=b")),
+    )
+    assert parsed("--agents.selector", "").agent_marks == AgentMarks(labels=())
+
+
+def test_all_that_is_wrong_about_agents_is_told_at_once() -> None:
+    told = problems(
+        *("--agents.selector", "app, part=,part=b", "--agents.port", "65536", "--agents.interval", "0"),
+        *("--agents.key-file", "k", "--agents.urls", "n1=http://a,n1=http://b,n2=10.0.0.2"),
+    )
+
+    assert told == [
+        "--agents.selector: 'app' is none; write KEY=VALUE, separate several by commas",
+        "--agents.selector: 'part' is none; write KEY=VALUE, separate several by commas",
+        "--agents.port: '65536' is no port; write one up to 65535",
+        "--agents.interval: '0' is no whole number above 0; write one such as 15",
+        "--agents.key-file: has no certificate; name one with --agents.cert-file",
+        "--agents.urls: names 'n1' more than once",
+        "--agents.urls: '10.0.0.2' is no URL; write one such as http://10.0.0.7:9837",
+    ]
 
 
 def test_a_variable_gives_a_default_that_a_flag_overrides() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.sources.pod_resources.device_ids import DeviceId, parse
 from gputally.sources.pod_resources.messages import (
@@ -31,6 +32,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     names: frozenset[str] = NAMES
     prefixes: tuple[str, ...] = PREFIXES
     drivers: frozenset[str] = DRIVERS
+
+    def and_names(self, names: Iterable[str]) -> "Wanted":
+        """These and further resources of device plugins."""
+        return replace(self, names=self.names.union(names))
 
     def has(self, resource: str) -> bool:
         """Whether `resource` of a device plugin is one."""

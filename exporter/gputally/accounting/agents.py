@@ -1,0 +1,68 @@
+"""The agents among the pods: which exist, and where each answers."""
+
+from collections.abc import Iterable
+
+from gputally.accounting.lifetime import created_us
+from gputally.accounting.request import holds_gpu
+from gputally.model.agent import AgentPod
+from gputally.model.kube import Pod
+from gputally.model.rules import Rules
+
+
+def is_agent(pod: Pod, rules: Rules) -> bool:
+    """Whether `pod` carries the marks of an agent; the first one settles it for nearly every pod of a cluster."""
+    marks, labels = rules.agents, pod.metadata.labels
+    if not labels or (marks.namespace and pod.metadata.namespace != marks.namespace):
+        return False
+    for key, value in marks.labels:
+        if labels.get(key) != value:
+            return False
+    return bool(marks.labels)
+
+
+def is_watched(pod: Pod, rules: Rules) -> bool:
+    """Whether anything of `pod` is accounted: that it asks for GPUs, or that it is an agent."""
+    return holds_gpu(pod, rules.resources) or is_agent(pod, rules)
+
+
+class Agents:
+    """Agents by pod UID; only those that run are there."""
+
+    def __init__(self, rules: Rules, known: Iterable[AgentPod] = ()) -> None:
+        self._rules = rules
+        self._pods = {pod.uid: pod for pod in known}
+        self._changed: set[str] = set()
+
+    def on_nodes(self) -> dict[str, AgentPod]:
+        """The agent of each node; while one replaces another, the new one."""
+        return {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.created_us)}
+
+    def seen(self, pod: Pod, *, at_us: int) -> None:
+        """Take in a pod's present form: most are no agents."""
+        if not is_agent(pod, self._rules):
+            return
+        meta, status = pod.metadata, pod.status
+        if meta.deletion_timestamp or status.phase != "Running" or not (status.pod_ip and pod.spec.node_name):
+            self.gone(meta.uid)
+            return
+        created = created_us(pod, at_us)
+        agent = AgentPod(uid=meta.uid, node=pod.spec.node_name, address=status.pod_ip, created_us=created)
+        if self._pods.get(meta.uid) != agent:
+            self._pods[meta.uid] = agent
+            self._changed.add(meta.uid)
+
+    def gone(self, uid: str) -> None:
+        """A pod was deleted, or runs no longer."""
+        if self._pods.pop(uid, None):
+            self._changed.add(uid)
+
+    def listed(self, found: set[str]) -> None:
+        """A listing has the pods `found` and no others."""
+        for uid in self._pods.keys() - found:
+            self.gone(uid)
+
+    def drain(self) -> dict[str, AgentPod | None]:
+        """What changed since the last call; None for those that are gone."""
+        changed = {uid: self._pods.get(uid) for uid in self._changed}
+        self._changed.clear()
+        return changed

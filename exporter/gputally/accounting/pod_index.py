@@ -1,0 +1,39 @@
+"""Which pods there are of a kind that somebody looks for."""
+
+from gputally.accounting.tenant import UNASSIGNED
+from gputally.accounting.tier import NO_TIER, tier_of
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+
+
+class PodIndex:
+    """UIDs of the pods that wait, that lack a tier or a tenant, and by the name of their node."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.pending: set[str] = set()
+        self.without_tier: set[str] = set()
+        self.without_tenant: set[str] = set()
+        self.on_node: dict[str, set[str]] = {}
+        self._rules = rules
+
+    def put(self, record: PodRecord, *, tenant: str) -> None:
+        """Take in the pod as it is now."""
+        lasts = record.end_by is None
+        tier = tier_of(record.class_name, record.priority, self._rules)
+        for index, belongs in (
+            (self.pending, record.scheduled_us is None),
+            (self.without_tier, tier == NO_TIER),
+            (self.without_tenant, tenant == UNASSIGNED),
+        ):
+            (index.add if lasts and belongs else index.discard)(record.uid)
+        if record.node:
+            self.on_node.setdefault(record.node, set()).add(record.uid)
+
+    def drop(self, record: PodRecord) -> None:
+        """Forget a pod that no longer exists."""
+        for index in (self.pending, self.without_tier, self.without_tenant):
+            index.discard(record.uid)
+        others = self.on_node.get(record.node, set())
+        others.discard(record.uid)
+        if not others:
+            self.on_node.pop(record.node, None)

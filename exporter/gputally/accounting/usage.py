@@ -1,0 +1,170 @@
+"""What agents tell of their nodes, accounted up to their watermarks."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from gputally.accounting.admission import Admission
+from gputally.accounting.comparison import Difference, difference
+from gputally.accounting.departed import Departed
+from gputally.accounting.held_usage import HeldUsage, Noted, Telling
+from gputally.accounting.holders import narrowed
+from gputally.accounting.nodes import Nodes
+from gputally.accounting.pods import Pods
+from gputally.accounting.totals import Totals
+from gputally.accounting.unheld_usage import UnheldUsage
+from gputally.accounting.usage_posting import UsagePosting
+from gputally.model.observation import UsageSeen
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import UsageReport
+from gputally.model.usage_record import HeldHour, Holder, UnheldHour
+
+_SILENT_US = 7 * 24 * US_PER_HOUR
+"""An agent that was not heard of for so long will not tell again what it told before."""
+_FRESH_US = 60 * US_PER_SECOND
+"""How old a comparison may be, and what a kubelet told for it."""
+_ROUND_US = 600 * US_PER_SECOND
+
+
+class Surroundings:
+    """The pods, there and gone, and the labels of those that are not known."""
+
+    def __init__(self, pods: Pods, nodes: Nodes, admission: Admission, departed: Departed) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._admission = admission
+        self._departed = departed
+
+    def pod(self, uid: str) -> PodRecord | None:
+        """The pod, also one that is gone."""
+        return self._pods.records.get(uid) or self._departed.get(uid)
+
+    def pods_on(self, node: str) -> Iterator[PodRecord]:
+        """Those on the node, also those that are gone."""
+        yield from self._pods.on_node(node)
+        yield from self._departed.on_node(node)
+
+    def strangers_labels(self, holder: Holder) -> tuple[str, str]:
+        """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
+        tenant = self._pods.namespaces.tenant_in(holder.key.namespace)
+        return self._admission.admit("tenant", tenant), self._nodes.labels_at(holder.node)[0]
+
+
+class NodeUsage:
+    """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
+
+    def __init__(self, surroundings: Surroundings, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
+        self.at_us = at_us
+        self.epoch = ""
+        self.held = HeldUsage(surroundings, posting, noted)
+        self.unheld = UnheldUsage(posting, noted)
+        self.difference: Difference | None = None
+
+    def close(self) -> None:
+        """Its agent will not tell of any of it any more."""
+        self.held.close()
+        self.unheld.close()
+
+
+class Usage:
+    """The nodes with agents. What it tells of a pod is booked once it is known whose it is."""
+
+    def __init__(self, totals: Totals, admission: Admission, pods: Pods, nodes: Nodes) -> None:
+        self.noted = Noted()
+        self.restarts = 0
+        """Times an agent answered in a new life, its amounts at 0."""
+        self._departed = Departed()
+        self._nodes_known = nodes
+        self._pods = pods
+        self._posting = UsagePosting(totals)
+        self._surroundings = Surroundings(pods, nodes, admission, self._departed)
+        self._nodes: dict[str, NodeUsage] = {}
+        self._next_round_us = 0
+
+    def seen(self, seen: UsageSeen, *, complete_us: int, settle: Callable[[], None]) -> None:
+        """An agent answered. All that the API told of pods before `complete_us` is known, and accounted by `settle`."""
+        report, at_us = seen.report, seen.at_us
+        node = self._node(report.node, at_us=at_us)
+        self.restarts += node.epoch not in ("", report.epoch)
+        node.at_us, node.epoch = at_us, report.epoch
+        telling = Telling(report.node, report.epoch, at_us, report.now_us - at_us)
+        labels = self._nodes_known.labels_at(report.node)
+        node.held.told(report.holders, telling)
+        if node.held.is_undecided:
+            settle()
+            node.held.decide(complete_us=complete_us, at_us=at_us)
+        node.unheld.told(report.gpus, telling, labels)
+        self._narrow(node, report.node, at_us=at_us)
+        self._compare(node, report, telling, pool=labels[1])
+
+    def left(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod does not exist any more; its node's agent may tell of it yet."""
+        if record.segments and record.node in self._nodes:
+            self._departed.add(record, at_us=at_us)
+
+    def advance(self, now_us: int) -> None:
+        """Forget, now and then, what will not be told of any more."""
+        if now_us < self._next_round_us:
+            return
+        self._next_round_us = now_us + _ROUND_US
+        self._departed.advance(now_us)
+        for name in [name for name, node in self._nodes.items() if node.at_us < now_us - _SILENT_US]:
+            self._nodes.pop(name).close()
+
+    def differences(self, now_us: int) -> dict[tuple[str, str], int]:
+        """µGPU by exported pool and the side that alone knows them to be allocated, of all nodes heard of lately."""
+        found: dict[tuple[str, str], int] = {}
+        for each in filter(None, (node.difference for node in self._nodes.values())):
+            if each.at_us >= now_us - _FRESH_US:
+                for side, quantity in (("api_only", each.api_only), ("device_only", each.device_only)):
+                    found[each.pool, side] = found.get((each.pool, side), 0) + quantity
+        return found
+
+    def drain_departed(self) -> dict[str, PodRecord | None]:
+        """Pods that went, or were forgotten, since the last call."""
+        return self._departed.drain()
+
+    def restore(
+        self,
+        held: Iterable[HeldHour],
+        unheld: Iterable[UnheldHour],
+        departed: Iterable[PodRecord],
+        *,
+        at_us: int,
+    ) -> None:
+        """Take up what an earlier process had booked."""
+        self._departed.restore(departed, at_us=at_us)
+        for row in sorted(held, key=lambda row: row.holder.seen_us):
+            node = self._node(row.holder.node, at_us=at_us)
+            node.held.restore(row)
+            node.epoch = row.holder.key.epoch
+        for each in unheld:
+            node = self._node(each.node, at_us=at_us)
+            node.unheld.restore(each)
+            node.epoch = node.epoch or each.key.epoch
+
+    def _node(self, name: str, *, at_us: int) -> NodeUsage:
+        if name not in self._nodes:
+            self._nodes[name] = NodeUsage(self._surroundings, self._posting, self.noted, at_us=at_us)
+        return self._nodes[name]
+
+    def _narrow(self, node: NodeUsage, name: str, *, at_us: int) -> None:
+        """Pods that ended while nobody watched may have been seen by the agent until then."""
+        for pod in [pod for pod in self._departed.on_node(name) if pod.blind]:
+            holders = [each.holder for each in node.held.holders.values() if each.holder.pod_uid == pod.uid]
+            if pod.blind and (blind := narrowed(pod.blind, holders)) != pod.blind:
+                revised = self._pods.narrowed(pod, blind, at_us=at_us)
+                if revised is not pod:
+                    self._departed.revise(revised)
+
+    def _compare(self, node: NodeUsage, report: UsageReport, telling: Telling, *, pool: str) -> None:
+        """What the kubelet told of its pods, if it did lately, against what the API tells."""
+        node.difference = None
+        if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:
+            return
+        told_us = report.allocations_us - telling.ahead_us
+        holders = [held.holder for key, held in node.held.holders.items() if key.epoch == report.epoch]
+        pods = {pod.uid: pod for pod in self._pods.on_node(report.node)}
+        node.difference = difference(pods, holders, pool=pool, told_us=told_us, at_us=telling.at_us)
+        needed = [each.holder.pod_uid for each in node.held.holders.values()]
+        if None not in needed:
+            self._departed.forget(report.node, told_us=told_us, needed=needed)

@@ -1,0 +1,48 @@
+"""How pulling the agents of the nodes goes, as part of the exporter's own health."""
+
+from collections.abc import Iterator
+
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.agent import Outcome
+from gputally.model.health import Health
+from gputally.model.units import US_PER_SECOND
+
+
+def _states(health: Health) -> Iterator[Row]:
+    reachable = sum(agent.reachable for agent in health.agents.agents.values())
+    yield Row(("reachable",), reachable)
+    yield Row(("unreachable",), len(health.agents.agents) - reachable)
+
+
+def _watermark(health: Health) -> Iterator[Row]:
+    """No row without an agent: any timestamp would lie."""
+    agents = health.agents.agents.values()
+    marks = [agent.watermark_us for agent in agents if agent.reachable and agent.watermark_us is not None]
+    if marks:
+        yield Row((), min(marks) / US_PER_SECOND)
+
+
+AGENTS = Metric[Health](
+    name="gputally_agents",
+    kind=Kind.GAUGE,
+    help="Agents known, by whether they answered when last pulled.",
+    labels=("state",),
+    rows=_states,
+)
+
+AGENT_PULLS = Metric[Health](
+    name="gputally_agent_pulls_total",
+    kind=Kind.COUNTER,
+    help="Requests to agents by what became of them.",
+    labels=("outcome",),
+    rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in Outcome),
+)
+
+AGENTS_WATERMARK = Metric[Health](
+    name="gputally_agents_watermark_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="Up to when the slowest agent that answers has measured its node.",
+    rows=_watermark,
+)
+
+METRICS = (AGENTS, AGENT_PULLS, AGENTS_WATERMARK)

@@ -1,0 +1,17 @@
+"""How an agent itself does: written by its loops, read by the exposition."""
+
+from msgspec import Struct, field
+
+
+class NodeHealth(Struct, kw_only=True):
+    """Counts since the agent started, by outcome; times in µs, None before the first."""
+
+    version: str
+    python: str
+    driver: str = ""
+    nvml: str = ""
+    reads: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "lost", "hung", "failed"), 0))
+    """Readings of GPUs."""
+    last_read_us: int | None = None
+    polls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "unreachable", "refused"), 0))
+    """Questions to the kubelet who holds what."""

@@ -1,0 +1,101 @@
+"""All settings of the agent: one table, from which flags, environment variables and help derive."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gputally.errors import ConfigError
+from gputally.runtime.setting import (
+    Setting,
+    addresses,
+    file,
+    lonely_key,
+    missing,
+    no_addresses,
+    not_a_number,
+    unknown,
+)
+
+DEFAULT_ADDRESS: Final = ":9837"
+KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+SETTINGS: Final = (
+    Setting("node", "", "NAME", "name of this node in the cluster; otherwise NODE_NAME, or the host name"),
+    Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked"),
+    Setting("kubelet.socket", KUBELET, "PATH", "the kubelet's PodResources socket"),
+    Setting("kubelet.resources", "", "NAMES", "resources that are GPUs beside nvidia.com/gpu, "
+            "nvidia.com/gpu.shared and nvidia.com/mig-...; separate several by commas"),
+    Setting("host.proc", "/proc", "PATH", "the node's processes, of which each belongs to a pod by its control group; "
+            "the agent sees them with hostPID"),
+    Setting("host.pod-logs", "/var/log/pods", "PATH", "folders of the pods' logs, by which their UIDs are known; "
+            "without them shared GPUs are split by shares"),
+    Setting("journal", "6", "HOURS", "how long what has ended stays to be pulled"),
+    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics and /v1/usage; separate "
+            "several by commas"),
+    Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
+    Setting("web.cert-file", "", "FILE", "certificate (PEM), to serve by HTTPS"),
+    Setting("web.key-file", "", "FILE", "key of that certificate (PEM); otherwise it is in the same file"),
+    Setting("web.client-ca-file", "", "FILE", "authority (PEM) that clients must show a certificate of"),
+    Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage asks for, read again when it changes; "
+            "without it everyone is answered"),
+    Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
+    Setting("log.format", "text", "FORMAT", "text or json"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """The settings of one agent, checked; a file is None when there is to be none."""
+
+    node: str
+    interval_s: int = 1
+    kubelet: str = KUBELET
+    resources: tuple[str, ...] = ()
+    proc: Path = Path("/proc")
+    pod_logs: str = "/var/log/pods"
+    journal_h: int = 6
+    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    max_requests: int = 40
+    certificate: Path | None = None
+    key: Path | None = None
+    client_authority: Path | None = None
+    token: Path | None = None
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
+    """Parsed flags, by setting name, as AgentSettings. Raises: ConfigError with all that is wrong with them."""
+    problems = [
+        *not_a_number(values, "interval"),
+        *missing(values, "kubelet.socket"),
+        *missing(values, "host.proc"),
+        *not_a_number(values, "journal"),
+        *no_addresses(values, "web.listen-address"),
+        *not_a_number(values, "web.max-requests"),
+        *lonely_key(values, "web"),
+        *unknown(values, "log.level", ("debug", "info", "warning", "error")),
+        *unknown(values, "log.format", ("text", "json")),
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return AgentSettings(
+        node=values["node"] or environment.get("NODE_NAME", "") or socket.gethostname(),
+        interval_s=int(values["interval"]),
+        kubelet=values["kubelet.socket"],
+        resources=tuple(name.strip() for name in values["kubelet.resources"].split(",") if name.strip()),
+        proc=Path(values["host.proc"]),
+        pod_logs=values["host.pod-logs"],
+        journal_h=int(values["journal"]),
+        addresses=addresses(values["web.listen-address"]),
+        max_requests=int(values["web.max-requests"]),
+        certificate=file(values["web.cert-file"]),
+        key=file(values["web.key-file"]),
+        client_authority=file(values["web.client-ca-file"]),
+        token=file(values["usage.token-file"]),
+        log_level=values["log.level"],
+        log_format=values["log.format"],
+    )

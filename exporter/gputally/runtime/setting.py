@@ -1,0 +1,125 @@
+"""One setting of a command: from it flag, environment variable and help derive; and what can be wrong with values.
+
+A check returns its problems, none when all is well.
+"""
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from gputally.errors import ConfigError, Problem
+from gputally.export.listen import parse_all
+
+_LAST_PORT: Final = 65535
+
+
+class Setting(NamedTuple):
+    """A flag `--name`; the variable GPUTALLY_NAME (dots and dashes as underscores) gives another default."""
+
+    name: str
+    default: str
+    metavar: str
+    help: str
+
+
+def add_flags(
+    parser: argparse.ArgumentParser, settings: Iterable[Setting], environment: Mapping[str, str] = os.environ
+) -> None:
+    """One flag for each setting; its default is shown as it stands, the environment included."""
+    for setting in settings:
+        default = environment.get(variable(setting.name), setting.default)
+        parser.add_argument(
+            f"--{setting.name}",
+            dest=setting.name,
+            default=default,
+            metavar=setting.metavar,
+            help=f"{setting.help} [{variable(setting.name)}{'; default: %(default)s' if default else ''}]",
+        )
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting: GPUTALLY_WEB_LISTEN_ADDRESS for web.listen-address."""
+    return "GPUTALLY_" + name.upper().replace(".", "_").replace("-", "_")
+
+
+def file(text: str) -> Path | None:
+    """The path; None for none."""
+    return Path(text) if text else None
+
+
+def unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> list[Problem]:
+    """None of the `options`."""
+    if values[name] in options:
+        return []
+    return [Problem("", f"--{name}", f"unknown '{values[name]}'; write {', '.join(options[:-1])} or {options[-1]}")]
+
+
+def missing(values: Mapping[str, Any], name: str) -> list[Problem]:
+    """Empty, where a file must be named."""
+    return [] if values[name] else [Problem("", f"--{name}", "is empty; name a file")]
+
+
+def not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
+    """No whole number above 0."""
+    text = str(values[name])
+    if text.isascii() and text.isdigit() and int(text):
+        return []
+    return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
+
+
+def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
+    """No port to connect to."""
+    problems = not_a_number(values, name)
+    if not problems and int(values[name]) > _LAST_PORT:
+        problems = [Problem("", f"--{name}", f"'{values[name]}' is no port; write one up to {_LAST_PORT}")]
+    return problems
+
+
+def lonely_key(values: Mapping[str, Any], part: str) -> list[Problem]:
+    """A key without a certificate."""
+    if values[f"{part}.key-file"] and not values[f"{part}.cert-file"]:
+        return [Problem("", f"--{part}.key-file", f"has no certificate; name one with --{part}.cert-file")]
+    return []
+
+
+def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
+    """Each part of a list is a pair of which neither side is missing, and no key comes twice."""
+    found = pairs(values[name])
+    problems = [
+        Problem(
+            "", f"--{name}", f"'{key}{'=' if text else ''}{text}' is none; write {form}, separate several by commas"
+        )
+        for key, text in found
+        if not (key and text)
+    ]
+    keys = [key for key, _ in found]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    return problems or [Problem("", f"--{name}", f"names '{key}' more than once") for key in twice]
+
+
+def no_urls(values: Mapping[str, Any], name: str) -> list[Problem]:
+    """Not all values are URLs."""
+    urls = [url for _, url in pairs(values[name]) if url and not url.startswith(("http://", "https://"))]
+    return [Problem("", f"--{name}", f"'{url}' is no URL; write one such as http://10.0.0.7:9837") for url in urls]
+
+
+def pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """`KEY=VALUE,...` as pairs, however incomplete."""
+    parts = [part.strip().partition("=") for part in text.split(",") if part.strip()]
+    return tuple((key.strip(), value.strip()) for key, _, value in parts)
+
+
+def no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
+    """Nothing to listen on."""
+    try:
+        parse_all(addresses(values[name]))
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """The parts of a list."""
+    return tuple(part.strip() for part in text.split(","))

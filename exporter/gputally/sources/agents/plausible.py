@@ -1,0 +1,58 @@
+"""Whether a report can be what an agent measured: numbers that cannot be must reach neither counters nor ledger."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gputally.model.units import US_PER_HOUR
+from gputally.model.usage import GpuReport, HolderReport, Hour, UsageReport
+
+_MOST: Final = 1 << 62
+"""A ledger's numbers have 64 bits; an hour of a device stays a thousand times below."""
+_MOST_MEMORY: Final = 1 << 100
+_MOST_CHARACTERS: Final = 512
+
+
+def implausible(report: UsageReport) -> str:
+    """What cannot be; "" when all can."""
+    numbers = (report.now_us, report.watermark_us, report.allocations_us or 0)
+    if not (_numbers(numbers) and _texts((report.epoch,)) and report.epoch):
+        return "the head of the report cannot be"
+    for gpu in report.gpus:
+        if not _gpu(gpu):
+            return f"what is told of GPU {gpu.uuid[:_MOST_CHARACTERS]} cannot be"
+    for holder in report.holders:
+        if not _holder(holder):
+            name = f"{holder.namespace}/{holder.pod}"
+            return f"what is told of {name[:_MOST_CHARACTERS]} cannot be"
+    return ""
+
+
+def _gpu(gpu: GpuReport) -> bool:
+    return _texts((gpu.uuid, gpu.model)) and all(
+        _numbers((gpu.watermark_us, hour.start_us, hour.unattributed, hour.energy)) for hour in gpu.hours
+    )
+
+
+def _holder(holder: HolderReport) -> bool:
+    texts = (holder.device, holder.gpu, holder.namespace, holder.pod, holder.container, holder.resource, holder.pod_uid)
+    numbers = (holder.since_us, holder.seen_us, holder.after_us or 0, holder.until_us or 0, holder.share)
+    return _texts(texts) and _numbers(numbers) and all(map(_hour, holder.hours))
+
+
+def _hour(hour: Hour) -> bool:
+    """It covers time of its hour, and the burst is part of what was used."""
+    numbers = (hour.measured, hour.used, hour.burst, hour.memory_us, hour.energy)
+    return (
+        _numbers(numbers)
+        and 0 <= hour.memory < _MOST_MEMORY
+        and hour.burst <= hour.used
+        and 0 <= hour.start_us <= hour.from_us <= hour.to_us <= hour.start_us + US_PER_HOUR < _MOST
+    )
+
+
+def _numbers(numbers: Iterable[int]) -> bool:
+    return all(0 <= number < _MOST for number in numbers)
+
+
+def _texts(texts: Iterable[str]) -> bool:
+    return all(len(text) <= _MOST_CHARACTERS for text in texts)

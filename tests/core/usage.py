@@ -1,0 +1,70 @@
+"""What agents tell, in seconds since midnight, whole GPUs and fractions of them."""
+
+from typing import Any
+
+from gputally.model.observation import UsageSeen
+from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from tests.core.manifests import us
+
+FIRST_HOUR = us(0)
+
+
+def gpu_us(gpu_seconds: float) -> int:
+    """GPU-seconds as agents tell them."""
+    return round(gpu_seconds * US_PER_SECOND * GPU)
+
+
+def hour(
+    from_s: float, to_s: float, *, measured: float = 0, used: float = 0, burst: float = 0, joules: float = 0
+) -> Hour:
+    """Amounts of the first hour, in GPU-seconds and joules."""
+    return Hour(
+        start_us=FIRST_HOUR,
+        from_us=us(from_s),
+        to_us=us(to_s),
+        measured=gpu_us(measured),
+        used=gpu_us(used),
+        burst=gpu_us(burst),
+        energy=round(joules * 1000),
+    )
+
+
+def holder(*hours: Hour, pod: str = "a", since: float = 0, until: float | None = None, **more: Any) -> HolderReport:  # noqa: ANN401 - any field of a holder
+    """A container with one whole GPU; it was last found there at the end of `hours`, or at its own."""
+    latest_us = max((each.to_us for each in hours), default=us(since))
+    seen: float | None = more.pop("seen", None)
+    fields: dict[str, Any] = {
+        "device": "GPU-0",
+        "gpu": "GPU-0",
+        "namespace": "ml",
+        "container": "main",
+        "resource": "nvidia.com/gpu",
+        "share": GPU,
+    }
+    return HolderReport(
+        pod=pod,
+        since_us=us(since),
+        seen_us=us(seen) if seen is not None else latest_us if until is None else us(until),
+        until_us=None if until is None else us(until),
+        hours=hours,
+        **fields | more,
+    )
+
+
+def gpu(*, unattributed: float = 0, joules: float = 0, watermark: float = 0) -> GpuReport:
+    """What nobody held of GPU-0 in the first hour."""
+    amounts = GpuHour(start_us=FIRST_HOUR, unattributed=gpu_us(unattributed), energy=round(joules * 1000))
+    return GpuReport(uuid="GPU-0", model="NVIDIA A100", source="samples", watermark_us=us(watermark), hours=(amounts,))
+
+
+def report(*holders: HolderReport, at: float, ahead: float = 0, **more: Any) -> UsageReport:  # noqa: ANN401 - any field of a report
+    """The answer at `at` of the agent of n1, whose clock is `ahead` and whose watermark and kubelet are up to date."""
+    now_us = us(at + ahead)
+    fields: dict[str, Any] = {"epoch": "e1", "node": "n1", "watermark_us": now_us, "allocations_us": now_us}
+    return UsageReport(version=1, now_us=now_us, holders=holders, **fields | more)
+
+
+def usage(*holders: HolderReport, at: float, **more: Any) -> UsageSeen:  # noqa: ANN401 - any field of a report
+    """The same as it arrives, at `at` by our clock."""
+    return UsageSeen(report=report(*holders, at=at, **more), at_us=us(at))

@@ -1,0 +1,77 @@
+import pytest
+
+from gputally.model.device import BUSY, Gpu, Held, Part, Reading
+from gputally.sources.pod_resources.allocations import Parts, allocations
+from gputally.sources.pod_resources.device_ids import parse
+from gputally.sources.pod_resources.holdings import Holding
+
+
+def gpu(uuid: str, minor: int, *parts: Part) -> Reading:
+    told = Gpu(uuid=uuid, index=minor, minor=minor, model="H100", pci_bus_id="")
+    return Reading(gpu=told, at_us=0, mig=bool(parts), parts=parts or (Part(uuid=uuid, weight=BUSY),))
+
+
+SLICES = (
+    Part(uuid="MIG-a", weight=142_857, gi=7, ci=0, placement=0),
+    Part(uuid="MIG-b", weight=428_571, gi=2, ci=0, placement=4),
+)
+PARTS = Parts([gpu("GPU-0", 0), gpu("GPU-1", 1), gpu("GPU-2", 2, *SLICES)])
+
+
+def holding(device: str, pod: str = "train", resource: str = "nvidia.com/gpu") -> Holding:
+    return Holding(namespace="ml", pod=pod, container="main", resource=resource, device=parse(device))
+
+
+def held(part: str, pod: str = "train", *, replicas: int = 1, in_all: int = 1) -> Held:
+    return Held(
+        part=part,
+        namespace="ml",
+        pod=pod,
+        container="main",
+        resource="nvidia.com/gpu",
+        replicas=replicas,
+        replicas_in_all=in_all,
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "part"),
+    [
+        ("GPU-1", "GPU-1"),
+        ("GPU-1::3", "GPU-1"),
+        ("nvidia1", "GPU-1"),
+        ("gpu-1", "GPU-1"),
+        ("MIG-b", "MIG-b"),
+        ("MIG-GPU-2/2/0", "MIG-b"),
+        ("nvidia2/gi7", "MIG-a"),
+        ("gpu-2-mig-19-4-1", "MIG-b"),
+        ("GPU-9", None),
+        ("GPU-2", None),
+        ("nvidia9", None),
+        ("a channel", None),
+    ],
+)
+def test_a_part_is_found_by_every_name_that_device_plugins_give_it(device: str, part: str | None) -> None:
+    assert PARTS.find(parse(device)) == part
+
+
+def test_whole_gpus_are_held_alone_and_unknown_ones_are_counted() -> None:
+    found = allocations([holding("GPU-0"), holding("GPU-1"), holding("GPU-9")], None, PARTS, at_us=5)
+
+    assert found.held == (held("GPU-0"), held("GPU-1"))
+    assert (found.at_us, found.unknown) == (5, 1)
+
+
+def test_replicas_are_counted_of_all_that_the_kubelet_can_allocate() -> None:
+    offered = {"nvidia.com/gpu": frozenset(f"GPU-0::{number}" for number in range(4))}
+    found = allocations(
+        [holding("GPU-0::0"), holding("GPU-0::2"), holding("GPU-0::1", "eval")], offered, PARTS, at_us=0
+    )
+
+    assert found.held == (held("GPU-0", "eval", in_all=4), held("GPU-0", replicas=2, in_all=4))
+
+
+def test_where_the_kubelet_does_not_say_the_highest_replica_seen_tells_how_many_there_are() -> None:
+    found = allocations([holding("GPU-0::0"), holding("GPU-0::2", "eval")], None, PARTS, at_us=0)
+
+    assert found.held == (held("GPU-0", "eval", in_all=3), held("GPU-0", in_all=3))

@@ -1,0 +1,47 @@
+import os
+from pathlib import Path
+
+from gputally.model.device import Allocations, Held
+from gputally.sources.pod_resources.pod_uids import PodUids
+
+
+def held(pod: str, namespace: str = "ml") -> Held:
+    return Held(part="GPU-0", namespace=namespace, pod=pod, container="main", resource="nvidia.com/gpu")
+
+
+def uids(known: PodUids, *holders: Held) -> list[str]:
+    return [each.pod_uid for each in known.name(Allocations(at_us=0, held=holders)).held]
+
+
+def test_a_pod_is_known_by_the_folder_of_its_logs(tmp_path: Path) -> None:
+    for folder in ("ml_train-0_uid-1", "prod_train-0_uid-2", "ml_other_uid-3"):
+        (tmp_path / folder).mkdir()
+
+    assert uids(PodUids(str(tmp_path)), held("train-0"), held("train-0", "prod"), held("gone")) == [
+        "uid-1",
+        "uid-2",
+        "",
+    ]
+
+
+def test_of_pods_that_had_one_name_in_turn_the_latest_is_meant(tmp_path: Path) -> None:
+    known = PodUids(str(tmp_path))
+    (tmp_path / "ml_train-0_old").mkdir()
+    first = uids(known, held("train-0"))
+    uids(known)
+    while (tmp_path / "ml_train-0_old").stat().st_ctime_ns >= _now_ns(tmp_path):
+        pass
+    (tmp_path / "ml_train-0_new").mkdir()
+
+    assert (first, uids(known, held("train-0"))) == (["old"], ["new"])
+
+
+def _now_ns(folder: Path) -> int:
+    """By the file system's clock, which is coarse."""
+    os.utime(folder)
+    return folder.stat().st_ctime_ns
+
+
+def test_without_the_folder_nobody_is_known_and_nothing_fails(tmp_path: Path) -> None:
+    assert uids(PodUids(str(tmp_path / "missing")), held("train-0")) == [""]
+    assert uids(PodUids(""), held("train-0")) == [""]
