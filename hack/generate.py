@@ -1,17 +1,18 @@
 """Writes what the docs derive from the code: `make generate`; with `--check`, only says what is not current."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gputally.catalog.all import GROUPS
 from gputally.catalog.document import document
-from gputally.runtime.setting import variable
-from gputally.runtime.settings import SETTINGS
+from gputally.runtime import agent_settings, settings
+from gputally.runtime.setting import Setting, variable
 
 ROOT: Final = Path(__file__).parents[1]
-BEGIN: Final = "<!-- begin: flags, written by `make generate` from gputally.runtime.settings -->\n"
+BEGIN: Final = "<!-- begin: flags, written by `make generate` from gputally.runtime.{module} -->\n"
 END: Final = "<!-- end: flags -->\n"
 
 
@@ -20,20 +21,21 @@ def metrics(_: str) -> str:
     return document(GROUPS)
 
 
-def configuration(page: str) -> str:
-    """docs/configuration.md with its table of flags as the settings are; ValueError without the marked place."""
-    before, begin, rest = page.partition(BEGIN)
+def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
+    """The page with its table of flags as the settings are; ValueError without the marked place."""
+    opening = BEGIN.format(module=module)
+    before, begin, rest = page.partition(opening)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"docs/configuration.md needs the lines {BEGIN.strip()} and {END.strip()}")
-    return before + begin + flags() + end + after
+        raise ValueError(f"the page needs the lines {opening.strip()} and {END.strip()}")
+    return before + begin + flags(table) + end + after
 
 
-def flags() -> str:
+def flags(table: Iterable[Setting]) -> str:
     """The settings as a table."""
     rows = (
         f"| `--{each.name} {each.metavar}` | `{variable(each.name)}` | {_default(each.default)} | {each.help} |\n"
-        for each in SETTINGS
+        for each in table
     )
     return "| Flag | Environment | Default | Meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
 
@@ -44,7 +46,8 @@ def _default(text: str) -> str:
 
 GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/metrics.md": metrics,
-    "docs/configuration.md": configuration,
+    "docs/configuration.md": partial(with_flags, module="settings", table=settings.SETTINGS),
+    "docs/agent.md": partial(with_flags, module="agent_settings", table=agent_settings.SETTINGS),
 }
 """Each generated file with the function that makes it anew of what it holds."""
 

@@ -8,7 +8,7 @@ from gputally.cli import parser
 from gputally.config.check import check
 from gputally.config.presets import PRESETS
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
-from gputally.runtime.settings import SETTINGS
+from gputally.runtime import agent_settings, settings
 from hack.generate import outdated
 from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 
@@ -36,7 +36,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
-    known = {f"--{setting.name}" for setting in SETTINGS} | DEMO
+    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO
     kubectl = {"--clusterrole", "--user", "--namespace"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
 

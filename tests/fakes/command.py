@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +24,14 @@ class Done(NamedTuple):
     err: str
 
 
-async def start(*arguments: str | Path, home: Path = Path("/nonexistent")) -> Process:
-    """Start `gputally ARGUMENTS` for a user at `home`, out of any cluster."""
+async def start(
+    *arguments: str | Path, home: Path = Path("/nonexistent"), environment: Mapping[str, str] | None = None
+) -> Process:
+    """Start `gputally ARGUMENTS` for a user at `home`, out of any cluster, with more of an `environment`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUTALLY_", "KUBE"))}
     command = (sys.executable, "-m", "gputally", *map(str, arguments))
     return await asyncio.create_subprocess_exec(
-        *command, stdout=PIPE, stderr=PIPE, cwd=ROOT, env=kept | {"HOME": str(home)}
+        *command, stdout=PIPE, stderr=PIPE, cwd=ROOT, env=kept | {"HOME": str(home)} | dict(environment or {})
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from gputally.accounting.snapshot import Snapshot
 from gputally.catalog import agents, allocation, books, capacity, health, pending, preemption, prices, usage
 from gputally.catalog.metric import Metric
+from gputally.catalog.node import NODE_GROUPS
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *allocation.METRICS,
@@ -28,4 +29,5 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Prices": prices.METRICS,
     "Books": books.METRICS,
     "Exporter health": HEALTH,
+    **NODE_GROUPS,
 }

@@ -44,6 +44,12 @@ class Parts:
         return gpu if gpu in self._uuids else None
 
 
+def offered(allocatable: Allocatable, parts: Parts) -> frozenset[str]:
+    """The parts of which the kubelet can allocate anything, held or not: what is unhealthy is not among them."""
+    found = (parts.find(parse(device)) for devices in allocatable.values() for device in devices)
+    return frozenset(part for part in found if part)
+
+
 def allocations(
     holdings: Iterable[Holding], allocatable: Allocatable | None, parts: Parts, *, at_us: int
 ) -> Allocations:
@@ -53,7 +59,7 @@ def allocations(
     highest number seen tells.
     """
     holdings = list(holdings)
-    offered = _replicas(allocatable or {}, parts)
+    replicas = _replicas(allocatable or {}, parts)
     seen: dict[str, int] = {}
     held: Counter[Held] = Counter()
     unknown = 0
@@ -65,7 +71,7 @@ def allocations(
         if holding.device.replica is not None:
             seen[part] = max(seen.get(part, 0), holding.device.replica + 1)
         held[_held(holding, part)] += 1
-    shared = {part: offered.get(part, seen[part]) for part in seen}
+    shared = {part: replicas.get(part, seen[part]) for part in seen}
     return Allocations(
         at_us=at_us,
         held=tuple(sorted(_sized(each, count, shared.get(each.part)) for each, count in held.items())),

@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.sources.pod_resources.device_ids import DeviceId, parse
-from gputally.sources.pod_resources.messages import (
-    ClaimResource,
-    ContainerDevices,
-    ContainerResources,
-    PodResources,
-)
+
+if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and need no protobuf
+    from gputally.sources.pod_resources.messages import (
+        ClaimResource,
+        ContainerDevices,
+        ContainerResources,
+        PodResources,
+    )
 
 NAMES: Final = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
 PREFIXES: Final = ("nvidia.com/mig-",)
@@ -62,12 +64,12 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     pool: str = ""
 
 
-def holdings(pods: Iterable[PodResources], wanted: Wanted = NVIDIA) -> tuple[Holding, ...]:
+def holdings(pods: "Iterable[PodResources]", wanted: Wanted = NVIDIA) -> tuple[Holding, ...]:
     """What is held of what is `wanted`, sorted; a pod that is listed twice and a device of two pods are there twice."""
     return tuple(sorted((each for pod in pods for each in _of_pod(pod, wanted)), key=_rank))
 
 
-def device_ids(devices: Iterable[ContainerDevices], wanted: Wanted = NVIDIA) -> Mapping[str, frozenset[str]]:
+def device_ids(devices: "Iterable[ContainerDevices]", wanted: Wanted = NVIDIA) -> Mapping[str, frozenset[str]]:
     """The ids of the devices that are `wanted`, by resource."""
     found: dict[str, frozenset[str]] = {}
     for some in devices:
@@ -81,13 +83,13 @@ def _rank(holding: Holding) -> tuple[str, ...]:
     return (*owner, holding.resource, holding.claim, holding.driver, holding.pool, holding.device.text)
 
 
-def _of_pod(pod: PodResources, wanted: Wanted) -> Iterator[Holding]:
+def _of_pod(pod: "PodResources", wanted: Wanted) -> Iterator[Holding]:
     for container in pod.containers:
         yield from _of_plugins(pod, container, wanted)
         yield from _of_claims(pod, container, wanted)
 
 
-def _of_plugins(pod: PodResources, container: ContainerResources, wanted: Wanted) -> Iterator[Holding]:
+def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[Holding]:
     devices = (each for each in container.devices if wanted.has(each.resource_name))
     named = ((each.resource_name, device_id) for each in devices for device_id in each.device_ids)
     for resource, device_id in dict.fromkeys(named):  # a device is told once for each of its NUMA nodes
@@ -100,7 +102,7 @@ def _of_plugins(pod: PodResources, container: ContainerResources, wanted: Wanted
         )
 
 
-def _of_claims(pod: PodResources, container: ContainerResources, wanted: Wanted) -> Iterator[Holding]:
+def _of_claims(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[Holding]:
     for claim in container.dynamic_resources:
         for resource in claim.claim_resources:
             for driver, device in _named(resource):
@@ -116,7 +118,7 @@ def _of_claims(pod: PodResources, container: ContainerResources, wanted: Wanted)
                     )
 
 
-def _named(resource: ClaimResource) -> Iterable[tuple[str, str]]:
+def _named(resource: "ClaimResource") -> Iterable[tuple[str, str]]:
     """The (driver, device name) of each device, which may have several CDI names.
 
     Beside a device name the CDI names are of no use: kubelets repeat those of the devices before it in the claim.

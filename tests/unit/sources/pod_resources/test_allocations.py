@@ -1,7 +1,7 @@
 import pytest
 
 from gputally.model.device import BUSY, Gpu, Held, Part, Reading
-from gputally.sources.pod_resources.allocations import Parts, allocations
+from gputally.sources.pod_resources.allocations import Parts, allocations, offered
 from gputally.sources.pod_resources.device_ids import parse
 from gputally.sources.pod_resources.holdings import Holding
 
@@ -69,6 +69,12 @@ def test_replicas_are_counted_of_all_that_the_kubelet_can_allocate() -> None:
     )
 
     assert found.held == (held("GPU-0", "eval", in_all=4), held("GPU-0", replicas=2, in_all=4))
+
+
+def test_a_part_is_offered_as_long_as_any_replica_of_it_is() -> None:
+    allocatable = {"nvidia.com/gpu": frozenset({"GPU-0::1", "GPU-9"}), "nvidia.com/mig-1g.10gb": frozenset({"MIG-a"})}
+
+    assert offered(allocatable, PARTS) == {"GPU-0", "MIG-a"}
 
 
 def test_where_the_kubelet_does_not_say_the_highest_replica_seen_tells_how_many_there_are() -> None:

@@ -1,0 +1,1 @@
+"""What GPUs of one node were used for, and by which containers: the books of the node agent."""

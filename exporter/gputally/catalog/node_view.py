@@ -1,0 +1,18 @@
+"""What an agent shows of its node at one moment: all that its metrics read."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from gputally.accounting.devices.snapshot import DeviceSnapshot
+from gputally.model.device import Reading
+from gputally.model.node_health import NodeHealth
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    """The last `readings` of the GPUs that answer; `xids` are (count, time of the last in µs) by GPU and code."""
+
+    health: NodeHealth
+    readings: tuple[Reading, ...]
+    xids: Mapping[tuple[str, int], tuple[int, int]]
+    books: DeviceSnapshot

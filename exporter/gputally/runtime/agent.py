@@ -1,0 +1,132 @@
+"""The agent of a node: the driver and the kubelet in, metrics and usage out. This file only wires."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from gputally import __version__
+from gputally.accounting.devices.books import DeviceBooks
+from gputally.catalog.node import NODE
+from gputally.catalog.node_view import NodeView
+from gputally.export.process import process_registry
+from gputally.export.text import registry_text, render
+from gputally.export.usage import PATH, usage_route
+from gputally.export.web import Readiness, Site, serve
+from gputally.model.node_health import NodeHealth
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import UsageReport
+from gputally.runtime.agent_settings import AgentSettings
+from gputally.runtime.clock import Clock, steady_clock, system_clock
+from gputally.runtime.gpu_loop import GpuLoop
+from gputally.runtime.kubelet_loop import KubeletLoop
+from gputally.runtime.serving import server_tls, token_of
+from gputally.sources.nvml.fleet import Gpus
+from gputally.sources.nvml.gpu import Habits
+from gputally.sources.nvml.pod_of_process import PodOfProcess
+from gputally.sources.pod_resources.client import PodResources
+from gputally.sources.pod_resources.holdings import NVIDIA
+
+if TYPE_CHECKING:
+    from gputally.export.listen import Address
+
+logger = logging.getLogger(__name__)
+
+STALE_SECONDS: Final = 30.0
+"""After so long without any reading the agent is not ready: what it shows is no longer so."""
+
+
+class Node:
+    """A running agent: its books and its loops, and where it answers."""
+
+    def __init__(self, *, name: str, epoch: str, books: DeviceBooks, health: NodeHealth, clock: Clock) -> None:
+        self.name = name
+        self.epoch = epoch
+        self.books = books
+        self.health = health
+        self.addresses: tuple[Address, ...] = ()
+        self.clock = clock
+        self._registry = process_registry()
+
+    def report(self) -> UsageReport:
+        """What `/v1/usage` answers now."""
+        return self.books.report(self.clock(), self.name, self.epoch)
+
+    def exposition(self, view: NodeView, *, openmetrics: bool) -> bytes:
+        """What `/metrics` answers."""
+        more = registry_text(self._registry, openmetrics=openmetrics)
+        return render(((metric, metric.rows(view)) for metric in NODE), openmetrics=openmetrics, more=more)
+
+    def ready(self) -> Readiness:
+        """Ready while GPUs are read, and once the kubelet has told who holds them."""
+        now_us, missing = self.clock(), list[str]()
+        last_us = self.health.last_read_us
+        if last_us is None:
+            missing.append("GPUs: none was read yet")
+        elif now_us - last_us > STALE_SECONDS * US_PER_SECOND:
+            missing.append(f"GPUs: none was read for {(now_us - last_us) // US_PER_SECOND} s")
+        if not self.health.polls["ok"]:
+            missing.append("kubelet: it has not told yet who holds what")
+        return Readiness(tuple(missing))
+
+
+async def run_agent(
+    settings: AgentSettings, clock: Clock | None = None, *, started: Callable[[Node], None] | None = None
+) -> None:
+    """Run until cancelled; the first task to fail ends all.
+
+    Raises: ConfigError, NvmlError, KubeletError or AddressTaken before anything is served; DriverChanged also later,
+    when the driver was replaced and only a new process can use it.
+    """
+    clock = clock or steady_clock()
+    tls, token = server_tls(settings), token_of(settings)
+    books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR)
+    wanted = NVIDIA.and_names(settings.resources)
+    habits = Habits(
+        pod_of=PodOfProcess(settings.proc), clock=system_clock, interval_us=settings.interval_s * US_PER_SECOND
+    )
+    async with (
+        await Gpus.open(habits) as gpus,
+        PodResources(settings.kubelet, wanted=wanted) as kubelet,
+    ):
+        health = NodeHealth(version=__version__, python=sys.version.split()[0])
+        health.driver, health.nvml = gpus.driver.driver, gpus.driver.nvml
+        node = Node(name=settings.node, epoch=f"{clock():x}", books=books, health=health, clock=clock)
+        reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
+        asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
+        site = _site(node, reading, settings, token=token)
+        async with serve(site, addresses=settings.addresses, tls=tls) as addresses, asyncio.TaskGroup() as tasks:
+            node.addresses = addresses
+            logger.info(
+                "serving on %s", ", ".join(f"{'https' if tls else 'http'}://{each}/metrics" for each in addresses)
+            )
+            if started:
+                started(node)
+            tasks.create_task(reading.run(), name="GPUs")
+            tasks.create_task(asking.run(), name="kubelet")
+
+
+def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, token: Callable[[], str] | None) -> Site:
+    async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
+        now_us = node.clock()
+        view = NodeView(
+            health=node.health,
+            readings=tuple(reading.readings.values()),
+            xids=reading.xids(),
+            books=node.books.snapshot(now_us),
+        )
+        text = node.exposition(view, openmetrics=openmetrics)
+        node.books.collected(now_us)
+        return text
+
+    return Site(
+        title=f"gputally agent of {settings.node}",
+        about="Measures what each GPU of this node does, and for whom.",
+        version=__version__,
+        scrape=scrape,
+        ready=node.ready,
+        routes=(usage_route(node.report, token=token),),
+        links=((PATH, "what every container used, for the aggregator"),),
+        max_requests=settings.max_requests,
+    )

@@ -1,0 +1,1 @@
+"""What the NVIDIA driver tells of this node's GPUs, by NVML."""

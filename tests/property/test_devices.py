@@ -1,0 +1,237 @@
+"""Whatever drivers and kubelets tell, and when: a GPU's time, use and energy is somebody's, or said to be nobody's."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputally.accounting.devices.books import DeviceBooks
+from gputally.accounting.devices.snapshot import DeviceSnapshot, HolderTotals
+from gputally.model.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
+from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import HolderReport, UsageReport
+from gputally.sources.agents.plausible import implausible
+from tests.unit.accounting.devices.naive import NaiveGpu
+
+ZERO_US = 480_000 * US_PER_HOUR - 1200 * US_PER_SECOND
+"""Twenty minutes before an hour begins."""
+LAYOUTS: tuple[dict[str, int], ...] = (
+    {"whole": GPU},
+    {"1": 428_571, "2": 285_714, "3": 142_857},
+    {"2": 285_714, "4": 142_857},
+    {},
+)
+PARTS = ("whole", "whole", "1", "2", "3", "4")
+PODS = {"a": (1, 1), "b": (1, 1), "c": (1, 3), "d": (2, 3)}
+"""Replicas, and replicas in all."""
+STEPS = ("poll",) * 8 + ("read",) * 10 + ("again", "lose", "silence")
+HOUR_S = 3600
+
+
+def us(second: int) -> int:
+    return ZERO_US + second * US_PER_SECOND
+
+
+@dataclass
+class Node:
+    """Two GPUs that are told to the books and to the naive ones alike."""
+
+    random: Random
+    books: DeviceBooks = field(default_factory=DeviceBooks)
+    naive: dict[str, NaiveGpu] = field(default_factory=dict)
+    polls: list[tuple[int, Allocations]] = field(default_factory=list)
+    held: set[Held] = field(default_factory=set)
+    layouts: dict[str, dict[str, int]] = field(default_factory=dict)
+    told_to: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    now: int = 0
+
+    def poll(self) -> None:
+        """A few begin or end, or nothing happens."""
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            pod = self.random.choice([*PODS])
+            replicas, in_all = PODS[pod]
+            held = Held(
+                part=f"{self._gpu()}/{self.random.choice(PARTS)}",
+                namespace="ml",
+                pod=pod,
+                container="main",
+                resource="nvidia.com/gpu",
+                pod_uid=f"u{pod}",
+                replicas=replicas,
+                replicas_in_all=in_all,
+            )
+            self.held ^= {held}
+        self.now += 1
+        self.polls.append((self.now, Allocations(at_us=us(self.now), held=tuple(self.held))))
+        self.books.allocated(self.polls[-1][1])
+
+    def again(self) -> None:
+        """The kubelet says the same, at the same time and later."""
+        if not self.polls:
+            return
+        self.now += 1
+        before = self.books.snapshot(us(self.now))
+        self.books.allocated(self.polls[-1][1])
+        assert self.books.snapshot(us(self.now)) == before
+        self.polls.append((self.now, Allocations(at_us=us(self.now), held=self.polls[-1][1].held)))
+        self.books.allocated(self.polls[-1][1])
+        assert self.books.snapshot(us(self.now)).holders == before.holders
+
+    def read(self) -> None:
+        gpu = self._gpu()
+        known = self.naive.get(gpu)
+        if known and known.at >= self.now:
+            return
+        late = self.random.choice((0, 0, 1, 3))
+        if gpu not in self.layouts or self.random.random() < 0.05:
+            self.layouts[gpu] = self.random.choice(LAYOUTS)
+        parts = [self._part(f"{gpu}/{name}", weight, self.now - late) for name, weight in self.layouts[gpu].items()]
+        reading = Reading(
+            gpu=Gpu(uuid=gpu, index=0, minor=0, model="NVIDIA H100", pci_bus_id=""),
+            at_us=us(self.now),
+            mig="whole" not in self.layouts[gpu],
+            parts=tuple(parts),
+            condition=Condition(energy=self._counter(gpu)),
+        )
+        self.books.read(reading)
+        if known:
+            known.read(reading, self.now, self.polls, ZERO_US)
+        else:
+            self.naive[gpu] = NaiveGpu(reading, self.now)
+
+    def lose(self) -> None:
+        gpu = self._gpu()
+        self.books.lost(gpu, us(self.now))
+        if gpu in self.naive:
+            self.naive[gpu].lose(self.now, self.polls)
+
+    def silence(self) -> None:
+        """Neither the kubelet nor the driver tells anything."""
+        self.now += self.random.choice((5, 20, 60))
+
+    def _gpu(self) -> str:
+        return self.random.choice(("g0", "g1"))
+
+    def _counter(self, gpu: str) -> int:
+        """It is reset now and then."""
+        grown = self.counters.get(gpu, 0) + self.random.choice((0, 7, 99_999))
+        self.counters[gpu] = grown // 2 if self.random.random() < 0.05 else grown
+        return self.counters[gpu]
+
+    def _part(self, uuid: str, weight: int, to: int) -> Part:
+        """Told of up to `to`, but for a gap now and then."""
+        from_, spans = self.told_to.get(uuid, 0), []
+        while from_ < to:
+            until = min(to, from_ + self.random.choice((1, 2, 5, 60)))
+            if self.random.random() < 0.9:
+                spans.append(Span(us(from_), us(until), self.random.choice((0, 333_333, 1_000_000))))
+            from_ = until
+        self.told_to[uuid] = from_
+        processes = None
+        if self.random.random() < 0.6:
+            uids = self.random.choices(("ua", "ub", "uc", "ud", "", "ux", None), (9, 9, 9, 9, 3, 3, 1), k=3)
+            processes = tuple(Process(pid=pid, busy=100_000 + pid, pod_uid=uid) for pid, uid in enumerate(uids))
+        return Part(
+            uuid=uuid, weight=weight, source=Source.SAMPLES, busy=tuple(spans), memory_used=1 << 30, processes=processes
+        )
+
+
+@given(st.randoms(use_true_random=True))
+@settings(max_examples=15, deadline=None)
+def test_the_books_are_those_of_one_who_looks_every_second(random: Random) -> None:
+    node = Node(random)
+    report, snapshot = node.books.report(us(0), "n1", "e1"), node.books.snapshot(us(0))
+    while node.now < HOUR_S:
+        for step in random.choices(STEPS, k=9):
+            node.now += random.choice((0, 1, 1, 2, 4))
+            getattr(node, step)()
+        earlier_report, report = report, node.books.report(us(node.now), "n1", "e1")
+        earlier_snapshot, snapshot = snapshot, node.books.snapshot(us(node.now))
+        assert_nothing_fell(earlier_report, report)
+        assert_no_total_fell(earlier_snapshot, snapshot)
+        assert_conserved(snapshot, report)
+        assert node.books.report(us(node.now), "n1", "e1") == report
+        assert implausible(report) == ""
+
+    assert_as_naive(node, snapshot, report)
+
+
+def cumulative(holder: HolderReport) -> dict[int, tuple[int, ...]]:
+    return {
+        hour.start_us: (hour.to_us, hour.measured, hour.used, hour.burst, hour.memory, hour.memory_us, hour.energy)
+        for hour in holder.hours
+    }
+
+
+def assert_nothing_fell(earlier: UsageReport, later: UsageReport) -> None:
+    now = {(each.device, each.pod, each.since_us): cumulative(each) for each in later.holders}
+    for holder in earlier.holders:
+        for start_us, amounts in cumulative(holder).items():
+            after = now[holder.device, holder.pod, holder.since_us][start_us]
+            assert all(new >= old for new, old in zip(after, amounts, strict=True))
+    assert later.watermark_us >= earlier.watermark_us or {g.lost for g in earlier.gpus} != {g.lost for g in later.gpus}
+
+
+def assert_no_total_fell(earlier: DeviceSnapshot, later: DeviceSnapshot) -> None:
+    now = {(each.part, each.pod): each for each in later.holders}
+    for each in earlier.holders:
+        after = now.get((each.part, each.pod))
+        if after is None or fell(each, after):
+            assert_may_begin_anew(each, later)
+
+
+def fell(each: HolderTotals, after: HolderTotals) -> bool:
+    pairs = (
+        (each.held, after.held),
+        (each.measured, after.measured),
+        (each.used, after.used),
+        (each.burst, after.burst),
+        (each.energy, after.energy),
+        (each.memory, after.memory),
+        (each.memory_us, after.memory_us),
+    )
+    return any(later < earlier for earlier, later in pairs)
+
+
+def assert_may_begin_anew(each: HolderTotals, later: DeviceSnapshot) -> None:
+    """Who ended, and was not scraped for ten minutes."""
+    assert not each.is_held
+    assert later.at_us > us(600)
+
+
+def assert_conserved(snapshot: DeviceSnapshot, report: UsageReport) -> None:
+    """To the last µs·µGPU and mJ."""
+    for gpu, told in zip(snapshot.gpus, report.gpus, strict=True):
+        mine = [hour for each in report.holders if each.gpu == gpu.uuid for hour in each.hours]
+        assert gpu.states.total == GPU * (gpu.at_us - gpu.since_us)
+        assert sum(hour.used for hour in mine) + gpu.work.unattributed + gpu.work.unknown == gpu.work.used
+        assert sum(hour.energy for hour in mine) + gpu.work.unheld_energy == gpu.work.energy
+        assert sum(hour.unattributed for hour in told.hours) == gpu.work.unattributed
+        assert sum(hour.energy for hour in told.hours) == gpu.work.unheld_energy
+        assert sum(hour.measured for hour in mine) <= gpu.work.measured
+    for each in snapshot.holders:
+        hours = [h for o in report.holders if (o.device, o.pod) == (each.part, each.pod) for h in o.hours]
+        total = (sum(h.used for h in hours), sum(h.burst for h in hours), sum(h.energy for h in hours))
+        mine_alone = (each.used, each.burst, each.energy)
+        assert mine_alone == total or snapshot.at_us > us(600)  # who ended ten minutes ago begins anew at 0
+
+
+def assert_as_naive(node: Node, snapshot: DeviceSnapshot, report: UsageReport) -> None:
+    """States and energy exactly; what is divided within one unit for each piece it was divided in."""
+    pieces = 2 * node.now + 10
+    for gpu in snapshot.gpus:
+        sums, states = node.naive[gpu.uuid].sums, gpu.states
+        found = (states.held, states.free, states.unsliced, states.unknown, states.lost)
+        expected = (sums.held, sums.free, sums.unsliced, sums.unknown, sums.lost)
+        assert found == tuple(each * US_PER_SECOND for each in expected)
+        assert (gpu.work.used, gpu.work.unknown, gpu.work.energy) == (sums.used, sums.used_unknown, sums.energy)
+        assert abs(gpu.work.unattributed - sums.unattributed) <= pieces
+        assert abs(gpu.work.unheld_energy - sums.unheld_energy) <= pieces
+        told = {(o.device, o.pod) for o in report.holders if o.gpu == gpu.uuid}
+        for who in told | sums.by_holder.keys() | sums.energy_by_holder.keys():
+            hours = [h for o in report.holders if (o.device, o.pod) == who for h in o.hours]
+            assert abs(sum(h.used for h in hours) - sums.by_holder.get(who, Fraction(0))) <= pieces
+            assert abs(sum(h.energy for h in hours) - sums.energy_by_holder.get(who, Fraction(0))) <= pieces

@@ -1,0 +1,175 @@
+"""Agents are pulled at any time, and die at any time, as the aggregator does: nothing counts twice or is taken back."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputally.accounting.totals import Total
+from gputally.model.kube import Kind
+from gputally.model.observation import Progress, UsageSeen
+from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from tests.core.manifests import us
+from tests.core.one_pod import NODE, RUNNING
+from tests.core.replay import Replay
+
+AHEAD_US = 7 * US_PER_SECOND
+END_S = 5 * 3600
+STEPS = ("work", "work", "pull", "pull", "twice", "swap", "restart", "flush", "scrape", "crash")
+PODS = ("a", "ghost")
+
+Bucket = tuple[str, str, int, int]
+"""Epoch, pod, since and hour."""
+Amounts = tuple[int, int, int, int]
+"""Measured, used, burst, energy."""
+
+
+@dataclass
+class Agent:
+    """Two pods hold a device each; each amount is what was ever done in that hour."""
+
+    now_us: int
+    lives: int = 1
+    since: dict[str, int] = field(default_factory=dict)
+    ended: dict[tuple[str, int], int] = field(default_factory=dict)
+    hours: dict[Bucket, tuple[int, int, Amounts]] = field(default_factory=dict)
+    unheld: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def epoch(self) -> str:
+        return f"e{self.lives}"
+
+    def work(self, seconds: int, share: int, joules: int) -> None:
+        """Time passes, in which each pod uses so many percent of its device."""
+        for _ in range(seconds // 600 + 1):
+            span_us = min(seconds, 600) * US_PER_SECOND
+            start_us = self.now_us - self.now_us % US_PER_HOUR
+            span_us = min(span_us, start_us + US_PER_HOUR - self.now_us)
+            self.now_us += span_us
+            self.unheld[start_us] = self.unheld.get(start_us, 0) + joules
+            for pod in PODS:
+                since_us = self.since.setdefault(pod, self.now_us - span_us)
+                bucket = (self.epoch, pod, since_us, start_us)
+                from_us, _, before = self.hours.get(bucket, (self.now_us - span_us, 0, (0, 0, 0, 0)))
+                more = (span_us * GPU, span_us * GPU * share // 100, max(0, span_us * (share - 100)), joules)
+                amounts = (before[0] + more[0], before[1] + more[1], before[2] + more[2], before[3] + more[3])
+                self.hours[bucket] = (from_us, self.now_us, amounts)
+
+    def swap(self) -> None:
+        """What held the devices ends, and goes on holding them as something new."""
+        self.ended |= dict.fromkeys(self.since.items(), self.now_us)
+        self.since = {}
+
+    def restart(self) -> None:
+        """All amounts are at 0, and the journal is lost."""
+        self.lives += 1
+        self.since, self.ended, self.hours, self.unheld = {}, {}, {}, {}
+
+    def report(self) -> UsageReport:
+        holders: dict[tuple[str, int], list[Hour]] = {}
+        for (_, pod, since_us, start_us), (from_us, to_us, (measured, used, burst, energy)) in self.hours.items():
+            hour = Hour(
+                start_us=start_us,
+                from_us=from_us,
+                to_us=to_us,
+                measured=measured,
+                used=used,
+                burst=burst,
+                energy=energy,
+            )
+            holders.setdefault((pod, since_us), []).append(hour)
+        gpu_hours = tuple(GpuHour(start_us=start_us, energy=energy) for start_us, energy in self.unheld.items())
+        return UsageReport(
+            version=1,
+            epoch=self.epoch,
+            node="n1",
+            now_us=self.now_us,
+            watermark_us=self.now_us,
+            allocations_us=self.now_us,
+            gpus=(GpuReport(uuid="GPU-0", model="A100", source="samples", watermark_us=self.now_us, hours=gpu_hours),),
+            holders=tuple(self._holder(*key, tuple(hours)) for key, hours in holders.items()),
+        )
+
+    def _holder(self, pod: str, since_us: int, hours: tuple[Hour, ...]) -> HolderReport:
+        return HolderReport(
+            device=f"GPU-{pod}",
+            gpu="GPU-0",
+            namespace="ml",
+            pod=pod,
+            container="main",
+            resource="nvidia.com/gpu",
+            share=GPU,
+            since_us=since_us,
+            seen_us=self.now_us,
+            until_us=self.ended.get((pod, since_us)),
+            hours=hours,
+        )
+
+
+@dataclass
+class Known:
+    """What was told by each bucket, and what of it no crash can take back any more."""
+
+    held: dict[Bucket, Amounts] = field(default_factory=dict)
+    unheld: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def copy(self) -> "Known":
+        return Known(dict(self.held), dict(self.unheld))
+
+    def tell(self, agent: Agent) -> None:
+        self.held |= {bucket: amounts for bucket, (_, _, amounts) in agent.hours.items()}
+        self.unheld |= {(agent.epoch, start_us): energy for start_us, energy in agent.unheld.items()}
+
+
+def a_running_pod() -> Replay:
+    """The API has told all there is to tell, of the pod `a` alone."""
+    replay = Replay(opened=-3600)
+    replay.see(NODE, RUNNING, at=13)
+    replay.apply(Progress(kind=Kind.PODS, version="9", at_us=us(14), since_us=us(2 * END_S)))
+    replay.flush()
+    return replay
+
+
+def pull(replay: Replay, agent: Agent) -> None:
+    replay.apply(UsageSeen(report=agent.report(), at_us=agent.now_us - AHEAD_US))
+
+
+@given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=40), st.data())
+@settings(max_examples=200, deadline=None)
+def test_counters_are_the_sum_of_what_was_told_last_of_each_hour_and_never_fall(
+    steps: list[str], data: st.DataObject
+) -> None:
+    replay, agent, known, kept = a_running_pod(), Agent(us(20) + AHEAD_US), Known(), Known()
+    for step in steps:
+        match step:
+            case "work":
+                agent.work(*(data.draw(st.integers(1, most)) for most in (3000, 120, 500)))
+            case "pull" | "twice":
+                known.tell(agent)
+                for _ in range(1 + (step == "twice")):
+                    pull(replay, agent)
+            case "swap":
+                agent.swap()
+            case "restart":
+                agent.restart()
+            case "crash":
+                replay.restart()
+                known = kept.copy()
+            case _:
+                replay.flush() if step == "flush" else replay.scrape((agent.now_us - us(0)) / US_PER_SECOND)
+                kept = known.copy()
+        agent.now_us += 1
+
+    assert_counted(replay, known)
+
+
+def assert_counted(replay: Replay, known: Known) -> None:
+    families = (Total.MEASURED, Total.USED, Total.BURST, Total.ENERGY)
+    for place, total in enumerate(families):
+        counted = replay.true(total, END_S)
+        for pod, tier in (("a", "gold"), ("ghost", "unknown")):
+            told = sum(amounts[place] for bucket, amounts in known.held.items() if bucket[1] == pod)
+            assert counted.get((tier, "ml", "A100"), 0) == told
+    assert sum(replay.true(Total.UNHELD_ENERGY, END_S).values()) == sum(known.unheld.values())
+    assert replay.fleet.usage.noted.faults == 0

@@ -1,0 +1,174 @@
+"""The same books once more, second by second, in plain loops and fractions, from all that was ever told."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from gputally.model.device import Allocations, Held, Part, Reading
+from gputally.model.units import GPU, US_PER_SECOND
+
+BELIEVED_S = 10
+KEPT_S = 600
+LATE_S = 10
+
+Holder = tuple[str, str]
+"""Part and pod."""
+
+
+def naive_shares(weight: int, holders: Sequence[Held]) -> list[int]:
+    """Each pod has one container here."""
+    claims = [weight * each.replicas // each.replicas_in_all for each in holders]
+    total = sum(claims)
+    if total <= weight:
+        return claims
+    exact = [Fraction(weight * claim, total) for claim in claims]
+    found = [int(each) for each in exact]
+    while sum(found) < weight:
+        behind = [each - have for each, have in zip(exact, found, strict=True)]
+        found[behind.index(max(behind))] += 1
+    return found
+
+
+@dataclass
+class Sums:
+    """µGPU·s, fractions where amounts are divided."""
+
+    held: int = 0
+    free: int = 0
+    unsliced: int = 0
+    unknown: int = 0
+    lost: int = 0
+    used: int = 0
+    unattributed: Fraction = Fraction(0)
+    used_unknown: int = 0
+    energy: int = 0
+    unheld_energy: Fraction = Fraction(0)
+    by_holder: dict[Holder, Fraction] = field(default_factory=dict)
+    energy_by_holder: dict[Holder, Fraction] = field(default_factory=dict)
+
+
+class NaiveGpu:
+    """Told whole seconds of everything."""
+
+    def __init__(self, reading: Reading, at: int) -> None:
+        self.sums = Sums()
+        self.at = self.first = at
+        self.parts = {part.uuid: part.weight for part in reading.parts}
+        self.upto = dict.fromkeys(self.parts, at)
+        self.counter = reading.condition.energy or 0
+        self.is_lost = False
+
+    def lose(self, at: int, polls: Sequence[tuple[int, Allocations]]) -> None:
+        if not self.is_lost:
+            self._states(at, polls)
+        else:
+            self.sums.lost += GPU * (at - self.at)
+        self.at, self.is_lost = at, True
+
+    def read(self, reading: Reading, at: int, polls: Sequence[tuple[int, Allocations]], zero_us: int) -> None:
+        used: dict[Holder | None, Fraction] = {}
+        held: dict[Holder | None, Fraction] = {}
+        if self.is_lost:
+            self.sums.lost += GPU * (at - self.at)
+            self.upto = {}
+        else:
+            held = self._states(at, polls)
+            for part in reading.parts:
+                if part.uuid in self.upto:
+                    self._use(part, at, polls, zero_us, used)
+        self._energy(reading.condition.energy or 0, used, held)
+        self.parts = {part.uuid: part.weight for part in reading.parts}
+        self.upto = {part.uuid: max(self.upto.get(part.uuid, at), at - LATE_S) for part in reading.parts}
+        self.at, self.is_lost = at, False
+
+    def _states(self, to: int, polls: Sequence[tuple[int, Allocations]]) -> dict[Holder | None, Fraction]:
+        had: dict[Holder | None, Fraction] = {}
+        for second in range(self.at, to):
+            self.sums.unsliced += GPU - sum(self.parts.values())
+            _add(had, None, GPU - sum(self.parts.values()))
+            for uuid, weight in self.parts.items():
+                holders = holders_at(uuid, second, polls)
+                if holders is None:
+                    self.sums.unknown += weight
+                    _add(had, None, weight)
+                    continue
+                shares = naive_shares(weight, holders)
+                self.sums.held += sum(shares)
+                self.sums.free += weight - sum(shares)
+                _add(had, None, weight - sum(shares))
+                for each, share in zip(holders, shares, strict=True):
+                    _add(had, (uuid, each.pod), share)
+        return had
+
+    def _use(
+        self,
+        part: Part,
+        at: int,
+        polls: Sequence[tuple[int, Allocations]],
+        zero_us: int,
+        used: dict[Holder | None, Fraction],
+    ) -> None:
+        upto = self.upto[part.uuid]
+        for span in part.busy:
+            for second in range((span.from_us - zero_us) // US_PER_SECOND, (span.to_us - zero_us) // US_PER_SECOND):
+                if self.upto[part.uuid] <= second < at:
+                    upto = max(upto, second + 1)
+                    self._second(part, span.busy, holders_at(part.uuid, second, polls), used)
+        self.upto[part.uuid] = upto
+
+    def _second(self, part: Part, busy: int, holders: list[Held] | None, used: dict[Holder | None, Fraction]) -> None:
+        use = self.parts[part.uuid] * busy  # in 10^-6 µGPU·s, which are µs·µGPU
+        self.sums.used += use
+        if holders is None:
+            self.sums.used_unknown += use
+            _add(used, None, use)
+            return
+        left = Fraction(use)
+        for each, ratio in portions(part, holders, self.parts[part.uuid]):
+            amount = use * ratio
+            left -= amount
+            _add(used, (part.uuid, each.pod), amount)
+            _add(self.sums.by_holder, (part.uuid, each.pod), amount)
+        self.sums.unattributed += left
+        _add(used, None, left)
+
+    def _energy(self, counter: int, used: dict[Holder | None, Fraction], held: dict[Holder | None, Fraction]) -> None:
+        delta = counter if counter < self.counter else counter - self.counter
+        self.counter = counter
+        self.sums.energy += delta
+        claims = used if any(used.values()) else held
+        total = sum(claims.values())
+        if not total:
+            self.sums.unheld_energy += delta
+            return
+        for who, amount in claims.items():
+            if who is None:
+                self.sums.unheld_energy += delta * amount / total
+            else:
+                _add(self.sums.energy_by_holder, who, delta * amount / total)
+
+
+def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, Allocations]]) -> list[Held] | None:
+    """Who held the part in the second that begins then; None where nobody knows."""
+    last = next((poll for poll in reversed(polls) if poll[0] <= second), None)
+    if last is None or second >= last[0] + BELIEVED_S or second < polls[-1][0] - KEPT_S:
+        return None
+    return sorted(each for each in last[1].held if each.part == uuid)
+
+
+def portions(part: Part, holders: Sequence[Held], weight: int) -> Iterator[tuple[Held, Fraction]]:
+    """Each holder's portion of what the part did."""
+    busy = [each for each in part.processes or () if each.busy]
+    total = sum(each.busy or 0 for each in busy)
+    shares = naive_shares(weight, holders)
+    for each, share in zip(holders, shares, strict=True):
+        if total and all(process.pod_uid is not None for process in part.processes or ()):
+            own = sum(process.busy or 0 for process in busy if process.pod_uid == each.pod_uid)
+            yield each, Fraction(own, total)
+        else:
+            yield each, Fraction(share, sum(shares))
+
+
+def _add(sums: dict[Any, Fraction], key: object, amount: Fraction | int) -> None:
+    sums[key] = sums.get(key, Fraction(0)) + amount
