@@ -9,10 +9,10 @@ SEVERED := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify generate e2e e2e-full e2e-node bench clean
+.PHONY: help demo test verify generate e2e e2e-full e2e-node bench bench-agent clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS="--for 30s --scenario s2")
 	$(BIN)/gputally demo $(ARGS)
@@ -40,6 +40,9 @@ e2e-node: $(READY) ## Run the agent's tests on a real kubelet with containerd (n
 
 bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-agent: $(READY) ## Measure the agent with 8 GPUs and with 64 slices, in some 20 minutes (needs gcc; ARGS="--minutes 1")
+	$(BIN)/python -m tests.bench.agent $(ARGS)
 
 clean: ## Remove the virtual environment, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -19,6 +19,10 @@ _LISTS: Final = (
 )
 
 
+LISTED_US: Final = 4_500_000
+"""How long the lists of processes are good for: they cost more than all else together, and change rarely."""
+
+
 class Processes:
     """The processes on the GPU or MIG device `handle`; on a MIG device none tells how busy it is."""
 
@@ -33,13 +37,17 @@ class Processes:
         self._time = time
         self._pod_of = pod_of
         self._pods: dict[int, str | None] = {}
+        self._listed: dict[int, int | None] | None = None
+        self._listed_us: int | None = None
 
     def read(self, now_us: int) -> tuple[Process, ...] | None:
         """Those that run, and those that ended since the last reading and kept it busy.
 
         Blocks; raises as Nvml.expect does.
         """
-        memory = self._memory()
+        if self._listed_us is None or not 0 <= now_us - self._listed_us < LISTED_US:
+            self._listed, self._listed_us = self._memory(), now_us
+        memory = self._listed
         busy = self._busy(now_us) if self._tells_use else None
         if memory is None:
             return None

@@ -168,7 +168,7 @@ async def test_what_was_sampled_while_a_gpu_hung_is_told_later(node: Node, clock
 
     async with opened(node, clock, read=0.1) as gpus:
         await gpus.read_all(began_us := now_us())
-        node.play(replace(A, faults=[Hang(function="nvmlDeviceGetComputeRunningProcesses")]))  # samples come first
+        node.play(replace(A, faults=[Hang(function="nvmlDeviceGetProcessUtilization")]))  # samples come first
         await until_sampled(began_us)
         await gpus.read_all(now_us())
         node.play(A)
