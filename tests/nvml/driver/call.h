@@ -5,6 +5,7 @@
 enum subject { INITIALISATION, DRIVER, DEVICE, WHOLE_GPU, MIG_DEVICE };
 
 enum { HANGS = -1, LOOK_US = 5000 }; /* no answer yet: ask again, this often */
+enum { WATCH_US = 100000 }; /* who waits for events looks less often: an agent that always waits is measured */
 
 struct call {
     const char *function;

@@ -124,6 +124,6 @@ EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
         const int64_t left_us = (int64_t)timeout_ms * 1000 - elapsed_us(&call);
         if (code != NVML_ERROR_TIMEOUT || left_us <= 0)
             return code;
-        pause_call(&call, left_us < 2 * LOOK_US ? left_us : 2 * LOOK_US);
+        pause_call(&call, left_us < WATCH_US ? left_us : WATCH_US);
     }
 }
