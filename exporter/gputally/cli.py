@@ -16,7 +16,7 @@ from gputally.runtime.setting import add_flags
 
 _STATUSES = (
     "exit status: 0 done or asked to stop; 1 a bug, with a traceback; 2 flags, configuration or prices; "
-    "3 API server; 4 ledger; 5 address taken; 6 kubelet; 7 NVIDIA driver; 130 interrupted"
+    "3 API server; 4 ledger; 5 address taken; 7 NVIDIA driver; 130 interrupted"
 )
 
 

@@ -32,6 +32,13 @@ class Agents:
         self._rules = rules
         self._pods = {pod.uid: pod for pod in known}
         self._changed: set[str] = set()
+        self._nodes: set[str] | None = None
+
+    def is_on(self, node: str) -> bool:
+        """Whether the node has an agent that runs."""
+        if self._nodes is None:
+            self._nodes = {pod.node for pod in self._pods.values()}
+        return node in self._nodes
 
     def on_nodes(self) -> dict[str, AgentPod]:
         """The agent of each node; while one replaces another, the new one."""
@@ -49,12 +56,12 @@ class Agents:
         agent = AgentPod(uid=meta.uid, node=pod.spec.node_name, address=status.pod_ip, created_us=created)
         if self._pods.get(meta.uid) != agent:
             self._pods[meta.uid] = agent
-            self._changed.add(meta.uid)
+            self._note(meta.uid)
 
     def gone(self, uid: str) -> None:
         """A pod was deleted, or runs no longer."""
         if self._pods.pop(uid, None):
-            self._changed.add(uid)
+            self._note(uid)
 
     def listed(self, found: set[str]) -> None:
         """A listing has the pods `found` and no others."""
@@ -66,3 +73,7 @@ class Agents:
         changed = {uid: self._pods.get(uid) for uid in self._changed}
         self._changed.clear()
         return changed
+
+    def _note(self, uid: str) -> None:
+        self._changed.add(uid)
+        self._nodes = None

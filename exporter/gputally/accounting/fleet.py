@@ -161,7 +161,7 @@ class Fleet:
                 record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
                 if record:
                     self.preemptions.pod_changed(record, at_us=gone.at_us)
-                    self.usage.left(record, at_us=gone.at_us)
+                    self.usage.left(record, at_us=gone.at_us, has_agent=self.agents.is_on(record.node))
             case Node():
                 moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
                 self.pods.account_on(moved, at_us=gone.at_us)
@@ -189,7 +189,7 @@ class Fleet:
             for uid in self.pods.known() - found:
                 record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)
                 self.preemptions.pod_changed(record, at_us=listed.at_us)
-                self.usage.left(record, at_us=listed.at_us)
+                self.usage.left(record, at_us=listed.at_us, has_agent=self.agents.is_on(record.node))
             self.agents.listed(found)
         elif listed.kind is Kind.NODES:
             for uid in self.nodes.known() - found:

@@ -96,9 +96,9 @@ class Usage:
         self._narrow(node, report.node, at_us=at_us)
         self._compare(node, report, telling, pool=labels[1])
 
-    def left(self, record: PodRecord, *, at_us: int) -> None:
-        """A pod does not exist any more; its node's agent may tell of it yet."""
-        if record.segments and record.node in self._nodes:
+    def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
+        """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of."""
+        if record.segments and (has_agent or record.node in self._nodes):
             self._departed.add(record, at_us=at_us)
 
     def advance(self, now_us: int) -> None:

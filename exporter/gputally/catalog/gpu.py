@@ -10,6 +10,8 @@ from gputally.catalog.metric import Kind, Metric, Row
 from gputally.catalog.node_view import NodeView
 from gputally.model.device import BUSY, Condition, Part, Reading
 
+GRAVE_XIDS = (31, 43, 45, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120)
+"""Memory faults, ECC and remapping, NVLink, a GPU off the bus, a hung GSP. Source: NVIDIA's page "Xid Errors"."""
 _MILLI = 1000
 _HERTZ_PER_MHZ = 1_000_000
 _NS_PER_SECOND = 1_000_000_000
@@ -56,9 +58,8 @@ def _utilization(part: Part) -> float | None:
 
 
 def _up(view: NodeView) -> Iterator[Row]:
-    """Each GPU that ever answered."""
-    answers = {reading.gpu.uuid for reading in view.readings}
-    return (Row((gpu.uuid,), int(gpu.uuid in answers)) for gpu in view.books.gpus)
+    yield from (Row((reading.gpu.uuid,), 1) for reading in view.readings)
+    yield from (Row((uuid,), 0) for uuid in view.down)
 
 
 def _clocks(view: NodeView) -> Iterator[Row]:
@@ -89,7 +90,10 @@ def _ecc(view: NodeView) -> Iterator[Row]:
 
 
 def _xids(view: NodeView) -> Iterator[Row]:
-    return (Row((gpu, str(xid)), count) for (gpu, xid), (count, _) in sorted(view.xids.items()))
+    """Those that matter from the start, as 0: the first one of an error is often the last, and must show in a rate."""
+    counts = {(gpu.uuid, xid): 0 for gpu in view.books.gpus for xid in GRAVE_XIDS}
+    counts |= {key: count for key, (count, _) in view.xids.items()}
+    return (Row((gpu, str(xid)), count) for (gpu, xid), count in counts.items())
 
 
 def _xid_times(view: NodeView) -> Iterator[Row]:

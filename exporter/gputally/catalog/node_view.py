@@ -10,9 +10,13 @@ from gputally.model.node_health import NodeHealth
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
-    """The last `readings` of the GPUs that answer; `xids` are (count, time of the last in µs) by GPU and code."""
+    """The last `readings` of the GPUs that answer, and the UUIDs of those that are `down`.
+
+    `xids` are (count, time of the last in µs) by GPU and code.
+    """
 
     health: NodeHealth
     readings: tuple[Reading, ...]
+    down: tuple[str, ...]
     xids: Mapping[tuple[str, int], tuple[int, int]]
     books: DeviceSnapshot

@@ -15,3 +15,4 @@ class NodeHealth(Struct, kw_only=True):
     last_read_us: int | None = None
     polls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "unreachable", "refused"), 0))
     """Questions to the kubelet who holds what."""
+    last_poll_us: int | None = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STALE_SECONDS: Final = 30.0
-"""After so long without any reading the agent is not ready: what it shows is no longer so."""
+"""After so long without any reading, or any word of the kubelet, the agent is not ready."""
 
 
 class Node:
@@ -66,8 +66,11 @@ class Node:
             missing.append("GPUs: none was read yet")
         elif now_us - last_us > STALE_SECONDS * US_PER_SECOND:
             missing.append(f"GPUs: none was read for {(now_us - last_us) // US_PER_SECOND} s")
-        if not self.health.polls["ok"]:
+        told_us = self.health.last_poll_us
+        if told_us is None:
             missing.append("kubelet: it has not told yet who holds what")
+        elif now_us - told_us > STALE_SECONDS * US_PER_SECOND:
+            missing.append(f"kubelet: it has not told for {(now_us - told_us) // US_PER_SECOND} s who holds what")
         return Readiness(tuple(missing))
 
 
@@ -76,8 +79,8 @@ async def run_agent(
 ) -> None:
     """Run until cancelled; the first task to fail ends all.
 
-    Raises: ConfigError, NvmlError, KubeletError or AddressTaken before anything is served; DriverChanged also later,
-    when the driver was replaced and only a new process can use it.
+    Raises: ConfigError, NvmlError or AddressTaken before anything is served; DriverChanged also later, when the driver
+    was replaced and only a new process can use it.
     """
     clock = clock or steady_clock()
     tls, token = server_tls(settings), token_of(settings)
@@ -113,12 +116,11 @@ def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, token: Calla
         view = NodeView(
             health=node.health,
             readings=tuple(reading.readings.values()),
+            down=tuple(sorted(reading.down)),
             xids=reading.xids(),
             books=node.books.snapshot(now_us),
         )
-        text = node.exposition(view, openmetrics=openmetrics)
-        node.books.collected(now_us)
-        return text
+        return node.exposition(view, openmetrics=openmetrics)
 
     return Site(
         title=f"gputally agent of {settings.node}",

@@ -11,7 +11,9 @@ from gputally.errors import ConfigError
 from gputally.runtime.setting import (
     Setting,
     addresses,
+    beyond,
     file,
+    lonely_authority,
     lonely_key,
     missing,
     no_addresses,
@@ -24,7 +26,7 @@ KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 SETTINGS: Final = (
     Setting("node", "", "NAME", "name of this node in the cluster; otherwise NODE_NAME, or the host name"),
-    Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked"),
+    Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked, at most 5"),
     Setting("kubelet.socket", KUBELET, "PATH", "the kubelet's PodResources socket"),
     Setting("kubelet.resources", "", "NAMES", "resources that are GPUs beside nvidia.com/gpu, "
             "nvidia.com/gpu.shared and nvidia.com/mig-...; separate several by commas"),
@@ -70,13 +72,14 @@ class AgentSettings:
 def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
     """Parsed flags, by setting name, as AgentSettings. Raises: ConfigError with all that is wrong with them."""
     problems = [
-        *not_a_number(values, "interval"),
+        *beyond(values, "interval", 5, ": what the kubelet says is believed for ten"),
         *missing(values, "kubelet.socket"),
         *missing(values, "host.proc"),
-        *not_a_number(values, "journal"),
+        *beyond(values, "journal", 72, ""),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
         *lonely_key(values, "web"),
+        *lonely_authority(values),
         *unknown(values, "log.level", ("debug", "info", "warning", "error")),
         *unknown(values, "log.format", ("text", "json")),
     ]

@@ -6,13 +6,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite import SqliteLedger
@@ -21,10 +22,12 @@ from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.runtime.aggregator import Running, aggregate
 from gputally.runtime.log import configure
 from gputally.runtime.settings import Settings
+from gputally.runtime.sim_agents import SimAgents
 from gputally.runtime.table import table
 from gputally.sim.cluster import SimCluster
 from gputally.sim.replay import Replay
 from gputally.sim.trace import read_nodes, read_trace
+from gputally.sources.agents.choice import AgentChoice
 
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
 """2026-06-08 06:00 UTC: two hours before the inference of S1 wakes up."""
@@ -76,14 +79,15 @@ async def run(demo: Demo) -> None:
     """Run until the time is over, the trace is, or the task is cancelled; ends with a last table."""
     _check(demo)
     configure(level="error" if demo.hard else "warning", form="text")
-    cluster, replay = _stage(demo)
-    screen = _Screen(demo, cluster, replay)
+    stage = _stage(demo)
+    cluster, screen = stage.cluster, _Screen(demo, stage.cluster, stage.replay)
     with _files(demo) as settings_of:
         try:
-            async with cluster, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
+            async with stage, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
                 tasks.create_task(screen.draw_for_ever(), name="screen")
-                tasks.create_task(_conduct(demo, cluster, replay, screen, limit), name="conductor")
-                await aggregate(settings_of(cluster.url), cluster.now_us, started=screen.begin)
+                tasks.create_task(_conduct(demo, cluster, stage.replay, screen, limit), name="conductor")
+                settings = settings_of(cluster.url, agents_port=stage.agents.port if stage.agents else None)
+                await aggregate(settings, cluster.now_us, started=screen.begin)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -102,13 +106,38 @@ def _check(demo: Demo) -> None:
         raise ConfigError([Problem("", "--ledger", text)])
 
 
-def _stage(demo: Demo) -> tuple[SimCluster, Replay | None]:
-    """A cluster, and the trace that is to be replayed on it once the aggregator watches."""
+class _Stage:
+    """A cluster, with agents or with a trace that is to be replayed on it once the aggregator watches.
+
+    A trace tells what pods had, and not what they made of it, so its nodes have no agents to tell either.
+    """
+
+    def __init__(self, cluster: SimCluster, *, agents: SimAgents | None = None, replay: Replay | None = None) -> None:
+        self.cluster = cluster
+        self.agents = agents
+        self.replay = replay
+        self._exits = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as exits:
+            await exits.enter_async_context(self.cluster)
+            if self.agents:
+                await exits.enter_async_context(self.agents)
+            self._exits = exits.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._exits.aclose()
+
+
+def _stage(demo: Demo) -> _Stage:
     if not demo.trace:
-        return _cluster(demo), None
+        return _scene(demo)
     trace, nodes = read_trace(demo.trace), read_nodes(demo.trace_nodes) if demo.trace_nodes else ()
     cluster = SimCluster(seed=demo.seed, speed=demo.speed, start_us=MONDAY_SIX_US)
-    return cluster, Replay(cluster.registry, trace, nodes)
+    return _Stage(cluster, replay=Replay(cluster.registry, trace, nodes))
 
 
 async def _conduct(
@@ -140,16 +169,17 @@ def _accounted(running: Running) -> int:
     return int(resume.version) if resume else 0
 
 
-def _cluster(demo: Demo) -> SimCluster:
+def _scene(demo: Demo) -> _Stage:
     """The cluster that seed and scenario make. With a kept ledger it has gone on to where the last run ended."""
     cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
+    agents = SimAgents(cluster)
     cluster.simulation.run_scenario(demo.scenario)
     if demo.ledger and demo.ledger.exists():
         identity = cluster.registry.read("namespaces", ("", "kube-system")).doc["metadata"]["uid"]
         until_us = _end_us(demo.ledger, identity)
         cluster.simulation.run_until(until_us)
         cluster.clock.skip_to(until_us)
-    return cluster
+    return _Stage(cluster, agents=agents)
 
 
 def _end_us(path: Path, identity: str) -> int:
@@ -169,7 +199,7 @@ def _files(demo: Demo) -> Iterator[partial[Settings]]:
         yield partial(_settings, demo, scratch, examples)
 
 
-def _settings(demo: Demo, scratch: Path, examples: Path, url: str) -> Settings:
+def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_port: int | None) -> Settings:
     kubeconfig = scratch / "kubeconfig"
     named = {"cluster": "demo", "user": "demo"}
     kubeconfig.write_text(
@@ -190,6 +220,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str) -> Settings:
         ledger=demo.ledger or scratch / "gputally.db",
         kubeconfig=str(kubeconfig),
         addresses=(demo.address,),
+        agents=AgentChoice(port=agents_port, interval_s=1) if agents_port else AgentChoice(),
     )
 
 

@@ -26,10 +26,11 @@ class Gpus(Protocol):
 
 
 class GpuLoop:
-    """`readings` are the last ones of the GPUs that answer, by UUID."""
+    """`readings` are the last ones of the GPUs that answer, by UUID; `down` are the UUIDs of those that do not."""
 
     def __init__(self, gpus: Gpus, books: DeviceBooks, health: NodeHealth, *, clock: Clock, interval_s: float) -> None:
         self.readings: dict[str, Reading] = {}
+        self.down: set[str] = set()
         self._gpus = gpus
         self._books = books
         self._health = health
@@ -59,10 +60,12 @@ class GpuLoop:
             self._health.reads["ok"] += 1
             self._health.last_read_us = each.at_us
             self.readings[each.gpu.uuid] = each
+            self.down.discard(each.gpu.uuid)
             self._books.read(each)
             return
         self._health.reads[each.reason.value] += 1
         now_us, last = self._clock(), self.readings.get(each.uuid)
         if each.reason is Reason.LOST or last is None or now_us - last.at_us > PATIENCE_US:
             self.readings.pop(each.uuid, None)
+            self.down.add(each.uuid)
             self._books.lost(each.uuid, now_us)

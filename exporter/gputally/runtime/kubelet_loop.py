@@ -15,14 +15,17 @@ from gputally.model.units import US_PER_SECOND
 from gputally.runtime.agent_settings import AgentSettings
 from gputally.runtime.clock import Clock
 from gputally.sources.once import Once
-from gputally.sources.pod_resources.allocations import Allocatable, Parts, allocations, offered
+from gputally.sources.pod_resources.allocations import allocations
 from gputally.sources.pod_resources.holdings import Holding
+from gputally.sources.pod_resources.offer import Offer
+from gputally.sources.pod_resources.parts import Parts
 from gputally.sources.pod_resources.pod_uids import PodUids
 
 logger = logging.getLogger(__name__)
 
-OFFERED_EVERY: Final = 10
-"""Every so many questions who holds what, the kubelet is asked what it offers, which changes rarely."""
+LOOK_EVERY: Final = 10
+LOOK_SOON: Final = 2
+"""Every so many questions who holds what, the kubelet is asked what it offers; sooner while anything is missing."""
 SETTLING_US: Final = 3 * US_PER_SECOND
 """For so long after a kubelet came back nobody who is missing is believed gone: it answers before it knows its pods.
 
@@ -63,14 +66,15 @@ class KubeletLoop:
         self._kubelet = kubelet
         self._books = books
         self._readings = readings
+        self._known: dict[str, Reading] = {}
+        """The last readings of all GPUs, also of those that are lost, which somebody may hold still."""
         self._health = health
         self._clock = clock
         self._interval_s = settings.interval_s
         self._uids = uids or PodUids(settings.pod_logs)
         self._trouble = Once(logger, "kubelet")
-        self._turn = 0
-        self._offered: Allocatable | None = None
-        self._healthy_once: frozenset[str] = frozenset()
+        self._turns = 0
+        self._offer = Offer()
         self._last = Allocations(at_us=0, held=())
         self._settled_us = 0
 
@@ -85,7 +89,8 @@ class KubeletLoop:
 
     async def step(self) -> None:
         """Ask once. What the kubelet names by numbers is found among the GPUs as last read."""
-        if not self._readings:
+        self._known.update(self._readings)
+        if not self._known:
             return
         try:
             found = await self._ask()
@@ -95,6 +100,7 @@ class KubeletLoop:
             self._failed("refused", error)
         else:
             self._health.polls["ok"] += 1
+            self._health.last_poll_us = found.at_us
             self._trouble.forget()
             self._last = self._uids.name(self._with_missing(found))
             self._books.allocated(self._last)
@@ -102,19 +108,25 @@ class KubeletLoop:
     async def _ask(self) -> Allocations:
         held = await self._kubelet.list()
         at_us = self._clock()
-        if self._turn % OFFERED_EVERY == 0:
-            self._offered = await self._kubelet.allocatable()
-        self._turn += 1
-        parts = Parts(self._readings.values())
-        found = allocations(held, self._offered, parts, at_us=at_us)
-        return (
-            found if self._offered is None else replace(found, unhealthy=self._unhealthy(offered(self._offered, parts)))
-        )
+        parts = Parts(self._known.values())
+        if at_us >= self._settled_us or not self._offer.replicas:  # before, it may not know its device plugins either
+            await self._look_at_offer(parts)
+        found = allocations(held, self._offer.replicas, parts, at_us=at_us)
+        return replace(found, unhealthy=self._offer.unhealthy)
 
-    def _unhealthy(self, healthy: frozenset[str]) -> frozenset[str]:
-        """What was offered once and no longer is. What never was may be given out by other means, such as claims."""
-        self._healthy_once |= healthy
-        return self._healthy_once - healthy
+    async def _look_at_offer(self, parts: Parts) -> None:
+        """Now and then, and at once as long as anything is missing. Without an answer the last one holds."""
+        self._turns -= 1
+        if self._turns > 0:
+            return
+        try:
+            allocatable = await self._kubelet.allocatable()
+        except (KubeletUnreachable, KubeletRefused) as error:
+            self._trouble.warn(str(error))
+            return
+        if allocatable is not None:
+            self._offer.told(allocatable, parts, held={each.part for each in self._last.held})
+        self._turns = LOOK_SOON if self._offer.unhealthy else LOOK_EVERY
 
     def _with_missing(self, found: Allocations) -> Allocations:
         """What a kubelet tells that has just come back, with what it does not know yet."""
@@ -129,5 +141,5 @@ class KubeletLoop:
     def _failed(self, outcome: str, error: KubeletUnreachable | KubeletRefused) -> None:
         self._health.polls[outcome] += 1
         self._trouble.warn(str(error))
-        self._turn = 0  # whatever it offered before may have changed
+        self._turns = 0  # whatever it offered before may have changed
         self._settled_us = self._clock() + SETTLING_US

@@ -69,6 +69,14 @@ def not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
     return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
 
 
+def beyond(values: Mapping[str, Any], name: str, most: int, why: str) -> list[Problem]:
+    """No whole number from 1 to `most`."""
+    text = str(values[name])
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
+        return []
+    return [Problem("", f"--{name}", f"'{text}' is no whole number from 1 to {most}{why}")]
+
+
 def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
     """No port to connect to."""
     problems = not_a_number(values, name)
@@ -79,8 +87,17 @@ def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
 
 def lonely_key(values: Mapping[str, Any], part: str) -> list[Problem]:
     """A key without a certificate."""
-    if values[f"{part}.key-file"] and not values[f"{part}.cert-file"]:
-        return [Problem("", f"--{part}.key-file", f"has no certificate; name one with --{part}.cert-file")]
+    return _lonely(values, f"{part}.key-file", f"{part}.cert-file")
+
+
+def lonely_authority(values: Mapping[str, Any]) -> list[Problem]:
+    """An authority for clients' certificates where none can be asked for, as nothing is encrypted."""
+    return _lonely(values, "web.client-ca-file", "web.cert-file")
+
+
+def _lonely(values: Mapping[str, Any], name: str, other: str) -> list[Problem]:
+    if values[name] and not values[other]:
+        return [Problem("", f"--{name}", f"has no certificate; name one with --{other}")]
     return []
 
 

@@ -9,7 +9,8 @@ from gputally.accounting.totals import Total
 from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
 
-_HEADS = ("GPUs now", "pending", "GPU-hours", "starting", "cost", "preempted")
+_HEADS = ("GPUs now", "pending", "GPU-hours", "starting", "used", "cost", "idle", "preempted")
+_MONEY = ("cost", "idle")
 
 
 class _Line:
@@ -17,6 +18,12 @@ class _Line:
 
     def __init__(self) -> None:
         self.slope = self.time = self.starting = self.cost = self.pending = self.preempted = 0
+        self.measured = self.used = self.idle_cost = 0
+
+    @property
+    def used_share(self) -> str:
+        """How much of the time that agents measured was used; nothing where there is none."""
+        return f"{self.used / self.measured:.0%}" if self.measured else ""
 
 
 def table(fleet: Fleet, *, now_us: int) -> str:
@@ -40,13 +47,17 @@ def _lines(fleet: Fleet, now_us: int, *, part: int, pending_of: Callable[[PodRec
         line.starting += series.at(now_us) if labels[3] == "starting" else 0
     for labels, series in fleet.totals.truth(Total.COST):
         lines.setdefault(labels[part], _Line()).cost += series.at(now_us)
+    for total, name in ((Total.MEASURED, "measured"), (Total.USED, "used"), (Total.IDLE_COST, "idle_cost")):
+        for labels, series in fleet.totals.truth(total):
+            line = lines.setdefault(labels[part], _Line())
+            setattr(line, name, getattr(line, name) + series.at(now_us))
     for uid in fleet.pods.index.pending:
         lines.setdefault(pending_of(fleet.pods.records[uid]), _Line()).pending += 1
     return lines
 
 
 def _section(title: str, lines: dict[str, _Line], currency: str) -> Iterable[str]:
-    heads = [f"cost {currency}".strip() if head == "cost" else head for head in _HEADS]
+    heads = [f"{head} {currency}".strip() if head in _MONEY else head for head in _HEADS]
     yield f"{title:<22}" + "".join(f"{head:>12}" for head in heads)
     for name in sorted(lines):
         line = lines[name]
@@ -55,7 +66,9 @@ def _section(title: str, lines: dict[str, _Line], currency: str) -> Iterable[str
             str(line.pending),
             f"{line.time / GPU_HOUR:.2f}",
             f"{line.starting / GPU_HOUR:.2f}",
+            line.used_share,
             f"{Decimal(line.cost) / COST_UNIT:.2f}",
+            f"{Decimal(line.idle_cost) / COST_UNIT:.2f}",
             str(line.preempted) if title == "tier" else "",
         )
         yield f"{name:<22}" + "".join(f"{cell:>12}" for cell in cells)

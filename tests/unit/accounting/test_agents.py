@@ -60,6 +60,17 @@ def test_an_agent_that_runs_is_known_by_its_node() -> None:
     agents.seen(agent(), at_us=us(5))
 
     assert agents.on_nodes() == {"n1": AgentPod(uid="agent-1", node="n1", address="10.0.0.1", created_us=us(1))}
+    assert (agents.is_on("n1"), agents.is_on("n2")) == (True, False)
+
+
+def test_a_node_has_none_when_its_agent_has_gone() -> None:
+    agents = Agents(Rules())
+    was_there = agents.is_on("n1")
+    agents.seen(agent(), at_us=us(5))
+    is_there = agents.is_on("n1")
+    agents.gone("agent-1")
+
+    assert (was_there, is_there, agents.is_on("n1")) == (False, True, False)
 
 
 @pytest.mark.parametrize("form", [{"phase": "Pending"}, {"phase": "Failed"}, {"deleted": 4}, {"ip": ""}, {"node": ""}])

@@ -12,6 +12,7 @@ from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import RUNNING
 from tests.core.replay import Replay
 from tests.core.usage import gpu, holder, hour, usage
+from tests.unit.accounting.test_agents import agent
 from tests.unit.accounting.test_fleet import book
 
 
@@ -141,6 +142,15 @@ def test_what_a_pod_did_is_counted_after_it_has_gone(replay: Replay) -> None:
     tell(replay, holder(hour(12, 29, measured=17), since=12, until=29), fresh, at=45)
 
     assert replay.gpu_seconds(45, Total.MEASURED) == {POD: 18}
+
+
+def test_what_a_pod_did_that_had_gone_before_its_agent_was_first_heard_of_is_its_own(replay: Replay) -> None:
+    replay.apply(Seen(kind=Kind.PODS, object=agent(), at_us=us(15), since_us=us(15)))
+    replay.lose(RUNNING, at=30)
+    complete(replay, at=42)
+    tell(replay, holder(hour(12, 29, measured=17), since=12, until=29), at=45)
+
+    assert replay.gpu_seconds(45, Total.MEASURED) == {POD: 17}
 
 
 def test_on_which_gpu_a_device_is_may_be_found_out_later(replay: Replay) -> None:

@@ -196,7 +196,8 @@ async def test_a_lost_gpu_is_down_alone_and_an_error_is_counted(tmp_path: Path) 
         samples = await node.until(lambda s: of(s, "gputally_gpu_up", "GPU-full") == 0)
         assert of(samples, "gputally_gpu_up", "GPU-half") == 1
         assert of(samples, "gputally_gpu_power_watts", "GPU-full") is None
-        await node.until(lambda s: of(s, "gputally_gpu_xid_events_total", "GPU-half"))
+        await node.until(lambda s: of(s, "gputally_gpu_xid_events_total", 'GPU-half",xid="79"'))
+        assert of(samples, "gputally_gpu_xid_events_total", 'GPU-half",xid="48"') == 0
 
 
 async def test_a_slice_is_measured_as_the_part_of_a_gpu_that_it_is(tmp_path: Path, kubelet: Kubelet) -> None:
@@ -256,11 +257,13 @@ async def test_without_a_driver_it_says_where_to_run(tmp_path: Path) -> None:
 
 
 async def test_flags_that_cannot_be_are_told_all_at_once() -> None:
-    ended = await done(await start("agent", "--interval", "0", "--web.key-file", "k.pem", "--log.level", "loud"))
+    flags = ("--web.key-file", "k.pem", "--web.client-ca-file", "ca.pem", "--log.level", "loud")
+    ended = await done(await start("agent", "--interval", "15", *flags))
 
     assert ended.status == 2
     assert [line.partition(":")[0] for line in ended.err.removeprefix("gputally: ").splitlines()] == [
         "--interval",
         "--web.key-file",
+        "--web.client-ca-file",
         "--log.level",
     ]

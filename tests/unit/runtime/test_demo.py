@@ -60,6 +60,18 @@ async def test_it_runs_for_its_time_and_shows_what_it_found() -> None:
     assert re.search(r"^serving +2 +0 +\d", out, re.MULTILINE)
 
 
+async def test_what_agents_of_its_nodes_measured_is_shown() -> None:
+    status, out, err = await run("demo", "--for", "3s", "--speed", "600")
+
+    assert (status, err) == (0, "")
+    tiers = out.rpartition("\ntier ")[2].partition("\ntenant ")[0]
+    line = re.search(r"^inference-critical +2 +0 +[\d.]+ +[\d.]+ +(\d+)% +([\d.]+) +([\d.]+) +0$", tiers, re.MULTILINE)
+    assert line
+    assert 0 < int(line[1]) <= 100
+    assert 0 < float(line[3]) < float(line[2])
+    assert "unknown" not in out
+
+
 async def test_it_does_as_its_flags_say(tmp_path: Path, port: int) -> None:
     process = await start(
         *("demo", "--for", "2s", "--web.listen-address", f"127.0.0.1:{port}", "--ledger", tmp_path / "demo.db"),

@@ -60,8 +60,11 @@ def memory(
     processes: Sequence[Process] | None,
     memory_used: int | None,
 ) -> Sequence[int] | None:
-    """Bytes of each holder: what its pod's processes have, else its share of what is used; None where unknown."""
-    found = _by_memory(held, held_shares, processes)
+    """Bytes of each holder: what its pod's processes have, else its share of what is used; None where unknown.
+
+    No process at all, where memory is used, is what one is shown who may not see those of others.
+    """
+    found = _by_memory(held, held_shares, processes) if processes or not memory_used else None
     if found is None and memory_used is not None and held:
         return apportion(memory_used, _weights(held_shares))
     return found

@@ -3,7 +3,6 @@
 from typing import Final
 
 from gputally.accounting.devices.gpu import GpuBook
-from gputally.accounting.devices.holding import Holding
 from gputally.accounting.devices.journal import Journal, forget_hours
 from gputally.accounting.devices.reporting import gpu_report, gpu_totals, holder_report, holder_totals, watermark_us
 from gputally.accounting.devices.snapshot import DeviceSnapshot
@@ -58,10 +57,6 @@ class DeviceBooks:
         if book is not None:
             book.lost(at_us, self._timeline)
 
-    def collected(self, at_us: int) -> None:
-        """A snapshot taken at `at_us` reached a scraper: what it told the last of is left out of those to come."""
-        self._journal.collected(at_us, self._is_settled)
-
     def report(self, now_us: int, node: str, epoch: str) -> UsageReport:
         """The answer of `/v1/usage`: those that ended first, in that order."""
         self._forget(now_us)
@@ -96,10 +91,6 @@ class DeviceBooks:
                 stretch = self._timeline.latest(slot.uuid)
                 for holding, share in zip(stretch.holdings, stretch.shares_of(slot.weight), strict=True):
                     holding.gpu, holding.share = uuid, share
-
-    def _is_settled(self, holding: Holding) -> bool:
-        book = self._gpus.get(holding.gpu)
-        return book is None or book.is_settled(holding)
 
     def _forget(self, now_us: int) -> None:
         self._journal.forget(now_us, self._timeline.present.values())

@@ -60,7 +60,7 @@ class Elapsing:
         held = 0
         for holding, share in zip(stretch.holdings, stretch.shares_of(weight), strict=True):
             gpu_time = share * (piece.to_us - piece.from_us)
-            holding.held_for(gpu_time, at_us=self._to_us)
+            holding.held_for(gpu_time)
             self.claims.append(Claim(holding, piece.from_us, piece.to_us, gpu_time))
             held += gpu_time
         self._sums.states.held += held

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gputally.accounting.devices.elapsing import Elapsing
 from gputally.accounting.devices.energy import Claim, Meter, spent
-from gputally.accounting.devices.holding import Holding
 from gputally.accounting.devices.layout import Layout
 from gputally.accounting.devices.measuring import Measuring
 from gputally.accounting.devices.running import Sums
@@ -63,15 +62,6 @@ class GpuBook:
             self._elapse(None, at_us, timeline)
             self.at_us = at_us
             self.is_lost = True
-
-    def is_settled(self, holding: Holding) -> bool:
-        """Whether nothing can be added any more to what a holder did that ended."""
-        if holding.until_us is None:
-            return False
-        if self.is_lost:
-            return True
-        slot = self.layout.slots.get(holding.held.part)
-        return self.at_us >= holding.until_us and (slot is None or slot.upto_us >= holding.until_us)
 
     def _take(self, reading: Reading) -> bool:
         """The reading is accounted; what comes next is with its layout."""

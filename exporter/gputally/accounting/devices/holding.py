@@ -43,7 +43,7 @@ class Amounts(Struct, gc=False):
 class Tally(Struct, eq=False, gc=False):
     """All that holders of one name did, in the units of model/usage.Hour; `held` is their share's time, in µs·µGPU.
 
-    `changed_us` is when anything was added last, `until_us` when the last one ended, None while one holds the part.
+    `until_us` is when the last one ended, None while one holds the part.
     `memory_now` is what it had when last looked at, None where that is unknown.
     """
 
@@ -55,7 +55,6 @@ class Tally(Struct, eq=False, gc=False):
     memory_us: int = 0
     energy: int = 0
     memory_now: int | None = None
-    changed_us: int = 0
     until_us: int | None = None
 
 
@@ -75,16 +74,14 @@ class Holding(Struct, eq=False, kw_only=True):
     hours: dict[int, Amounts] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
 
-    def held_for(self, gpu_time: int, *, at_us: int) -> None:
-        """It went on holding its share, which comes to so many µs·µGPU; this is known at `at_us`."""
+    def held_for(self, gpu_time: int) -> None:
+        """It went on holding its share, which comes to so many µs·µGPU."""
         self.tally.held += gpu_time
-        self.tally.changed_us = at_us
 
-    def measured(self, from_us: int, to_us: int, *, share: int, used: int, at_us: int) -> None:
-        """It `used` so many µs·µGPU, having `share` µGPU; this is known at `at_us`."""
+    def measured(self, from_us: int, to_us: int, *, share: int, used: int) -> None:
+        """It `used` so many µs·µGPU, having `share` µGPU."""
         own = share * (to_us - from_us)
         burst = max(0, used - own)
-        self.tally.changed_us = at_us
         for each in (self._hour(from_us, to_us), self.tally):
             each.measured += own
             each.used += used

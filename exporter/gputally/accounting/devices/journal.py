@@ -1,24 +1,24 @@
-"""Holders that ended: kept as long as a reader may not have seen the last of them, and not for ever."""
+"""Holders that ended: kept until every reader has seen the last of them, and not for ever."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from gputally.accounting.devices.holding import Holding, Name, name_of
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-UNCOLLECTED_US: Final = 600 * US_PER_SECOND
-"""For how long what ended is exported if nobody scrapes."""
+SHOWN_US: Final = 600 * US_PER_SECOND
+"""For how long what ended is exported: every scraper shall see the last of it, of a pair that scrapes both."""
 
 
 class Journal:
-    """Of holders that ended: each for `journal_us`, at least ten minutes, and each name until it was scraped."""
+    """Of holders that ended: each for `journal_us`, at least ten minutes, and each name for ten."""
 
     def __init__(self, *, journal_us: int, most: int) -> None:
         self.dropped = 0
         """Holders left out early because there were too many."""
         self.ended: deque[Holding] = deque()
-        self._journal_us = max(journal_us, UNCOLLECTED_US)
+        self._journal_us = max(journal_us, SHOWN_US)
         self._most = most
         self._names: dict[Name, Holding] = {}
         """The last holder of each name, those that ended first in the order of their end."""
@@ -49,25 +49,15 @@ class Journal:
         for holding in (*self.ended, *present):
             if len(holding.hours) > 1:
                 forget_hours(holding.hours, before_us)
-        self._remove(lambda holding: (holding.until_us or 0) <= now_us - UNCOLLECTED_US)
-
-    def collected(self, at_us: int, is_settled: Callable[[Holding], bool]) -> None:
-        """A scrape at `at_us` arrived: what had ended by then, and has not changed since, need not be told again."""
-        self._remove(
-            lambda holding: max(holding.until_us or 0, holding.tally.changed_us) <= at_us and is_settled(holding)
-        )
+        for name, holding in tuple(self._names.items()):
+            if holding.until_us is not None and holding.until_us <= now_us - SHOWN_US:
+                del self._names[name]
 
     def _put(self, holding: Holding) -> None:
         """As the last one of its name, behind all others."""
         name = name_of(holding.held)
         self._names.pop(name, None)
         self._names[name] = holding
-
-    def _remove(self, is_over: Callable[[Holding], bool]) -> None:
-        past = [(name, holding) for name, holding in self._names.items() if holding.until_us is not None]
-        for name, holding in past:
-            if is_over(holding):
-                del self._names[name]
 
     def _drop(self, present: int) -> None:
         """The oldest that ended go first; who is present stays."""

@@ -56,7 +56,7 @@ class Measuring:
         amounts, nobody = divided(used, self._division(stretch))
         shares = stretch.shares_of(self._slot.weight)
         for holding, share, amount in zip(stretch.holdings, shares, amounts, strict=True):
-            holding.measured(piece.from_us, piece.to_us, share=share, used=amount, at_us=self._at_us)
+            holding.measured(piece.from_us, piece.to_us, share=share, used=amount)
             self.claims.append(Claim(holding, piece.from_us, piece.to_us, amount))
         return nobody
 

@@ -74,7 +74,7 @@ class Samples:
         spans: list[Span] = []
         for sample in samples:
             at_us = sample.timeStamp - ahead_us
-            if at_us <= now_us + GAP_US:  # else from before the clock was set back
+            if at_us <= now_us:  # what is later is told next time; or is from before the clock was set back
                 self._add(spans, at_us, value_of(kind, sample.sampleValue))
         return tuple(spans)
 

@@ -52,6 +52,8 @@ class Gpus:
         self._seats: list[Seat] = []
         self._is_down = False
         self._lane = Lane("nvml")
+        self._now_us = habits.clock()
+        """When GPUs were read last, from when on those that are found now are told of."""
         self._xids = XidWatch(nvml, _epoch_us)
         self._heard: dict[str, Handle] = {}
         self._lost = Retry(clock, LOST_SECONDS)
@@ -93,6 +95,7 @@ class Gpus:
 
         It takes as long as the slowest GPU, at most `patience.read` unless NVML is initialised anew.
         """
+        self._now_us = now_us
         await self._mend()
         reads = (seat.read(now_us, self._patience.read) for seat in self._seats)
         outcome = await asyncio.gather(*reads)
@@ -122,7 +125,7 @@ class Gpus:
         if not count and not self._seats:
             raise DriverMissing(f"the NVIDIA driver shows no GPU; {REMEDY}")
         known = {seat.uuid: seat for seat in self._seats if seat.uuid}
-        found = [Seat(self._nvml, index, self._habits, _epoch_us()) for index in range(count)]
+        found = [Seat(self._nvml, index, self._habits, self._now_us) for index in range(count)]
         await asyncio.gather(*(seat.identify(patience_seconds) for seat in found))
         new = [seat for seat in found if seat.uuid not in known][: max(0, count - len(known))]
         for seat in (*self._seats, *found):

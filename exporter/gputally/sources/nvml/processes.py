@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from gputally.model.device import Process
-from gputally.sources.nvml.activity import GAP_US, PER_CENT
+from gputally.sources.nvml.activity import PER_CENT
 from gputally.sources.nvml.driver_time import DriverTime
 from gputally.sources.nvml.library import Handle, Nvml
 
@@ -92,7 +92,7 @@ class Processes:
         told: defaultdict[int, list[int]] = defaultdict(list)
         for sample in samples or ():
             at_us, percent = sample.timeStamp - ahead_us, sample.smUtil
-            if seen_us < at_us <= now_us + GAP_US and percent <= 100:  # noqa: PLR2004 - percent; zombies show more
+            if seen_us < at_us <= now_us and percent <= 100:  # noqa: PLR2004 - percent; zombies show more
                 told[sample.pid].append(percent)
                 self._seen_us = max(self._seen_us, at_us)
         return {pid: sum(each) * PER_CENT // len(each) for pid, each in told.items()} or None

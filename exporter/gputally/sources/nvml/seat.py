@@ -116,6 +116,10 @@ class Seat:
         except NvmlError as error:
             self.is_unavailable = isinstance(error, NvmlUnavailable)
             self._note(Reason.LOST if isinstance(error, GpuLost) else Reason.FAILED, str(error))
+        except Exception as error:
+            if self.trouble is None:
+                logger.exception("GPU %s cannot be read, by a mistake of ours", self.uuid or self._index)
+            self._note(Reason.FAILED, repr(error))  # one GPU never takes the others down
         else:
             self.trouble = None
             return answer

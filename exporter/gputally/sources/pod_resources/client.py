@@ -1,6 +1,7 @@
 """The kubelet of this node, asked over its PodResources socket by one connection that is kept."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -50,6 +51,7 @@ class PodResources:
         self._wanted = wanted
         self._deadline_seconds = deadline_seconds
         self._channel = insecure_channel(f"unix:{path}", options=_OPTIONS)
+        self._socket: tuple[int, int] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,8 +66,13 @@ class PodResources:
         await self._channel.close()
 
     async def list(self) -> tuple[Holding, ...]:
-        """Who holds what on this node at this moment."""
+        """Who holds what on this node at this moment.
+
+        KubeletUnreachable also, once, if it is another kubelet than the last time: it may not know its pods yet.
+        """
         reply = await self._ask("List", encode(ListPodResourcesRequest), ListPodResourcesResponse)
+        if self._is_another():
+            raise KubeletUnreachable(f"{self._path}: the kubelet was restarted")
         return holdings(reply.pod_resources, self._wanted)
 
     async def get(self, namespace: str, pod: str) -> tuple[Holding, ...] | None:
@@ -96,9 +103,23 @@ class PodResources:
         try:
             return decode(shape, await call(request, timeout=self._deadline_seconds))
         except AioRpcError as error:
+            self._socket = None
             raise error_of(error, self._path, method) from error
         except DecodeError as error:  # ours to find: gRPC would make of it a reply of None
             raise KubeletUnreachable(f"{self._path}: {method}: unexpected reply: {error}") from error
+
+    def _is_another(self) -> bool:
+        """Whether the socket is not the one of the last call, if that succeeded: each kubelet makes its own.
+
+        Nothing else tells of one that was gone for a fraction of a second.
+        """
+        before = self._socket
+        try:
+            found = Path(self._path).stat()
+        except OSError:  # gone again, which the next call will meet
+            return False
+        self._socket = (found.st_ino, found.st_ctime_ns)
+        return before is not None and before != self._socket
 
 
 def _as_is(message: bytes) -> bytes:

@@ -101,7 +101,8 @@ def test_what_is_divided_adds_up_and_the_first_of_equals_has_what_is_left(
         pytest.param([A, B], [process("ua", memory=7), process("ux", memory=3)], 90, [7, 0], id="by processes"),
         pytest.param([A, B], [process("ua", memory=7), process("ub")], 90, [54, 36], id="one of unknown memory"),
         pytest.param([A, B], [process("ua", memory=7), process(None, memory=1)], 90, [54, 36], id="one not seen"),
-        pytest.param([A], [], 90, [0], id="no process"),
+        pytest.param([A], [], 0, [0], id="no process"),
+        pytest.param([A, B], [], 90, [54, 36], id="processes are not shown"),
         pytest.param([], None, 90, None, id="nobody holds it"),
     ],
 )

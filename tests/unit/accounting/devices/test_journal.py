@@ -33,35 +33,14 @@ def exported(books: DeviceBooks, at: float) -> list[str]:
     return [each.pod for each in books.snapshot(us(at)).holders]
 
 
-def test_what_ended_is_exported_until_the_last_of_it_was_scraped(books: DeviceBooks) -> None:
-    books.collected(us(5.6))
-    assert exported(books, 6) == ["a"]
-
+def test_what_ended_goes_on_to_grow_by_what_is_told_late(books: DeviceBooks) -> None:
     books.read(reading(6, part(span(4, 6, 1))))
-    books.collected(us(5.9))
-    assert (exported(books, 7), seconds(totals(books, "a", 7).used)) == (["a"], 5)
 
-    books.collected(us(6.1))
-    assert exported(books, 7) == []
+    assert (exported(books, 7), seconds(totals(books, "a", 7).used)) == (["a"], 5)
     assert seconds(holder(books, "a", 7).hours[0].used) == 5
 
 
-def test_who_is_there_is_exported_however_often_it_is_scraped(books: DeviceBooks) -> None:
-    books.allocated(allocations(6, held("b")))
-    books.read(reading(7, part(span(4, 7, 1))))
-    books.collected(us(8))
-
-    assert exported(books, 8) == ["b"]
-
-
-def test_what_ended_on_a_lost_gpu_was_scraped_when_it_was_scraped(books: DeviceBooks) -> None:
-    books.lost("GPU-0", us(6))
-    books.collected(us(6))
-
-    assert exported(books, 6) == []
-
-
-def test_what_nobody_scrapes_is_exported_for_ten_minutes(books: DeviceBooks) -> None:
+def test_what_ended_is_exported_for_ten_minutes(books: DeviceBooks) -> None:
     assert exported(books, 604) == ["a"]
     assert exported(books, 605) == []
 

@@ -1,9 +1,11 @@
 import pytest
 
 from gputally.model.device import BUSY, Gpu, Held, Part, Reading
-from gputally.sources.pod_resources.allocations import Parts, allocations, offered
+from gputally.sources.pod_resources.allocations import allocations
 from gputally.sources.pod_resources.device_ids import parse
 from gputally.sources.pod_resources.holdings import Holding
+from gputally.sources.pod_resources.offer import Offer
+from gputally.sources.pod_resources.parts import Parts
 
 
 def gpu(uuid: str, minor: int, *parts: Part) -> Reading:
@@ -56,28 +58,50 @@ def test_a_part_is_found_by_every_name_that_device_plugins_give_it(device: str, 
 
 
 def test_whole_gpus_are_held_alone_and_unknown_ones_are_counted() -> None:
-    found = allocations([holding("GPU-0"), holding("GPU-1"), holding("GPU-9")], None, PARTS, at_us=5)
+    found = allocations([holding("GPU-0"), holding("GPU-1"), holding("GPU-9")], {}, PARTS, at_us=5)
 
     assert found.held == (held("GPU-0"), held("GPU-1"))
     assert (found.at_us, found.unknown) == (5, 1)
 
 
-def test_replicas_are_counted_of_all_that_the_kubelet_can_allocate() -> None:
-    offered = {"nvidia.com/gpu": frozenset(f"GPU-0::{number}" for number in range(4))}
-    found = allocations(
-        [holding("GPU-0::0"), holding("GPU-0::2"), holding("GPU-0::1", "eval")], offered, PARTS, at_us=0
-    )
+def test_replicas_are_counted_of_all_that_there_are() -> None:
+    held_now = [holding("GPU-0::0"), holding("GPU-0::2"), holding("GPU-0::1", "eval")]
+    found = allocations(held_now, {"GPU-0": 4}, PARTS, at_us=0)
 
     assert found.held == (held("GPU-0", "eval", in_all=4), held("GPU-0", replicas=2, in_all=4))
 
 
-def test_a_part_is_offered_as_long_as_any_replica_of_it_is() -> None:
-    allocatable = {"nvidia.com/gpu": frozenset({"GPU-0::1", "GPU-9"}), "nvidia.com/mig-1g.10gb": frozenset({"MIG-a"})}
-
-    assert offered(allocatable, PARTS) == {"GPU-0", "MIG-a"}
-
-
 def test_where_the_kubelet_does_not_say_the_highest_replica_seen_tells_how_many_there_are() -> None:
-    found = allocations([holding("GPU-0::0"), holding("GPU-0::2", "eval")], None, PARTS, at_us=0)
+    found = allocations([holding("GPU-0::0"), holding("GPU-0::2", "eval")], {}, PARTS, at_us=0)
 
     assert found.held == (held("GPU-0", "eval", in_all=3), held("GPU-0", in_all=3))
+
+
+REPLICAS = {"nvidia.com/gpu": frozenset(f"GPU-0::{number}" for number in range(4))}
+
+
+def test_a_part_is_healthy_as_long_as_any_replica_of_it_is_offered() -> None:
+    offer = Offer()
+    offer.told({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a"})}, PARTS, held=())
+    offer.told({"nvidia.com/gpu": frozenset({"GPU-0::1", "GPU-9"})}, PARTS, held=())
+
+    assert offer.unhealthy == {"MIG-a"}
+    assert offer.replicas == {"GPU-0": 1}
+
+
+def test_a_device_plugin_that_is_away_makes_no_share_of_a_holder_larger() -> None:
+    offer = Offer()
+    offer.told(REPLICAS, PARTS, held=())
+    offer.told({}, PARTS, held={"GPU-0"})
+    away = offer.replicas
+    offer.told({"nvidia.com/gpu": frozenset({"GPU-0::1"})}, PARTS, held={"GPU-0"})
+
+    assert away == offer.replicas == {"GPU-0": 4}
+
+
+def test_parts_that_are_no_more_are_forgotten() -> None:
+    offer = Offer()
+    offer.told({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a::0"})}, PARTS, held={"MIG-a"})
+    offer.told(REPLICAS, Parts([gpu("GPU-0", 0)]), held=())
+
+    assert (offer.unhealthy, offer.replicas) == (frozenset(), {"GPU-0": 4})

@@ -241,6 +241,20 @@ async def test_a_restarted_kubelet_is_found_again(kubelet: Kubelet, client: PodR
     assert kubelet.connections == 1
 
 
+async def test_a_kubelet_that_was_restarted_between_two_calls_is_told_of_once(
+    kubelet: Kubelet, client: PodResources
+) -> None:
+    before = await devices(client)
+    await kubelet.stop()
+    await kubelet.start()
+
+    error = await error_from(client)
+
+    assert isinstance(error, KubeletUnreachable)
+    assert await devices_in_the_end(client) == before
+    assert await devices(client) == before
+
+
 async def test_a_kubelet_that_comes_late_is_found(path: Path, client: PodResources) -> None:
     assert isinstance(await error_from(client), KubeletUnreachable)
 

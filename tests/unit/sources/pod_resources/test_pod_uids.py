@@ -24,16 +24,33 @@ def test_a_pod_is_known_by_the_folder_of_its_logs(tmp_path: Path) -> None:
     ]
 
 
-def test_of_pods_that_had_one_name_in_turn_the_latest_is_meant(tmp_path: Path) -> None:
+def test_a_pod_that_takes_a_name_over_is_not_the_one_that_had_it(tmp_path: Path) -> None:
     known = PodUids(str(tmp_path))
     (tmp_path / "ml_train-0_old").mkdir()
     first = uids(known, held("train-0"))
     uids(known)
-    while (tmp_path / "ml_train-0_old").stat().st_ctime_ns >= _now_ns(tmp_path):
-        pass
+    listed = uids(known, held("train-0"))  # the kubelet tells of it before it makes the folder
+    _later(tmp_path)
+    (tmp_path / "ml_train-0_new").mkdir()
+
+    assert (first, listed, uids(known, held("train-0"))) == (["old"], [""], ["new"])
+
+
+def test_a_pod_that_takes_a_name_over_between_two_looks_is_known_by_its_newer_folder(tmp_path: Path) -> None:
+    known = PodUids(str(tmp_path))
+    (tmp_path / "ml_train-0_old").mkdir()
+    first = uids(known, held("train-0"))
+    _later(tmp_path)
     (tmp_path / "ml_train-0_new").mkdir()
 
     assert (first, uids(known, held("train-0"))) == (["old"], ["new"])
+
+
+def _later(folder: Path) -> None:
+    """Once the file system's clock, which is coarse, has gone on."""
+    before_ns = folder.stat().st_mtime_ns
+    while before_ns >= _now_ns(folder):
+        pass
 
 
 def _now_ns(folder: Path) -> int:
