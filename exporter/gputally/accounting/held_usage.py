@@ -165,12 +165,13 @@ class HeldUsage:
             self._book(held, last, hour, at_us=at_us)
 
     def _owner(self, held: Held, complete_us: int) -> str | None:
-        """Whose the holder is; None as long as the API may still tell of a pod that it could be."""
+        """Whose the holder is; None as long as the API may still tell of a pod that it could be.
+
+        The UID a node tells of a static pod is not that of the pod the API tells of, which has its name.
+        """
         since_us = held.holder.key.since_us - held.holder.ahead_us
-        found = None
-        if held.told_uid:
-            found = self._surroundings.pod(held.told_uid)
-        elif complete_us >= since_us:
+        found = self._surroundings.pod(held.told_uid) if held.told_uid else None
+        if found is None and complete_us >= since_us:
             found = owner(held.holder, self._surroundings.pods_on(held.holder.node))
         if found:
             return found.uid

@@ -133,6 +133,13 @@ def test_what_no_pod_did_that_the_api_tells_of_has_the_tier_unknown(replay: Repl
     assert replay.gpu_seconds(30, Total.UNRESOLVED) == {(): 2}
 
 
+def test_a_static_pod_whose_uid_the_api_does_not_know_is_found_by_its_name(replay: Replay) -> None:
+    complete(replay, at=13)
+    tell(replay, holder(hour(12, 20, measured=8), since=12, pod_uid="a hash of its manifest"), at=20)
+
+    assert replay.gpu_seconds(20, Total.MEASURED) == {POD: 8}
+
+
 def test_what_a_pod_did_is_counted_after_it_has_gone(replay: Replay) -> None:
     tell(replay, holder(hour(12, 20, measured=8), since=12), at=20)
     replay.lose(RUNNING, at=30)
