@@ -10,6 +10,7 @@ import pytest_asyncio
 from tests.cluster.api import Api
 from tests.cluster.manifests import namespace
 from tests.node.node import Node, eventually
+from tests.node.scene import Measurement, Scene, measurement
 
 NUMBERS = count(1)
 
@@ -45,6 +46,20 @@ async def place(node: Node, api: Api) -> AsyncIterator[str]:
     await vacate(api, name)
     await eventually(lambda: not node.held())
     await node.ready()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def measured(node: Node, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Measurement]:
+    async with measurement(node, tmp_path_factory.mktemp("measured")) as measured:
+        yield measured
+
+
+@pytest.fixture
+async def scene(measured: Measurement, node: Node, api: Api, place: str) -> AsyncIterator[Scene]:
+    """The test's namespace is a tenant; afterwards the GPUs are as they were."""
+    await api.patch(f"/api/v1/namespaces/{place}", {"metadata": {"labels": {"team": place}}})
+    yield Scene(node, api, place, measured.gpus, measured.agent, measured.product)
+    measured.gpus.restore()
 
 
 async def vacate(api: Api, place: str) -> None:

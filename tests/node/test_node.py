@@ -12,6 +12,7 @@ from tests.cluster.objects import condition, container_state, seconds
 from tests.node.images import TAG_OF_TESTS, Image, busybox
 from tests.node.node import MIG_1G, SHARED_GPU, Node, eventually, node_pod
 from tests.node.pod_resources import allocatable
+from tests.node.pods import deletion_asked_s, forms, running, waits_for
 
 pytestmark = pytest.mark.node
 
@@ -130,9 +131,9 @@ async def test_a_preempted_pod_ends_with_its_grace_and_its_devices_go_to_the_pre
 
     inference = await api.create(node_pod("inference", place, gpus=2, priorityClassName=f"{place}-inference"))
 
-    gone = await deleted(api, victim)
+    life = await forms(api, victim)
+    gone, asked = life[-1], deletion_asked_s(life)
     assert condition(gone, "DisruptionTarget")["reason"] == "PreemptionByScheduler"
-    asked = seconds(gone["metadata"]["deletionTimestamp"]) - GRACE_S
     assert GRACE_S - 1 <= seconds(container_state(gone, "terminated")["finishedAt"]) - asked <= GRACE_S + 2
     await running(api, inference)
     held = node.held()
@@ -154,38 +155,12 @@ async def test_an_image_is_made_of_a_folder(node: Node, api: Api, place: str, tm
     assert node.output_of(pod) == "from the folder"
 
 
-async def running(api: Api, pod: Json) -> Json:
-    found = await api.wait_for(path(pod), lambda found: found is not None and found["status"]["phase"] == "Running")
-    assert found
-    return found
-
-
-async def deleted(api: Api, pod: Json) -> Json:
-    """The last state of a pod that is on its way out."""
-    meta = pod["metadata"]
-    changes = api.watch(f"/api/v1/namespaces/{meta['namespace']}/pods", since=meta["resourceVersion"])
-    async with asyncio.timeout(30), aclosing(changes):
-        async for change in changes:
-            if change["type"] == "DELETED" and change["object"]["metadata"]["uid"] == meta["uid"]:
-                gone: Json = change["object"]
-                return gone
-    raise AssertionError(f"the watch ended, and {meta['name']} lives")
-
-
 async def heartbeat(node: Node, api: Api, *, since: str) -> None:
     """Return once the kubelet has said anything of its node."""
     async with asyncio.timeout(30), aclosing(api.watch("/api/v1/nodes", since=since)) as changes:
         async for change in changes:
             if change["type"] == "MODIFIED" and change["object"]["metadata"]["name"] == node.name:
                 return
-
-
-def waits_for(pod: Json | None) -> str:
-    """Why the first container does not run yet; empty if it does."""
-    if pod is None or not pod["status"].get("containerStatuses"):
-        return ""
-    reason: str = container_state(pod, "waiting").get("reason", "")
-    return reason
 
 
 def allocatable_gpus(node: Json | None) -> str:

@@ -50,6 +50,16 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
     )
 
 
+def with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:
+    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on."""
+    if not history:
+        return (replace(terms, from_us=since_us),)
+    if amends:
+        return (*history[:-1], replace(terms, from_us=history[-1].from_us))
+    latest = history[-1]
+    return history if replace(terms, from_us=latest.from_us) == latest else (*history, terms)
+
+
 def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:
     """`terms` of a pod that was on another node all along than was thought."""
     return replace(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
-from gputally.accounting.classify import kept_labels, moved, terms_of
+from gputally.accounting.classify import kept_labels, moved, terms_of, with_terms
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
@@ -18,7 +18,7 @@ from gputally.accounting.segments import alike, segments_of
 from gputally.accounting.shared import shared
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
-from gputally.model.allocation import Blind, Terms
+from gputally.model.allocation import Blind
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
@@ -241,7 +241,7 @@ class Pods:
             self._guessed.add(record.uid)
         start_us = record.scheduled_us or 0
         terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us))
-        return replace(record, terms=_with_terms(record.terms, terms, since_us=start_us, amends=amends))
+        return replace(record, terms=with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
         posted = before.segments if before else ()
@@ -257,7 +257,7 @@ class Pods:
         )
         self._posting.post(before, record, at_us=at_us)
         self._hold(before, record, at_us=at_us)
-        if before is None or before.segments != record.segments or before.job != record.job:
+        if before is None or _kept_of(before) != _kept_of(record):
             # above whatever was handed over of this UID before it was forgotten, or by an earlier process
             record = replace(record, revision=max(record.revision + 1, at_us))
             self._revised[record.uid] = record
@@ -287,11 +287,6 @@ class Pods:
         return record
 
 
-def _with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:
-    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on."""
-    if not history:
-        return (replace(terms, from_us=since_us),)
-    if amends:
-        return (*history[:-1], replace(terms, from_us=history[-1].from_us))
-    latest = history[-1]
-    return history if replace(terms, from_us=latest.from_us) == latest else (*history, terms)
+def _kept_of(record: PodRecord) -> tuple[object, ...]:
+    """What of a pod is a revision of its allocation, one that was over when it was first told of included."""
+    return record.segments, record.job, record.scheduled_us, record.end_us, record.blind

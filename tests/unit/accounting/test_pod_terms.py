@@ -5,6 +5,7 @@ import pytest
 
 from gputally.accounting.totals import Total
 from gputally.errors import MalformedObject
+from gputally.model.allocation import Blind
 from gputally.model.kube import Kind
 from gputally.model.observation import OwnerSeen, Seen
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -125,6 +126,19 @@ def test_indexes_follow_the_pod() -> None:
 
     pods.see(replace(FINISHED, tier=""), at=20)
     assert (index.without_tier, index.without_tenant) == (set(), set())
+
+
+def test_a_pod_that_was_over_when_its_binding_was_told_is_kept_though_it_is_charged_nothing() -> None:
+    replay = cluster()
+    replay.see(PENDING, at=9)
+    replay.flush()
+    for form, at in ((BOUND, 11), (replace(BOUND, phase="Failed", version=9), 12)):
+        told = Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(8))
+        replay.fleet.take_in(told)
+    [record] = replay.fleet.drain().revisions.values()
+
+    assert record.segments == ()
+    assert record.blind == Blind(from_us=us(10), to_us=us(12))
 
 
 def test_an_unchanged_pod_is_no_new_revision() -> None:

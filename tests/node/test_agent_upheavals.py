@@ -1,0 +1,219 @@
+"""What the agent and the aggregator know stays true while kubelet, agent and GPUs come and go."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
+from gputally.model.usage import HolderReport, UsageReport
+from tests.behaviour.product import Samples, total
+from tests.campaign.scrapes import Scrapes
+from tests.node.agent import gpu_of, holders_of, measured_by, used_by
+from tests.node.gpus import steps
+from tests.node.node import MIG_1G, SHARED_GPU, uuids
+from tests.node.scene import CLOSE, Scene, assert_close
+from tests.nvml.script import Xid
+
+pytestmark = pytest.mark.node
+logger = logging.getLogger(__name__)
+
+MIG_3G = "nvidia.com/mig-3g.40gb"
+FLAT = 64
+XID = 48
+LATE_US = 3 * US_PER_SECOND
+"""Once a second the agent reads, and once a second it is asked."""
+UP = "gputally_gpu_up"
+INFO = "gputally_gpu_info"
+XIDS = "gputally_gpu_xid_events_total"
+UNKNOWN = "gputally_agent_unknown_devices"
+STATE = "gputally_gpu_state_gpu_seconds_total"
+POLLS = "gputally_agent_kubelet_polls_total"
+RESTARTS = "gputally_agent_restarts_total"
+FAULTS = "gputally_usage_faults_total"
+EPOCHS = """
+SELECT h.epoch, h.since_us, sum(u.measured), sum(u.used)
+FROM usage_holders h JOIN usage_hours u ON u.holder = h.holder
+WHERE h.namespace = '{place}' AND h.device = '{device}' GROUP BY h.epoch, h.since_us ORDER BY h.since_us
+"""
+
+
+async def test_a_kubelet_that_is_restarted_ends_nobody(scene: Scene) -> None:
+    pods = [await scene.run("steadfast", gpus=2), await scene.run("part", gpus=1, resource=SHARED_GPU)]
+    report = await scene.held(*pods, count=3)
+    before = [holder for pod in pods for holder in holders_of(report, pod)]
+    for down_s in (0, 3):
+        killed_us = scene.gpus.now_us
+        scene.node.kubelet.kill()
+        await asyncio.sleep(down_s)
+        await scene.node.kubelet.start()
+        logger.info("the kubelet was gone for %.2f s", (scene.gpus.now_us - killed_us) / US_PER_SECOND)
+        await asked_again(scene, 7)
+
+    samples = await scene.agent.scrape()
+    report = await scene.end(*pods)
+    booked = await scene.booked(report, *pods)
+    assert total(samples, POLLS, outcome="unreachable") > 1
+    holders = [holder for pod in pods for holder in holders_of(report, pod)]
+    assert [(each.device, each.since_us) for each in holders] == [(each.device, each.since_us) for each in before]
+    for pod in pods:
+        name, each = pod["metadata"]["name"], holders_of(report, pod)
+        assert measured_by(each) == pytest.approx(sum(map(lasted, each)), rel=CLOSE)
+        assert_close(name, used_by(each), sum(map(scene.due, each), Fraction(0)))
+        assert booked[name].used == used_by(each)
+
+
+async def test_an_agent_that_is_killed_loses_what_it_had_not_told(scene: Scene) -> None:
+    pod = await scene.run("survivor", gpus=1)
+    [before] = holders_of(await scene.held(pod, count=1), pod)
+    first = await scene.agent.report()
+    restarts = total(await scene.product.scrape(), RESTARTS)
+    async with watched(scene) as scrapes:
+        await asyncio.sleep(8)
+
+        killed_us = scene.gpus.now_us
+        scene.agent.kill()
+        await asyncio.sleep(2)
+        await scene.agent.start()
+
+        await scene.held(pod, count=1)
+        await asyncio.sleep(6)
+        report = await scene.end(pod)
+        [after] = holders_of(report, pod)
+        query = EPOCHS.format(place=scene.place, device=before.device)
+        lives = await scene.product.query_until(query, lambda rows: len(rows) == 2 and rows[1][-1] == used_by([after]))
+    ends = [since_us + measured // GPU for _, since_us, measured, _ in lives]
+    for (epoch, since_us, _, used), end_us in zip(lives, ends, strict=True):
+        assert_close(f"survivor in {epoch}", used, scene.gpus.percent_us(before.device, since_us, end_us) * GPU / 100)
+    logger.info("told up to %.1f s before the kill", (killed_us - ends[0]) / US_PER_SECOND)
+    assert [(epoch, since_us) for epoch, since_us, *_ in lives] == [
+        (first.epoch, before.since_us),
+        (report.epoch, after.since_us),
+    ]
+    assert 0 <= killed_us - ends[0] <= LATE_US
+    assert killed_us < after.since_us
+    await scene.published(pod, sum(used for *_, used in lives))
+    samples = await scene.product.scrape()
+    assert total(samples, RESTARTS) == restarts + 1
+    assert total(samples, FAULTS) == 0
+    assert scrapes.count > 20
+    assert scrapes.falls == []
+
+
+async def test_a_gpu_that_is_lost_stands_still_alone(scene: Scene) -> None:
+    pods = unlucky, other = [await scene.run(name, gpus=1) for name in ("unlucky", "other")]
+    report = await scene.held(*pods, count=2)
+    [holder], [neighbour] = (holders_of(report, pod) for pod in pods)
+    lost_before = total(await scene.agent.scrape(), STATE, gpu=holder.gpu, state="lost")
+    await told_of(scene, holder.gpu, scene.gpus.go_on(holder.gpu, (0, FLAT)) + 3 * US_PER_SECOND)
+
+    scene.gpus.change(holder.gpu, lost=scene.gpus.now)
+
+    await scene.shown(lambda samples: down(samples) == {holder.gpu})
+    at_first = await scene.agent.report()
+    later = await told_of(scene, neighbour.gpu, gpu_of(at_first, neighbour.gpu).watermark_us + 3 * US_PER_SECOND)
+    assert gpu_of(later, holder.gpu).lost
+    assert used_by(holders_of(later, unlucky)) == used_by(holders_of(at_first, unlucky)) > 0
+    assert used_by(holders_of(later, other)) > used_by(holders_of(at_first, other))
+    scene.gpus.change(holder.gpu, lost=None)
+    await scene.shown(lambda samples: not down(samples))
+    await told_of(scene, holder.gpu, scene.gpus.now_us + 3 * US_PER_SECOND)
+    lost = total(await scene.agent.scrape(), STATE, gpu=holder.gpu, state="lost") - lost_before
+    report = await scene.end(*pods)
+    booked = await scene.booked(report, *pods)
+    [holder], [neighbour] = (holders_of(report, pod) for pod in pods)
+    blind = lasted(holder) - measured_by([holder])
+    logger.info("lost for %.3f s, not measured for %.3f s", lost, blind / GPU_SECOND)
+    assert lost * GPU_SECOND <= blind <= (lost + 2) * GPU_SECOND
+    assert_close("unlucky", used_by([holder]), scene.due(holder) - Fraction(blind * FLAT, 100))
+    assert_close("other", used_by([neighbour]), scene.due(neighbour))
+    assert [booked[each.pod].used for each in (holder, neighbour)] == [used_by([each]) for each in (holder, neighbour)]
+
+
+async def test_an_error_of_the_driver_is_counted_once(scene: Scene) -> None:
+    gpu = scene.node.whole_gpus[2]
+    scene.gpus.change(gpu, xids=[Xid(at=scene.gpus.now + 1, code=XID)])
+
+    await scene.shown(lambda samples: xids(samples) == {(gpu, str(XID)): 1})
+
+    await told_of(scene, gpu, scene.gpus.now_us + 3 * US_PER_SECOND)
+    assert xids(await scene.agent.scrape()) == {(gpu, str(XID)): 1}
+
+
+async def test_a_gpu_is_cut_anew_beside_a_pod_that_runs_on(scene: Scene) -> None:
+    steady = await scene.run("steady", gpus=1, resource=MIG_1G)
+    [holder] = holders_of(await scene.held(steady, count=1), steady)
+    cut = scene.gpus.gpus[holder.gpu].mig
+    [kept], [gone] = ([mig for mig in cut if (mig.uuid == holder.device) is is_kept] for is_kept in (True, False))
+    large = replace(
+        gone, uuid=uuids("MIG", 3)[2], gi=2, profile="3g.40gb", gi_slices=3, ci_slices=3, curve=[*steps(33)]
+    )
+
+    scene.gpus.change(holder.gpu, mig=[kept, large])
+    scene.node.plugin.offer(MIG_1G, [kept.uuid])
+    scene.node.plugin.offer(MIG_3G, [large.uuid])
+
+    newcomer = await scene.run("newcomer", gpus=1, resource=MIG_3G)
+    await scene.held(newcomer, count=1)
+    await asyncio.sleep(12)
+    samples = await scene.agent.scrape()
+    report = await scene.end(steady, newcomer)
+    scene.node.plugin.offer(MIG_3G, [])
+    assert {
+        dict(labels)["device"] for (name, labels) in samples if name == INFO and (holder.gpu in dict(labels).values())
+    } == {kept.uuid, large.uuid}
+    assert total(samples, UNKNOWN) == 0
+    booked = await scene.booked(report, steady, newcomer)
+    for pod, device, share in ((steady, kept, GPU // 7), (newcomer, large, 3 * GPU // 7)):
+        [holder] = holders_of(report, pod)
+        assert (holder.device, holder.gpu, holder.share) == (device.uuid, scene.node.sliced_gpu, share)
+        assert measured_by([holder]) == pytest.approx(lasted(holder), rel=CLOSE)
+        assert_close(holder.pod, used_by([holder]), scene.due(holder))
+        assert booked[holder.pod].used == used_by([holder])
+        assert {segment.quantity for segment in await scene.segments(pod)} == {share}
+
+
+@asynccontextmanager
+async def watched(scene: Scene) -> AsyncIterator[Scrapes]:
+    """All that the aggregator shows meanwhile."""
+    scrapes = Scrapes(scene.product.url)
+    watching = asyncio.create_task(scrapes.run())
+    yield scrapes
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+
+
+async def asked_again(scene: Scene, times: int) -> None:
+    """Return once the kubelet has answered so many times more."""
+    answers = total(await scene.agent.scrape(), POLLS, outcome="ok")
+    await scene.shown(lambda samples: total(samples, POLLS, outcome="ok") >= answers + times)
+
+
+async def told_of(scene: Scene, gpu: str, at_us: int) -> UsageReport:
+    """A report that accounts the GPU up to that instant."""
+    return await scene.told(lambda report: gpu_of(report, gpu).watermark_us > at_us)
+
+
+def down(samples: Samples) -> set[str]:
+    """The GPUs that do not answer."""
+    return {dict(labels)["gpu"] for (name, labels), value in samples.items() if name == UP and not value}
+
+
+def xids(samples: Samples) -> dict[tuple[str, str], float]:
+    """How often each came that did, by GPU and error."""
+    return {
+        (dict(labels)["gpu"], dict(labels)["xid"]): value
+        for (name, labels), value in samples.items()
+        if name == XIDS and value
+    }
+
+
+def lasted(holder: HolderReport) -> int:
+    """µs·µGPU from its beginning to its end."""
+    assert holder.until_us
+    return holder.share * (holder.until_us - holder.since_us)
