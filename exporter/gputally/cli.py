@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gputally import __version__
-from gputally.errors import GputallyError
+from gputally.errors import ConfigError, GputallyError, Problem
 from gputally.runtime import agent_settings, settings
 from gputally.runtime.setting import add_flags
 
@@ -97,7 +97,11 @@ def aggregator(parsed: argparse.Namespace) -> int:
 
 def agent(parsed: argparse.Namespace) -> int:
     """Run the agent of this node until it is asked to stop."""
-    from gputally.runtime.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
+    try:
+        from gputally.runtime.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
+    except ModuleNotFoundError as error:
+        text = "is not installed; the agent needs it: pip install 'gputally[agent]'"
+        raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
     from gputally.runtime.log import configure  # noqa: PLC0415
 
     chosen = agent_settings.agent_settings_from(vars(parsed))

@@ -2,8 +2,9 @@
 
 import asyncio
 import ssl
+import sys
 import time
-from asyncio.subprocess import Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -267,3 +268,14 @@ async def test_flags_that_cannot_be_are_told_all_at_once() -> None:
         "--web.client-ca-file",
         "--log.level",
     ]
+
+
+async def test_without_the_extra_it_names_what_to_install() -> None:
+    program = "import sys; sys.modules['grpc.aio'] = None; from gputally.cli import main; sys.exit(main(['agent']))"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=PIPE, stderr=PIPE)
+    ended = await done(process)
+
+    assert ended.status == 2
+    assert ended.err == (
+        "gputally: Python package grpc.aio: is not installed; the agent needs it: pip install 'gputally[agent]'\n"
+    )
