@@ -102,7 +102,7 @@ def agent(parsed: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         text = "is not installed; the agent needs it: pip install 'gputally[agent]'"
         raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
-    from gputally.runtime.log import configure  # noqa: PLC0415
+    from gputally.runtime.log import configure  # noqa: PLC0415 - as above
 
     chosen = agent_settings.agent_settings_from(vars(parsed))
     configure(level=chosen.log_level, form=chosen.log_format)
