@@ -1,6 +1,7 @@
 """The aggregator: watches in, metrics and ledger out. This file only wires."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LINGER_SECONDS: Final = 0.05
+LINGER_SECONDS: Final = 0.1
 """How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
@@ -111,6 +112,7 @@ async def _run(
         tasks.create_task(settle(books, OwnerWalk(api, books, clock=clock, tasks=tasks)), name="settle")
         watch_all(api, books, clock=clock, tasks=tasks)
         tasks.create_task(release(books), name="release")
+        tasks.create_task(settle_down(books), name="settle down")
         tasks.create_task(agents.run(interval_s=settings.agents.interval_s), name="agents")
 
 
@@ -150,6 +152,17 @@ async def release(books: Books) -> None:
         await books.listed[kind].wait()
     while True:
         await books.backlog.put(await books.held.get())
+
+
+async def settle_down(books: Books) -> None:
+    """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
+
+    Otherwise it looks at all of it now and then, in the middle of a scrape.
+    """
+    for listed in books.listed.values():
+        await listed.wait()
+    gc.collect()
+    gc.freeze()
 
 
 def _resume(fleet: Fleet) -> Resume | None:
