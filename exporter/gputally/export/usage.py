@@ -1,6 +1,5 @@
 """`/v1/usage` of an agent: what it measured, for an aggregator that shows the token."""
 
-import gzip
 import hmac
 import logging
 from collections.abc import Callable
@@ -11,10 +10,10 @@ import msgspec
 from aiohttp import web
 
 from gputally.export.negotiate import gzip_accepted
+from gputally.export.web import compressed, joined
 from gputally.model.usage import UsageReport
 
 PATH: Final = "/v1/usage"
-_GZIP_LEVEL: Final = 1
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +31,8 @@ def usage_route(report: Callable[[], UsageReport], *, token: Callable[[], str] |
             headers = {"WWW-Authenticate": 'Bearer realm="gputally"', "Cache-Control": "no-store"}
             return web.Response(text="a bearer token is needed\n", status=HTTPStatus.UNAUTHORIZED, headers=headers)
         body, headers = encode(report()), {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
-        if gzip_accepted(",".join(request.headers.getall("Accept-Encoding", ()))):
-            body, headers["Content-Encoding"] = gzip.compress(body, _GZIP_LEVEL, mtime=0), "gzip"
+        if gzip_accepted(joined(request, "Accept-Encoding")):
+            body, headers["Content-Encoding"] = compressed(body), "gzip"
         return web.Response(body=body, content_type="application/json", headers=headers)
 
     return web.get(PATH, usage)

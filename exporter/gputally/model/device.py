@@ -101,8 +101,6 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     mig: bool
     parts: tuple[Part, ...]
     condition: Condition = Condition()
-    memory_used: int | None = None
-    memory_total: int | None = None
 
 
 class Held(Struct, frozen=True, kw_only=True, gc=False, order=True):

@@ -1,6 +1,5 @@
 """Reading the GPUs, once every interval."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -9,6 +8,7 @@ from gputally.model.device import Reading
 from gputally.model.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.runtime.clock import Clock
+from gputally.runtime.every import every
 from gputally.sources.nvml.seat import Reason, Trouble
 
 PATIENCE_US: Final = 10 * US_PER_SECOND
@@ -43,12 +43,7 @@ class GpuLoop:
 
     async def run(self) -> None:
         """For ever: a tick every interval, however long the last one took."""
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        while True:
-            await self.step()
-            due = max(due + self._interval_s, loop.time())
-            await asyncio.sleep(due - loop.time())
+        await every(self._interval_s, self.step)
 
     async def step(self) -> None:
         """Read them all, once."""

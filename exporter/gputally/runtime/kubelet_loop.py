@@ -1,6 +1,5 @@
 """Asking the kubelet who holds what, once every interval."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -14,6 +13,7 @@ from gputally.model.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.runtime.agent_settings import AgentSettings
 from gputally.runtime.clock import Clock
+from gputally.runtime.every import every
 from gputally.sources.once import Once
 from gputally.sources.pod_resources.allocations import allocations
 from gputally.sources.pod_resources.holdings import Holding
@@ -80,12 +80,7 @@ class KubeletLoop:
 
     async def run(self) -> None:
         """For ever: one question every interval, however long the last one took."""
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        while True:
-            await self.step()
-            due = max(due + self._interval_s, loop.time())
-            await asyncio.sleep(due - loop.time())
+        await every(self._interval_s, self.step)
 
     async def step(self) -> None:
         """Ask once. What the kubelet names by numbers is found among the GPUs as last read."""

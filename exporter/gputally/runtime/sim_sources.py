@@ -42,8 +42,6 @@ class SimDriver:
             mig=False,
             parts=(part,),
             condition=Condition(power=power, power_limit=gpu.full_power, energy=self._node.energy(gpu.index, now_us)),
-            memory_used=part.memory_used,
-            memory_total=gpu.memory,
         )
 
     def _look(self, gpu: SimGpu, from_us: int, now_us: int) -> tuple[Part, int]:

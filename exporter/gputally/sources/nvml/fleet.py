@@ -54,7 +54,7 @@ class Gpus:
         self._lane = Lane("nvml")
         self._now_us = habits.clock()
         """When GPUs were read last, from when on those that are found now are told of."""
-        self._xids = XidWatch(nvml, _epoch_us)
+        self._xids = XidWatch(nvml, habits.clock)
         self._heard: dict[str, Handle] = {}
         self._lost = Retry(clock, LOST_SECONDS)
         self._unavailable = Retry(clock, UNAVAILABLE_SECONDS)
@@ -194,7 +194,3 @@ class Gpus:
             return await self._lane.run(call, self._patience.start)
         except Hung:
             raise NvmlUnavailable(f"NVML does not answer within {self._patience.start:g} s") from None
-
-
-def _epoch_us() -> int:
-    return time.time_ns() // 1000

@@ -71,7 +71,6 @@ class GpuReader:
             activity.close()
 
     def _look(self, now_us: int) -> Reading:
-        memory = self._memory()
         condition = self._conditions.read()
         for key, activity in self._activities.items():
             self._untold[key] = self._untold.get(key, ()) + activity.read(now_us)
@@ -82,8 +81,6 @@ class GpuReader:
             mig=self._cut.mig,
             parts=tuple(part.read(now_us, self._untold[part.key]) for part in self._parts),
             condition=condition,
-            memory_used=memory[0],
-            memory_total=memory[1],
         )
 
     def _layout(self) -> Layout:
@@ -99,7 +96,6 @@ class GpuReader:
         """Probe anew; only what counts the activity of an instance that has the same devices goes on."""
         self._cut = layout
         self._arranged_us = now_us
-        self._memory = memory_of(self._nvml, self.handle)
         self._conditions = Conditions(self._nvml, self.handle, self._habits.slow_every)
         if not layout.mig:
             self.close()

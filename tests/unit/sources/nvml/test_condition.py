@@ -31,7 +31,10 @@ def test_a_gpu_tells_what_it_is_and_how_it_does(node: Node, nvml: Nvml) -> None:
     condition = seen.condition
     assert (seen.gpu.uuid, seen.gpu.index, seen.gpu.minor) == ("GPU-a", 0, 3)
     assert (seen.gpu.model, seen.gpu.pci_bus_id) == ("NVIDIA H100 80GB HBM3", "00000000:3B:00.0")
-    assert (seen.memory_used, seen.memory_total) == (700 << 20, 1000 << 20)  # what is reserved is not used
+    assert (seen.parts[0].memory_used, seen.parts[0].memory_total) == (
+        700 << 20,
+        1000 << 20,
+    )  # what is reserved is not used
     assert (condition.power, condition.power_limit, condition.temperature) == (385_000, 650_000, 61)
     assert (condition.sm_clock, condition.memory_clock) == (1980, 2619)
     assert (condition.ecc_corrected, condition.ecc_uncorrected) == (30, 40)
@@ -71,7 +74,7 @@ def test_what_is_not_supported_is_absent_and_not_zero(node: Node, nvml: Nvml) ->
         seen = look(reader)
 
     assert seen.condition == Condition()
-    assert (seen.memory_used, seen.memory_total) == (None, None)
+    assert (seen.parts[0].memory_used, seen.parts[0].memory_total) == (None, None)
     assert (seen.gpu.minor, seen.gpu.pci_bus_id) == (None, "")
     assert seen.parts[0].processes is None
 
