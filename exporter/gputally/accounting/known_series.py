@@ -22,7 +22,11 @@ class KnownSeries:
             self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)
             for bound in (*SCHEDULING_BOUNDS_S, BEYOND):
                 self._totals.declare(Total.SCHEDULED, (tier, str(bound)), at_us=at_us)
-            for other in (*sorted(self._declared), UNKNOWN):
-                self._totals.declare(Total.PREEMPTIONS, (tier, other), at_us=at_us)
-                if other != UNKNOWN:
-                    self._totals.declare(Total.PREEMPTIONS, (other, tier), at_us=at_us)
+            for victim, preemptor in self._pairs(tier):
+                self._totals.declare(Total.PREEMPTIONS, (victim, preemptor), at_us=at_us)
+                self._totals.declare(Total.PREEMPTED, (victim, preemptor), at_us=at_us)
+
+    def _pairs(self, tier: str) -> set[tuple[str, str]]:
+        """What a further tier adds to the matrix; an unknown pod preempts, but is no victim."""
+        known = {(tier, other) for other in self._declared} | {(other, tier) for other in self._declared}
+        return known | {(tier, UNKNOWN)}

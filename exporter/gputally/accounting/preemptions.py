@@ -67,7 +67,7 @@ class Preemptions:
             victim_tier=terms.tier,
             victim_tenant=terms.tenant,
             node=record.node,
-            quantity=sum(quantity for _, quantity in terms.quantities),
+            quantity=known.quantity if known else sum(quantity for _, quantity in terms.quantities),
             decided_us=record.preempted_us,
             requested_us=record.deletion_us,
             released_us=record.end_us,
@@ -115,10 +115,11 @@ class Preemptions:
 
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
         """Count under the preemptor's tier; what was counted as unknown before is taken back."""
-        if preemption.counted:
-            self._totals.count(Total.PREEMPTIONS, preemption.counted, -1, at_us=at_us)
         labels = (self._admit(preemption.victim_tier), tier)
-        self._totals.count(Total.PREEMPTIONS, labels, 1, at_us=at_us)
+        for counted, times in ((preemption.counted, -1), (labels, 1)):
+            if counted:
+                self._totals.count(Total.PREEMPTIONS, counted, times, at_us=at_us)
+                self._totals.count(Total.PREEMPTED, counted, times * preemption.quantity, at_us=at_us)
         self._keep(replace(preemption, counted=labels))
 
     def _keep(self, preemption: Preemption) -> None:

@@ -11,7 +11,7 @@ Labels = tuple[str, ...]
 
 
 class Total(StrEnum):
-    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate) or plain counts."""
+    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate), plain counts, or as said."""
 
     ALLOCATED = "allocated"
     COST = "cost"
@@ -21,6 +21,8 @@ class Total(StrEnum):
     PHYSICAL = "physical"
     """Physical GPUs by the log of node facts alone: the other side of the conservation law."""
     PREEMPTIONS = "preemptions"
+    PREEMPTED = "preempted"
+    """µGPU that victims held."""
     SCHEDULED = "scheduled"
     """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"

@@ -4,6 +4,7 @@ import pytest
 
 from gputally.accounting.preemptions import preemptor_of
 from gputally.accounting.totals import Total
+from gputally.model.units import GPU
 from tests.core.manifests import Json, NodeForm, PodForm, as_event, preempted_event
 from tests.core.replay import Replay
 
@@ -115,6 +116,18 @@ def test_an_event_after_that_moves_the_count_and_the_counter_says_it_is_ahead() 
 
     assert counted(replay, 122) == {("low", "high"): 1}
     assert rows == {("low", "unknown"): (1, 1), ("low", "high"): (1, 0)}
+
+
+def test_the_gpus_of_a_victim_are_counted_where_its_preemption_is() -> None:
+    replay = cluster(PREEMPTOR)
+    replay.see(DELETED, at=51)
+    replay.scrape(116)
+    held = replay.true(Total.PREEMPTED, 117)
+
+    replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=118)
+
+    assert held == {("low", "unknown"): 2 * GPU}
+    assert replay.true(Total.PREEMPTED, 122) == {("low", "high"): 2 * GPU}
 
 
 def test_the_next_unknown_preemptor_takes_up_what_was_ahead() -> None:
