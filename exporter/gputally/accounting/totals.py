@@ -11,7 +11,7 @@ Labels = tuple[str, ...]
 
 
 class Total(StrEnum):
-    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate), plain counts, or as said."""
+    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate), counts, or as said."""
 
     ALLOCATED = "allocated"
     COST = "cost"

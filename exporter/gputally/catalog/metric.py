@@ -65,6 +65,7 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     """The declaration from which exposition, documentation and the checks of dashboards and rules derive.
 
     `name` is the full literal name, so that a search finds it. Every row of `rows` has a value for each of `labels`.
+    `reference_only` says that it is there to be looked up, and that no dashboard or rule of ours reads it.
 
     Raises: ValueError if a counter does not end in `_total` or an info in `_info`; `lint` knows the finer rules.
     """
@@ -75,6 +76,7 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     rows: Callable[[View], Iterable[Row | HistogramRow]]
     stability: Stability = Stability.ALPHA
+    reference_only: bool = False
 
     def __post_init__(self) -> None:
         suffix = SUFFIX.get(self.kind, "")

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
 from gputally.accounting.devices.books import DeviceBooks
-from gputally.catalog.node import NODE
-from gputally.catalog.node_view import NodeView
 from gputally.export.process import process_registry
-from gputally.export.text import registry_text, render
+from gputally.export.text import registry_text
 from gputally.export.usage import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.model.node_health import NodeHealth
@@ -21,6 +19,7 @@ from gputally.runtime.agent_settings import AgentSettings
 from gputally.runtime.clock import Clock, steady_clock, system_clock
 from gputally.runtime.gpu_loop import GpuLoop
 from gputally.runtime.kubelet_loop import KubeletLoop
+from gputally.runtime.node_view import exposition, node_view
 from gputally.runtime.serving import server_tls, token_of
 from gputally.sources.nvml.fleet import Gpus
 from gputally.sources.nvml.gpu import Habits
@@ -53,10 +52,10 @@ class Node:
         """What `/v1/usage` answers now."""
         return self.books.report(self.clock(), self.name, self.epoch)
 
-    def exposition(self, view: NodeView, *, openmetrics: bool) -> bytes:
+    def exposition(self, reading: GpuLoop, *, openmetrics: bool) -> bytes:
         """What `/metrics` answers."""
-        more = registry_text(self._registry, openmetrics=openmetrics)
-        return render(((metric, metric.rows(view)) for metric in NODE), openmetrics=openmetrics, more=more)
+        view = node_view(reading, self.books, self.health, now_us=self.clock())
+        return exposition(view, openmetrics=openmetrics, more=registry_text(self._registry, openmetrics=openmetrics))
 
     def ready(self) -> Readiness:
         """Ready while GPUs are read, and once the kubelet has told who holds them."""
@@ -112,15 +111,7 @@ async def run_agent(
 
 def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, token: Callable[[], str] | None) -> Site:
     async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
-        now_us = node.clock()
-        view = NodeView(
-            health=node.health,
-            readings=tuple(reading.readings.values()),
-            down=tuple(sorted(reading.down)),
-            xids=reading.xids(),
-            books=node.books.snapshot(now_us),
-        )
-        return node.exposition(view, openmetrics=openmetrics)
+        return node.exposition(reading, openmetrics=openmetrics)
 
     return Site(
         title=f"gputally agent of {settings.node}",

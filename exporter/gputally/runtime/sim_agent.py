@@ -16,6 +16,7 @@ from gputally.runtime.agent_settings import AgentSettings
 from gputally.runtime.clock import Clock
 from gputally.runtime.gpu_loop import GpuLoop
 from gputally.runtime.kubelet_loop import KubeletLoop
+from gputally.runtime.node_view import exposition, node_view
 from gputally.runtime.sim_sources import SimDriver, SimKubelet
 from gputally.sim.gpus import GpuNode
 
@@ -43,21 +44,21 @@ class SimAgent:
         self._turn_us = turn_us
         # What a kubelet says that is asked at every change stays right until then.
         self.books = DeviceBooks(journal_us=journal_us, believed_us=_FOR_EVER_US)
-        health = NodeHealth(version=__version__, python=sys.version.split()[0])
+        self._health = NodeHealth(version=__version__, python=sys.version.split()[0])
         kubelet = SimKubelet(node, self._now)
-        self._reading = GpuLoop(SimDriver(node), self.books, health, clock=self._now, interval_s=1)
+        self._reading = GpuLoop(SimDriver(node), self.books, self._health, clock=self._now, interval_s=1)
         self._asking = KubeletLoop(
             kubelet,
             self.books,
             self._reading.readings,
-            health,
+            self._health,
             clock=self._now,
             settings=AgentSettings(node=node.name),
             uids=kubelet,
         )
 
     def application(self) -> web.Application:
-        """Answers `/v1/usage`, for which it first catches up."""
+        """Answers `/v1/usage` and `/metrics`, for which it first catches up."""
 
         @web.middleware
         async def caught_up(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -65,8 +66,12 @@ class SimAgent:
             return await handler(request)
 
         application = web.Application(middlewares=[caught_up])
-        application.router.add_routes([usage_route(self.report, token=None)])
+        application.router.add_routes([usage_route(self.report, token=None), web.get("/metrics", self._scrape)])
         return application
+
+    async def _scrape(self, _: web.Request) -> web.Response:
+        view = node_view(self._reading, self.books, self._health, now_us=self.at_us)
+        return web.Response(body=exposition(view, openmetrics=False), content_type="text/plain")
 
     def report(self) -> UsageReport:
         """What `/v1/usage` answers."""
