@@ -9,7 +9,7 @@ SEVERED := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify generate e2e e2e-full e2e-node bench bench-agent clean
+.PHONY: help demo test verify promtool generate e2e e2e-full e2e-node bench bench-agent clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,10 +20,14 @@ demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS=
 test: $(READY) ## Run all tests that need no cluster, in one to two minutes
 	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign and not node" $(ARGS)
 
-verify: $(READY) ## Check format, lint, types, imports, generated files, docs and structure; changes nothing
+verify: $(READY) ## Check all that needs no cluster: code, docs, dashboards and alerts; changes nothing (needs Go once)
+	-@$(MAKE) --no-print-directory promtool
 	$(BIN)/python -m hack.verify
 
-generate: $(READY) ## Write docs/metrics.md and the table of flags anew
+promtool: $(READY) ## Build Prometheus' tool that checks rules, unless there is one (needs Go)
+	@command -v promtool > /dev/null || $(BIN)/python -m tests.cluster.build promtool
+
+generate: $(READY) ## Write docs/metrics.md, the tables of flags, dashboards and rules anew
 	$(BIN)/python -m hack.generate
 
 e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go)

@@ -1,4 +1,4 @@
-"""Writes what the docs derive from the code: `make generate`; with `--check`, only says what is not current."""
+"""Writes what derives from the code: `make generate`; with `--check`, only says what is not current."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +10,8 @@ from gputally.catalog.all import GROUPS
 from gputally.catalog.document import document
 from gputally.runtime import agent_settings, settings
 from gputally.runtime.setting import Setting, variable
+from monitoring.config import ConfigInvalid, read
+from monitoring.generate import generated
 
 ROOT: Final = Path(__file__).parents[1]
 BEGIN: Final = "<!-- begin: flags, written by `make generate` from gputally.runtime.{module} -->\n"
@@ -49,29 +51,52 @@ GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/configuration.md": partial(with_flags, module="settings", table=settings.SETTINGS),
     "docs/agent.md": partial(with_flags, module="agent_settings", table=agent_settings.SETTINGS),
 }
-"""Each generated file with the function that makes it anew of what it holds."""
+"""Each page that is generated, or a part of it, with the function that makes it anew of what it holds."""
+FOLDERS: Final = ("alerts/generated", "dashboards/generated")
+"""Where there is nothing but what `monitoring.generate` makes."""
 
 
-def outdated(root: Path) -> dict[Path, str]:
-    """The files that are not as they should be, with what they should hold."""
-    found = {}
-    for name, make in GENERATED.items():
-        path = root / name
-        present = path.read_text() if path.exists() else ""
-        if (content := make(present)) != present:
-            found[path] = content
-    return found
+def wanted(root: Path) -> dict[Path, str | None]:
+    """What each generated file should hold; nothing for one that nothing declares any more. Raises: ConfigInvalid."""
+    files: dict[Path, str | None] = {path: None for folder in FOLDERS for path in _files(root / folder)}
+    files |= {root / name: content for name, content in generated(read()).items()}
+    return files | {root / name: make(_held(root / name) or "") for name, make in GENERATED.items()}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write what is outdated, or with `--check` name it and fail."""
-    stale = outdated(ROOT)
+def outdated(root: Path) -> dict[Path, str | None]:
+    """Those of the files that do not hold it."""
+    return {path: content for path, content in wanted(root).items() if content != _held(path)}
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def _held(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+def _mended(path: Path, content: str | None) -> str:
+    if content is None:
+        path.unlink()
+        return "removed"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return "written"
+
+
+def main(arguments: Sequence[str], root: Path = ROOT) -> int:
+    """Write what is outdated and remove what is left over, or with `--check` name it and fail."""
+    try:
+        stale = outdated(root)
+    except ConfigInvalid as problem:
+        print(problem)
+        return 1
     for path, content in stale.items():
-        print(f"{path.relative_to(ROOT)}: {'not current; run make generate' if arguments else 'written'}")
-        if not arguments:
-            path.write_text(content)
+        said = "not current; run make generate" if arguments else _mended(path, content)
+        print(f"{path.relative_to(root)}: {said}")
     if not stale:
-        print(f"{len(GENERATED)} files are current")
+        print(f"{len(wanted(root))} files are current")
     return 1 if stale and arguments else 0
 
 

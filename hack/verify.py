@@ -30,6 +30,10 @@ GATES: Final = (
     Gate("types", "mypy"),
     Gate("imports", "lint-imports"),
     Gate("generated", "python", ("-m", "hack.generate", "--check")),
+    Gate("queries", "python", ("-m", "monitoring.check", "queries")),
+    Gate("dashboards", "python", ("-m", "monitoring.check", "dashboards")),
+    Gate("alerts", "python", ("-m", "monitoring.check", "alerts")),
+    Gate("promtool", "python", ("-m", "hack.promtool")),
     Gate("docs", "pytest", ("-q", "-p", "no:cacheprovider", "tests/docs")),
     Gate("structure", "python", ("-m", "hack.structure")),
 )

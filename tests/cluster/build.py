@@ -1,9 +1,9 @@
-"""Builds the control plane's programs from Go modules, each once: `python -m tests.cluster.build`.
+"""Builds the programs of the control plane and of the monitoring, each once: `python -m tests.cluster.build`.
 
 Given names it builds those programs instead: `python -m tests.cluster.build kubelet`.
 
-They are kept in the user's cache folder under name and version. The go.mod files below `binaries/` are the one place
-that names a version; with their go.sum every machine builds from the same sources.
+They come from Go modules, and are kept in the user's cache folder under name and version. The go.mod files below
+`binaries/` are the one place that names a version; with their go.sum every machine builds from the same sources.
 """
 
 import os
@@ -75,7 +75,19 @@ KUBE_STATE_METRICS = Binary(  # a peer in the benchmarks, no part of the control
     module="k8s.io/kube-state-metrics/v2",
     package="k8s.io/kube-state-metrics/v2",
 )
-BY_NAME = {binary.name: binary for binary in (*BINARIES, KUBELET, KUBE_STATE_METRICS)}
+
+
+def of_prometheus(name: str, *, folder: str = "prometheus") -> Binary:
+    module = f"github.com/prometheus/{folder}"
+    return Binary(name=name, folder=folder, module=module, package=f"{module}/cmd/{name}")
+
+
+PROMETHEUS = of_prometheus("prometheus")
+PROMTOOL = of_prometheus("promtool")
+ALERTMANAGER = of_prometheus("alertmanager", folder="alertmanager")
+AMTOOL = of_prometheus("amtool", folder="alertmanager")
+MONITORING = (PROMETHEUS, PROMTOOL, ALERTMANAGER, AMTOOL)
+BY_NAME = {binary.name: binary for binary in (*BINARIES, *MONITORING, KUBELET, KUBE_STATE_METRICS)}
 
 
 def build(binary: Binary) -> None:
@@ -105,14 +117,14 @@ def missing_git() -> str:
     return "\n(git is not installed: Go needs it for modules that no proxy serves; install git and run this again)"
 
 
-def build_missing(wanted: Sequence[Binary] = BINARIES) -> None:
+def build_missing(wanted: Sequence[Binary]) -> None:
     """Build what the cache lacks of `wanted`, and say how long each took."""
     missing = [binary for binary in wanted if not binary.path.exists()]
     if missing and not shutil.which("go"):
         names = ", ".join(binary.name for binary in missing)
         raise BuildFailed(f"go is not installed: it compiles {names}; install Go 1.26 or newer from https://go.dev/dl")
     if missing:
-        say("Compiling takes up to six minutes on two cores, once.\n")
+        say("Compiling takes up to eleven minutes on two cores, once.\n")
     for number, binary in enumerate(missing, start=1):
         say(f"[{number}/{len(missing)}] {binary.name} {binary.version} ...")
         started = time.monotonic()
@@ -129,7 +141,7 @@ def main(names: Sequence[str]) -> int:
     """For the shell: 0, or 1 and one message."""
     started = time.monotonic()
     try:
-        wanted = called(names) if names else BINARIES
+        wanted = called(names) if names else (*BINARIES, *MONITORING)
         build_missing(wanted)
     except BuildFailed as failure:
         sys.stderr.write(f"\n{failure}\n")

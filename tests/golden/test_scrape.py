@@ -1,6 +1,5 @@
 """The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pod that waits, one that vanished."""
 
-import shutil
 import subprocess
 from decimal import Decimal
 from functools import partial
@@ -22,6 +21,7 @@ from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, Prior
 from gputally.model.observation import Gone, Listed, Listing, Progress, Seen
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
+from hack import promtool
 from tests.conftest import Golden
 from tests.core.manifests import (
     NodeForm,
@@ -200,11 +200,11 @@ def test_every_name_help_and_label_of_the_catalog_follows_the_conventions() -> N
 
 
 def test_promtool_finds_nothing_to_mend() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed")
+    tool = promtool.program()
+    if tool is None:
+        pytest.skip(promtool.REMEDY)
     checked = subprocess.run(
-        [promtool, "check", "metrics"], input=scrape(openmetrics=False), capture_output=True, check=False
+        [tool, "check", "metrics"], input=scrape(openmetrics=False), capture_output=True, check=False
     )
 
     assert (checked.returncode, checked.stderr.decode()) == (0, "")

@@ -25,6 +25,8 @@ _STABILITY: Final = {
     Stability.STABLE: "keeps name, type and meaning; goes at the earliest two minor releases after its deprecation.",
 }
 
+_REFERENCE: Final = "for reference"
+
 _INTRODUCTION: Final = """\
 # Metrics
 
@@ -35,7 +37,7 @@ Every series that gputally exposes. This page is written from the declarations i
 def document(groups: Mapping[str, Sequence[Metric[Any]]]) -> str:
     """The page as Markdown: a table for each group (title: metrics), in the order given."""
     metrics = [metric for group in groups.values() for metric in group]
-    sections = [_INTRODUCTION, _units(metrics), _stability(), *(_section(*group) for group in groups.items())]
+    sections = [_INTRODUCTION, _units(metrics), _stability(metrics), *(_section(*group) for group in groups.items())]
     return "\n".join(sections)
 
 
@@ -51,8 +53,11 @@ def _ending(metric: Metric[Any]) -> str | None:
     return next((ending for ending in _UNITS if name.endswith(f"_{ending}")), None)
 
 
-def _stability() -> str:
-    return "## Stability\n\n" + "".join(f"- {level} {promise}\n" for level, promise in _STABILITY.items())
+def _stability(metrics: Iterable[Metric[Any]]) -> str:
+    lines = [f"- {level} {promise}\n" for level, promise in _STABILITY.items()]
+    if any(metric.reference_only for metric in metrics):
+        lines.append(f"- What is {_REFERENCE} is there to be looked up: our dashboards and rules do not read it.\n")
+    return "## Stability\n\n" + "".join(lines)
 
 
 def _section(title: str, metrics: Iterable[Metric[Any]]) -> str:
@@ -62,7 +67,8 @@ def _section(title: str, metrics: Iterable[Metric[Any]]) -> str:
 
 def _cells(metric: Metric[Any]) -> tuple[str, ...]:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
-    return (f"`{metric.name}`", str(metric.kind), labels, metric.help, str(metric.stability))
+    stability = f"{metric.stability}, {_REFERENCE}" if metric.reference_only else str(metric.stability)
+    return (f"`{metric.name}`", str(metric.kind), labels, metric.help, stability)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

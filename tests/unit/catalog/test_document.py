@@ -1,6 +1,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from gputally.catalog.document import document
 from gputally.catalog.metric import Kind, Metric, Stability
 from tests.conftest import Golden
@@ -43,3 +45,11 @@ def test_groups_keep_their_order() -> None:
     page = document(GROUPS)
 
     assert page.index("## Allocation") < page.index("## The process")
+
+
+def test_what_is_only_for_reference_says_so() -> None:
+    page = document({"Pods": [replace(ALLOCATED, reference_only=True)]})
+
+    assert "| STABLE, for reference |" in page
+    assert "- What is for reference is there to be looked up" in page
+    assert "for reference" not in document(GROUPS)

@@ -3,7 +3,10 @@ from pathlib import Path
 import pytest
 
 from gputally.runtime.settings import SETTINGS
-from hack.generate import BEGIN, END, outdated, with_flags
+from hack import generate
+from hack.generate import BEGIN, END, main, outdated, with_flags
+from monitoring.config import Config, ConfigInvalid
+from monitoring.generate import boards, groups
 
 MARK = BEGIN.format(module="settings")
 
@@ -22,14 +25,51 @@ def test_a_page_without_the_marks_is_refused() -> None:
         with_flags(BEGIN.format(module="other") + END, module="settings", table=SETTINGS)
 
 
-def test_a_file_is_outdated_until_it_holds_what_the_code_says(tmp_path: Path) -> None:
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """A root with the pages of which only a part is generated."""
     (tmp_path / "docs").mkdir()
     for page, module in (("configuration", "settings"), ("agent", "agent_settings")):
         (tmp_path / f"docs/{page}.md").write_text(BEGIN.format(module=module) + END)
+    return tmp_path
 
-    stale = outdated(tmp_path)
-    for path, content in stale.items():
-        path.write_text(content)
+
+def test_a_file_is_outdated_until_it_holds_what_the_code_says(pages: Path) -> None:
+    stale = [path for path in outdated(pages) if path.parent.name == "docs"]
 
     assert {path.name for path in stale} == {"metrics.md", "configuration.md", "agent.md"}
-    assert outdated(tmp_path) == {}
+    assert main([], pages) == 0
+    assert outdated(pages) == {}
+
+
+def test_what_nothing_declares_any_more_is_named_and_then_removed(
+    pages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_over = pages / "dashboards/generated/gone.json"
+    main([], pages)
+    left_over.write_text("{}")
+
+    assert main(["--check"], pages) == 1
+    assert capsys.readouterr().out.endswith("dashboards/generated/gone.json: not current; run make generate\n")
+    assert main([], pages) == 0
+    assert not left_over.exists()
+    assert main(["--check"], pages) == 0
+
+
+def test_every_declared_dashboard_and_rule_is_written(pages: Path) -> None:
+    main([], pages)
+
+    assert {path.stem for path in (pages / "dashboards/generated").iterdir()} == set(boards())
+    assert {path.stem for path in (pages / "alerts/generated/rules").iterdir()} == set(groups())
+
+
+def test_an_invalid_configuration_of_alerts_is_said_in_one_line(
+    pages: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def invalid() -> Config:
+        raise ConfigInvalid("alerts/config.yaml: what is wrong")
+
+    monkeypatch.setattr(generate, "read", invalid)
+
+    assert main(["--check"], pages) == 1
+    assert capsys.readouterr().out == "alerts/config.yaml: what is wrong\n"

@@ -1,0 +1,113 @@
+"""Pods that wait for GPUs, and the objective for how long they may."""
+
+from typing import Final
+
+from monitoring.rule import Alert, Group, Recording
+
+_WINDOWS: Final = ("5m", "30m", "1h", "6h", "3d")
+_ALL: Final = "gputally_time_to_schedule_seconds_count"
+_IN_TIME: Final = "gputally_time_to_schedule_seconds_bucket"
+_SOON: Final = 'le=~"$objective_seconds([.]0)?"'
+"""Prometheus before 3.0 keeps `le` as it is exposed, later ones write it as a float: both are meant."""
+_INFERENCE: Final = 'tier=~"$inference_tiers"'
+
+_ASKED: Final = (
+    '{{ with printf "max by (tier, tenant) (gputally_pending_gpus{cluster=%q, tier=%q, tenant=%q})" '
+    '$labels.cluster $labels.tier $labels.tenant | query }} ({{ . | first | value | printf "%.5g" }} in all){{ end }}'
+)
+_CAPACITY: Final = "sum by (state) (max by (cluster, gpu_model, pool, state) (gputally_capacity_gpus{cluster=%q, state"
+_FREE: Final = (
+    f"{{{{ with printf \"{_CAPACITY}='free'}}))\" $labels.cluster | query }}}}"
+    '{{ . | first | value | printf "%.5g" }}{{ else }}0{{ end }}'
+)
+_OTHERS: Final = (
+    f"{{{{ range printf \"sort_desc({_CAPACITY}!~'free|overcommitted'}})) > 0)\" $labels.cluster | query }}}}"
+    ', {{ .Value | printf "%.5g" }} {{ .Labels.state }}{{ end }}'
+)
+_TERMINATING: Final = (
+    '{{ range printf "sum(rate(gputally_allocated_gpu_seconds_total'
+    "{cluster=%q, state='terminating'}[5m])) > 0.05\" $labels.cluster | query }}"
+    '; pods that are being deleted hold {{ .Value | printf "%.2g" }}{{ end }}'
+)
+"""The cause belongs on the page: GPUs that are lost or not given back, or pods that ask for more than there is."""
+
+
+def _recording(window: str) -> Recording:
+    return Recording(
+        name=_slow_share(window),
+        expression=f"""\
+1 - sum by (cluster, tier) (rate({_IN_TIME}{{{_SOON}}}[{window}]))
+  / sum by (cluster, tier) (rate({_ALL}[{window}]))
+""",
+        reason=f"The share of the pods bound within {window} that waited too long, to compare with what is allowed.",
+    )
+
+
+def _slow_share(window: str) -> str:
+    return f"cluster_tier:gputally_time_to_schedule_slow:ratio_rate{window}"
+
+
+def _burning(rate: str, *, over: str, still: str) -> str:
+    """That share is too large over the long window and over the short one, and more than a few pods made it so."""
+    return f"""\
+(
+  {_slow_share(over)}{{{_INFERENCE}}} > {rate} * $allowed_share
+  and
+  {_slow_share(still)}{{{_INFERENCE}}} > {rate} * $allowed_share
+  and
+  sum by (cluster, tier) (increase({_ALL}{{{_INFERENCE}}}[{over}]))
+    - sum by (cluster, tier) (increase({_IN_TIME}{{{_INFERENCE}, {_SOON}}}[{over}])) >= $pods
+)
+"""
+
+
+GROUP = Group(
+    name="pending",
+    interval="1m",
+    recordings=tuple(map(_recording, _WINDOWS)),
+    alerts=(
+        Alert(
+            name="InferencePodsPending",
+            expression=f"""\
+max by (cluster, tier, tenant) (
+  time() - gputally_pending_oldest_timestamp_seconds{{{_INFERENCE}}}
+) > $seconds
+""",
+            summary="Inference pods wait for GPUs.",
+            description=(
+                f"Pods of tier {{{{ $labels.tier }}}} of tenant {{{{ $labels.tenant }}}} wait for GPUs{_ASKED}, the "
+                "oldest of them for {{ $value | humanizeDuration }}. Of the cluster's GPUs "
+                f"{_FREE} are free{_OTHERS}{_TERMINATING}. If enough are free, the Events of the pods say why they "
+                "cannot have them. Else bring back what is unknown, unhealthy or cordoned, or see who holds the others."
+            ),
+            dashboard="pending",
+            variables=("cluster", "tier", "tenant"),
+        ),
+        Alert(
+            name="TimeToScheduleBurnFast",
+            expression=_burning("$burn", over="1h", still="5m"),
+            summary="Many inference pods were bound too late within the last hour.",
+            description=(
+                "In the last hour {{ $value | humanizePercentage }} of the pods of tier {{ $labels.tier }} waited "
+                "longer than $objective_seconds s for GPUs: what the objective allows in 30 days is used up $burn "
+                "times too fast. Look how many GPUs were asked for then, and keep that many free or preemptible."
+            ),
+            dashboard="pending",
+            variables=("cluster", "tier"),
+        ),
+        Alert(
+            name="TimeToScheduleBurnSlow",
+            expression="or\n".join(
+                (_burning("$burn", over="6h", still="30m"), _burning("$long_burn", over="3d", still="6h"))
+            ),
+            summary="Inference pods are bound too late, again and again.",
+            description=(
+                "For hours {{ $value | humanizePercentage }} of the pods of tier {{ $labels.tier }} have waited "
+                "longer than $objective_seconds s for GPUs: the objective of 30 days will be missed. Look at which "
+                "times of the day it happens, and plan capacity or preemption for them."
+            ),
+            dashboard="pending",
+            variables=("cluster", "tier"),
+        ),
+    ),
+)

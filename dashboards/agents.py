@@ -1,0 +1,168 @@
+"""Whether the nodes are measured: the agents as the aggregator finds them, and as they find themselves."""
+
+from monitoring.board import Board, Row, Variable
+from monitoring.panel import ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeseries
+from monitoring.selector import Selectors
+from monitoring.unit import BYTES, COUNT, GPUS, PER_SECOND, RATIO, SECONDS
+
+fleet = Selectors("cluster")
+select = Selectors("cluster", "instance")
+NO_AGENT = "no agent answers"
+NO_EXPORTER = "no exporter answers"
+ANSWERS = 'state="reachable"'
+SILENT = 'state="unreachable"'
+OURS = "* on (cluster, job, instance) group_left () group by (cluster, job, instance) (gputally_agent_info)"
+
+PULLED = Row(
+    "As the aggregator finds them",
+    (
+        stat(
+            Look("Nodes with GPUs", "That exist.", unit=COUNT, empty=NO_EXPORTER),
+            Query(f"sum({fleet.now('gputally_nodes')})", "nodes"),
+        ),
+        stat(
+            Look("Agents that answer", "When last pulled.", unit=COUNT, empty=NO_EXPORTER),
+            Query(f"sum({fleet.now('gputally_agents', ANSWERS)})", "agents"),
+        ),
+        stat(
+            Look("Agents that do not", "When last pulled.", unit=COUNT, empty=NO_EXPORTER, steps={1: RED}),
+            Query(f"sum({fleet.now('gputally_agents', SILENT)})", "agents"),
+        ),
+        stat(
+            Look(
+                "Measured up to",
+                "Time since the slowest agent that answers last knew what its GPUs did: used and idle end there.",
+                unit=SECONDS,
+                empty=NO_AGENT,
+                steps={120: ORANGE},
+            ),
+            Query(f"time() - min({fleet('gputally_agents_watermark_timestamp_seconds')})", "behind"),
+        ),
+        stat(
+            Look(
+                "Restarts",
+                "Agents that began anew in the time shown, losing what they had measured since their last answer.",
+                unit=COUNT,
+                empty=NO_EXPORTER,
+                steps={0.5: YELLOW},
+            ),
+            Query(f"sum({fleet.grown('gputally_agent_restarts_total')})", "restarts"),
+        ),
+        stat(
+            Look(
+                "Used by pods unknown",
+                "GPUs' worth of measured time whose pod the API did not tell of.",
+                unit=GPUS,
+                empty=NO_EXPORTER,
+                steps={0.1: ORANGE},
+            ),
+            Query(f"sum({fleet.rate('gputally_unresolved_usage_gpu_seconds_total')})", "unresolved"),
+        ),
+        timeseries(
+            Look(
+                "Pulls, by outcome",
+                "Per second. What is not answered is in the log.",
+                unit=PER_SECOND,
+                empty=NO_EXPORTER,
+            ),
+            Query(f"sum by (outcome) ({fleet.rate('gputally_agent_pulls_total')})", "{{outcome}}"),
+        ),
+        timeseries(
+            Look(
+                "API against kubelet",
+                "GPUs that one of them alone says are allocated. A moment of it is a pod that comes or goes.",
+                unit=GPUS,
+                empty=NO_EXPORTER,
+                steps={0.5: ORANGE},
+            ),
+            Query(f"sum by (pool, side) ({fleet.now('gputally_allocation_difference_gpus')})", "{{pool}}: {{side}}"),
+        ),
+    ),
+)
+
+OWN = Row(
+    "As they find themselves",
+    (
+        table(
+            Look(
+                "Agents",
+                "What runs on each node, and how long ago it last read a GPU and heard the kubelet.",
+                empty=NO_AGENT,
+                width=24,
+            ),
+            {"instance": "Node", "version": "Version", "driver_version": "Driver", "nvml_version": "NVML"},
+            Column(
+                head="Runs",
+                expression="count by (instance, version, driver_version, nvml_version) "
+                f"({select('gputally_agent_info')})",
+                unit=COUNT,
+            ),
+            Column(
+                head="GPUs read",
+                expression=f"time() - max by (instance) ({select('gputally_agent_last_gpu_read_timestamp_seconds')})",
+                unit=SECONDS,
+                steps={30: RED},
+            ),
+            Column(
+                head="Kubelet heard",
+                expression="time() - max by (instance) "
+                f"({select('gputally_agent_last_kubelet_poll_timestamp_seconds')})",
+                unit=SECONDS,
+                steps={30: RED},
+            ),
+            Column(
+                head="Measured up to",
+                expression=f"time() - min by (instance) ({select('gputally_gpu_watermark_timestamp_seconds')})",
+                unit=SECONDS,
+                steps={30: ORANGE},
+            ),
+            Column(
+                head="Unknown devices",
+                expression=f"max by (instance) ({select('gputally_agent_unknown_devices')})",
+                unit=COUNT,
+                steps={1: ORANGE},
+            ),
+            Column(
+                head="Containers dropped",
+                expression=f"sum by (instance) ({select.grown('gputally_agent_dropped_holders_total')})",
+                unit=COUNT,
+                steps={0.5: ORANGE},
+            ),
+            Column(
+                head="Meters begun anew",
+                expression=f"sum by (instance) ({select.grown('gputally_gpu_energy_resets_total')})",
+                unit=COUNT,
+                steps={0.5: YELLOW},
+            ),
+            order="GPUs read",
+        ),
+        timeseries(
+            Look("Readings of GPUs, by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
+            Query(f"sum by (outcome) ({select.rate('gputally_agent_gpu_reads_total')})", "{{outcome}}"),
+        ),
+        timeseries(
+            Look("Questions to kubelets, by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
+            Query(f"sum by (outcome) ({select.rate('gputally_agent_kubelet_polls_total')})", "{{outcome}}"),
+        ),
+        timeseries(
+            Look("Memory", "Resident, of the agents' processes.", unit=BYTES, empty="not read"),
+            Query(f"max by (instance) ({select('process_resident_memory_bytes')} {OURS})", "{{instance}}"),
+        ),
+        timeseries(
+            Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
+            Query(f"max by (instance) ({select.rate('process_cpu_seconds_total')} {OURS})", "{{instance}}"),
+        ),
+    ),
+)
+
+BOARD = Board(
+    name="agents",
+    title="Agents",
+    description="Whether the nodes are measured: the agents as the aggregator finds them, and as they find themselves.",
+    span="6h",
+    variables=(
+        Variable("cluster", "Cluster", "gputally_agents"),
+        Variable("instance", "Node", "gputally_agent_info"),
+    ),
+    rows=(PULLED, OWN),
+)

@@ -1,0 +1,197 @@
+"""A picture drawn in pixels, counted from its top left corner."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, FancyBboxPatch, Polygon, Rectangle
+from matplotlib.textpath import text_to_path
+
+from hack.pictures import theme
+
+FONT: Final = "DejaVu Sans"
+"""matplotlib brings it along, so that a picture is the same wherever it is drawn."""
+LOOK: Final = {**mpl.rcParamsDefault, "text.hinting": "none"}
+"""Whatever the user's matplotlibrc says; without hinting, text is as wide as it was measured to be."""
+_DOTS_PER_INCH: Final = 72
+"""With which a point is a pixel."""
+_HAIR: Final = 0.01
+"""Keeps a size in pixels from being rounded down after it was a size in inches."""
+_ELLIPSIS: Final = "…"
+
+Point = tuple[float, float]
+
+
+class Box(NamedTuple):
+    """A rectangle."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """The edge."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The edge."""
+        return self.top + self.height
+
+    @property
+    def center(self) -> Point:
+        """The middle."""
+        return self.left + self.width / 2, self.top + self.height / 2
+
+    def inset(self, *, left: float = 0, top: float = 0, right: float = 0, bottom: float = 0) -> "Box":
+        """Smaller by that much at each edge, and never less than nothing."""
+        width, height = self.width - left - right, self.height - top - bottom
+        return Box(self.left + left, self.top + top, max(width, 0), max(height, 0))
+
+    def cells(self, columns: int, rows: int, *, gap: float) -> list["Box"]:
+        """Equal parts, row by row."""
+        width, height = (self.width - gap * (columns - 1)) / columns, (self.height - gap * (rows - 1)) / rows
+        return [
+            Box(self.left + column * (width + gap), self.top + row * (height + gap), width, height)
+            for row in range(rows)
+            for column in range(columns)
+        ]
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """Of a line of text, in pixels."""
+    width, _, _ = text_to_path.get_text_width_height_descent(text, _font(size, bold=bold), ismath=False)
+    return float(width)
+
+
+def shortened(text: str, size: float, *, width: float) -> str:
+    """As much of the text as is no wider, with an ellipsis when that is not all."""
+    if text_width(text, size) <= width:
+        return text
+    kept = next((end for end in range(len(text) - 1, 0, -1) if text_width(text[:end] + _ELLIPSIS, size) <= width), 0)
+    return text[:kept].rstrip() + _ELLIPSIS
+
+
+def fitting(text: str, *, width: float, largest: float, bold: bool = False) -> float:
+    """The font size, `largest` at most, at which the text is no wider."""
+    return min(largest, width / max(text_width(text, 1000.0, bold=bold) / 1000.0, 1e-9))
+
+
+def _font(size: float, *, bold: bool) -> FontProperties:
+    return FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
+
+
+class Ink(NamedTuple):
+    """How text looks."""
+
+    size: float = theme.TEXT_SIZE
+    color: str = theme.TEXT
+    bold: bool = False
+
+
+class Stroke(NamedTuple):
+    """How a line looks; `dashes` are lengths on and off."""
+
+    color: str
+    width: float = 1
+    dashes: tuple[float, ...] = ()
+
+
+Align = Literal["left", "center", "right"]
+TEXT: Final = Ink()
+FAINT: Final = Ink(theme.SMALL_SIZE, theme.FAINT)
+
+
+class Canvas:
+    """An empty picture of that size."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.box = Box(0, 0, width, height)
+        inches = ((width + _HAIR) / _DOTS_PER_INCH, (height + _HAIR) / _DOTS_PER_INCH)
+        self.figure = Figure(figsize=inches, dpi=_DOTS_PER_INCH, facecolor=theme.BACKGROUND)
+        self._axes = self.figure.add_axes((0, 0, 1, 1))
+        self._order = count()
+        """What is drawn later covers what is there, lines and areas alike."""
+        self._axes.set_axis_off()
+        self._axes.set_xlim(0, width)
+        self._axes.set_ylim(height, 0)
+
+    def rectangle(self, box: Box, color: str, *, alpha: float = 1, edge: str | None = None, radius: float = 0) -> None:
+        """Filled, with a thin line around it if it has an `edge`."""
+        style: dict[str, Any] = {"facecolor": color, "alpha": alpha, "edgecolor": edge or "none", "linewidth": 1}
+        corner = (box.left, box.top)
+        if radius:
+            rounding = f"round,pad=0,rounding_size={min(radius, box.width / 2, box.height / 2)}"
+            self._add(FancyBboxPatch(corner, box.width, box.height, boxstyle=rounding, **style))
+        else:
+            self._add(Rectangle(corner, box.width, box.height, antialiased=False, **style))
+
+    def line(self, points: Iterable[Point], stroke: Stroke, *, clip: Box | None = None) -> None:
+        """Through the points."""
+        xs, ys = zip(*points, strict=True)
+        dashes: tuple[float, Sequence[float]] | None = (0.0, stroke.dashes) if stroke.dashes else None
+        style = Line2D(xs, ys, color=stroke.color, linewidth=stroke.width, linestyle=dashes, solid_joinstyle="round")
+        self._add(style, clip)
+
+    def dots(self, points: Sequence[Point], color: str, *, size: float = 4) -> None:
+        """One at each point."""
+        xs, ys = zip(*points, strict=True)
+        self._add(Line2D(xs, ys, color=color, linestyle="", marker="o", markersize=size, markeredgewidth=0))
+
+    def ring(self, center: Point, radius: float, stroke: Stroke) -> None:
+        """A circle."""
+        self._add(Circle(center, radius, fill=False, edgecolor=stroke.color, linewidth=stroke.width))
+
+    def polygon(self, points: Sequence[Point], color: str, *, alpha: float = 1, clip: Box | None = None) -> None:
+        """Filled."""
+        self._add(Polygon(points, closed=True, facecolor=color, alpha=alpha, edgecolor="none", linewidth=0), clip)
+
+    def mosaic(self, boxes: Iterable[Box], colors: Sequence[str]) -> None:
+        """Many rectangles at once."""
+        corners = [((b.left, b.top), (b.right, b.top), (b.right, b.bottom), (b.left, b.bottom)) for b in boxes]
+        mosaic = PolyCollection(corners, facecolors=list(colors), edgecolors="none", antialiaseds=False)
+        mosaic.set_zorder(next(self._order))
+        self._axes.add_collection(mosaic, autolim=False)
+
+    def text(self, at: Point, text: str, ink: Ink = TEXT, *, align: Align = "left", upwards: bool = False) -> None:
+        """One line, its middle at that height."""
+        self._axes.text(
+            *at,
+            text,
+            color=ink.color,
+            horizontalalignment=align,
+            verticalalignment="center" if upwards else "center_baseline",
+            fontproperties=_font(ink.size, bold=ink.bold),
+            zorder=next(self._order),
+            rotation=90 if upwards else 0,
+            rotation_mode="anchor" if upwards else "default",
+            parse_math=False,  # a dollar is money
+        )
+
+    def texts(self) -> list[str]:
+        """All that is written on the picture."""
+        return [text.get_text() for text in self._axes.texts]
+
+    def save(self, path: Path) -> None:
+        """As PNG: the same picture is the same bytes, for it names neither time nor program."""
+        with mpl.rc_context(LOOK):
+            self.figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+
+    def _add(self, artist: Artist, clip: Box | None = None) -> None:
+        artist.set_zorder(next(self._order))
+        self._axes.add_artist(artist)
+        if clip:
+            artist.set_clip_path(Rectangle(clip[:2], clip.width, clip.height, transform=self._axes.transData))
+        else:
+            artist.set_clip_on(False)

@@ -1,0 +1,1 @@
+"""What dashboards and alerts are made with: declarations in, Grafana's JSON and Prometheus' YAML out."""

@@ -1,0 +1,58 @@
+"""Series as dashboards ask for them: narrowed by each of the reader's choices that they can be narrowed by."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gputally.catalog.all import GROUPS
+from gputally.catalog.metric import Metric
+
+METRICS: Final[Mapping[str, Metric[Any]]] = {metric.name: metric for group in GROUPS.values() for metric in group}
+CHOICES: Final = ("tier", "tenant", "gpu_model", "pool", "gpu", "namespace", "pod")
+"""Labels that a dashboard may offer as variables of the same name, besides those of the target."""
+TARGET: Final = ("cluster",)
+"""Labels that come from where a series was scraped, and that every series may have."""
+SEVERAL: Final = ("_bucket", "_sum", "_count")
+"""What a histogram is exposed as."""
+
+
+def declared(name: str) -> Metric[Any]:
+    """The metric that exposes series of that name. Raises: KeyError when there is none."""
+    return METRICS.get(name) or METRICS[next((name.removesuffix(end) for end in SEVERAL if name.endswith(end)), name)]
+
+
+def labels_of(name: str) -> tuple[str, ...]:
+    """The labels that gputally itself gives series of that name; none where they are not of its catalog."""
+    if not name.startswith("gputally_"):
+        return ()
+    return declared(name).labels + (("le",) if name.endswith("_bucket") else ())
+
+
+class Selectors:
+    """Selectors for a board with these `variables`, which are names of labels."""
+
+    def __init__(self, *variables: str) -> None:
+        self._variables = variables
+
+    def __call__(self, name: str, *more: str) -> str:
+        """`name{tier=~"$tier", ...}` with a matcher for each variable that the metric has a label for, and `more`."""
+        known = (*TARGET, "instance", "node", *labels_of(name))
+        chosen = [f'{label}=~"${label}"' for label in self._variables if label in known]
+        return f"{name}{{{', '.join([*chosen, *more])}}}"
+
+    def now(self, name: str, *more: str) -> str:
+        """A gauge, once: a replaced exporter's last sample stays visible for minutes beside that of its successor."""
+        return f"max by ({', '.join((*TARGET, *labels_of(name)))}) ({self(name, *more)})"
+
+    def numbered(self, name: str, *more: str) -> str:
+        """Series of GPUs or their parts, with the `minor` of /dev/nvidia0 in place of looks: nobody knows UUIDs."""
+        on = ", ".join((*TARGET, "instance", *(each for each in ("gpu", "device") if each in labels_of(name))))
+        known = f"max by ({on}, minor, profile) ({self('gputally_gpu_info')})"
+        return f"{self(name, *more)} * on ({on}) group_left (minor, profile) {known}"
+
+    def rate(self, name: str, *more: str) -> str:
+        """What a counter grows by per second."""
+        return f"rate({self(name, *more)}[$__rate_interval])"
+
+    def grown(self, name: str, *more: str) -> str:
+        """What a counter grew by in the time shown."""
+        return f"increase({self(name, *more)}[$__range])"

@@ -1,0 +1,72 @@
+"""What agents of the nodes would have told, so that the series of use are as many as they would be.
+
+The trace has no utilisation: that every GPU was busy for half the time it was held, at 300 W, is invented. Agents are
+asked every two minutes instead of 15 s, which leaves the number of samples as it is. They tell of a pod as of one
+device with all its GPUs, which adds up to the same.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gputally.model.kube import Kind
+from gputally.model.observation import Observation, Progress
+from gputally.model.units import GPU
+from gputally.model.usage import HolderReport, Hour
+from tests.core.manifests import us
+from tests.core.usage import gpu_us, usage
+from tests.history.workload import Job
+
+EVERY_S: Final = 120
+_HOUR_S: Final = 3600
+_HELD_PER_USED: Final = 2
+_MILLIJOULES: Final = 300_000
+"""In a second."""
+
+
+class Agents:
+    """All of them: tell them who holds what."""
+
+    def __init__(self) -> None:
+        self._holding = dict[str, list[Job]]()
+
+    def begin(self, job: Job) -> None:
+        """It has its GPUs."""
+        self._holding.setdefault(job.node, []).append(job)
+
+    def answers(self, second: int) -> Iterator[Observation]:
+        """Of those that have anything to tell. The watch of pods has told all before."""
+        yield Progress(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
+        for node, jobs in self._holding.items():
+            if jobs:
+                holders = (_holder(job, second) for job in jobs)
+                yield usage(*holders, at=second, node=node, watermark_us=us(second), allocations_us=None)
+                jobs[:] = [job for job in jobs if job.end > second]
+
+
+def _holder(job: Job, second: int) -> HolderReport:
+    """In the hour that `second` is in or ends: what was told of earlier ones does not change any more."""
+    hour_s = (second - 1) // _HOUR_S * _HOUR_S
+    from_s, to_s = max(job.start, hour_s), min(job.end, second)
+    held = gpu_us(job.gpus * (to_s - from_s))
+    return HolderReport(
+        device=job.name,
+        gpu=job.name,
+        namespace=job.tenant,
+        pod=job.name,
+        container="main",
+        resource="nvidia.com/gpu",
+        share=job.gpus * GPU,
+        since_us=us(job.start),
+        seen_us=us(to_s),
+        until_us=us(job.end) if job.end <= second else None,
+        hours=(
+            Hour(
+                start_us=us(hour_s),
+                from_us=us(from_s),
+                to_us=us(to_s),
+                measured=held,
+                used=held // _HELD_PER_USED,
+                energy=job.gpus * (to_s - from_s) * _MILLIJOULES,
+            ),
+        ),
+    )

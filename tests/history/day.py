@@ -1,0 +1,99 @@
+"""A scenario's day in blocks: the demo's cluster, aggregator and agents, scraped every simulated minute."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import aiohttp
+
+from gputally.export.text import END
+from gputally.model.units import US_PER_SECOND
+from gputally.runtime.aggregator import Running, aggregate
+from gputally.runtime.demo import MONDAY_SIX_US
+from gputally.runtime.settings import Settings
+from gputally.runtime.sim_agents import SimAgents
+from gputally.sim.cluster import SimCluster
+from gputally.sources.agents.choice import AgentChoice
+from tests.fakes.kubeconfigs import kubeconfig
+
+EVERY_S: Final = 60
+"""Between two scrapes, simulated."""
+SPEED: Final = 120
+"""Simulated seconds per real one: the aggregator pulls its agents every two minutes of its time."""
+
+
+class Target(NamedTuple):
+    """What is scraped, and under which labels."""
+
+    job: str
+    instance: str
+    url: str
+
+
+async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Path]:
+    """The scrapes of each target as a file of OpenMetrics with the simulated times."""
+    written: dict[Target, Path] = {}
+    async with _stage(scenario, into) as (cluster, agents, running), aiohttp.ClientSession() as session:
+        for number in range(int(hours * 3600 / EVERY_S)):
+            due_us = MONDAY_SIX_US + number * EVERY_S * US_PER_SECOND
+            await cluster.clock.sleep_until(due_us)
+            for target in _targets(cluster, agents, running):
+                path = written.setdefault(target, into / f"{scenario}-{target.instance}.om")
+                await _append(session, target, path, at_us=cluster.now_us())
+    for path in written.values():
+        with path.open("ab") as out:
+            out.write(END)
+    return written
+
+
+async def _append(session: aiohttp.ClientSession, target: Target, path: Path, *, at_us: int) -> None:
+    async with session.get(f"{target.url}/metrics") as response:
+        response.raise_for_status()
+        text = await response.read()
+    moment = b" %.3f\n" % (at_us / US_PER_SECOND)
+    samples = [line for line in text.splitlines() if line and not line.startswith(b"#")]
+    with path.open("ab") as out:
+        out.write(moment.join((*samples, b"up 1", b"")))
+
+
+def _targets(cluster: SimCluster, agents: SimAgents, running: Running) -> list[Target]:
+    found = [Target("gputally", "gputally", f"http://{running.addresses[0]}")]
+    for pod in cluster.store.docs("pods"):
+        node, address = pod["spec"].get("nodeName"), pod["status"].get("podIP")
+        if node in agents.agents and pod["metadata"]["name"].startswith("gputally-agent") and address:
+            found.append(Target("gputally-agent", node, f"http://{address}:{agents.port}"))
+    return found
+
+
+@asynccontextmanager
+async def _stage(scenario: str, scratch: Path) -> AsyncIterator[tuple[SimCluster, SimAgents, Running]]:
+    """The demo without its table. The aggregator ends with it."""
+    cluster = SimCluster(seed=2 + (scenario == "s2"), speed=SPEED, start_us=MONDAY_SIX_US)
+    agents, begun = SimAgents(cluster), asyncio.get_running_loop().create_future()
+    cluster.simulation.run_scenario(scenario)
+    async with cluster, agents:
+        settings = _settings(scenario, scratch, url=cluster.url, port=agents.port)
+        aggregator = asyncio.create_task(aggregate(settings, cluster.now_us, started=begun.set_result))
+        try:
+            await asyncio.wait((aggregator, begun), return_when=asyncio.FIRST_COMPLETED)
+            if aggregator.done():
+                aggregator.result()
+            yield cluster, agents, begun.result()
+        finally:
+            aggregator.cancel()
+            await asyncio.wait([aggregator])
+
+
+def _settings(scenario: str, scratch: Path, *, url: str, port: int) -> Settings:
+    examples = Path(str(files("gputally.runtime") / "examples"))
+    return Settings(
+        config=examples / f"demo-{scenario}.yaml",
+        prices=examples / "demo-prices.yaml",
+        ledger=scratch / "gputally.db",
+        kubeconfig=kubeconfig(scratch / "kube", url, {}),
+        addresses=("127.0.0.1:0",),
+        agents=AgentChoice(port=port, interval_s=1),
+    )

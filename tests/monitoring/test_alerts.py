@@ -1,0 +1,115 @@
+"""The alerts as they are declared: each has its terms, its name says of what it is, and none forgets the cluster."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from monitoring.config import ConfigInvalid, read
+from monitoring.generate import groups
+from monitoring.rules import rule_file
+
+CONFIG = read()
+ALERTS = {alert.name: alert for group in groups().values() for alert in group.alerts}
+RECORDINGS = {each.name: each for group in groups().values() for each in group.recordings}
+EXPRESSIONS = {
+    **{name: alert.expression for name, alert in ALERTS.items()},
+    **{name: recording.expression for name, recording in RECORDINGS.items()},
+}
+GENERATED_TERMS = {"severity", "for"}
+"""What the generator itself takes from the configuration."""
+
+
+def named(text: str) -> set[str]:
+    """What the text wants from the configuration."""
+    return set(re.findall(r"\$([a-z_]+)", text)) - {"labels", "value"}
+
+
+def overlaid(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "ours.yaml"
+    file.write_text(text)
+    return file
+
+
+def written(tmp_path: Path, text: str) -> Iterator[str]:
+    """The expressions of all rules, with a configuration of one's own."""
+    config = read(overlaid(tmp_path, text))
+    for group in groups().values():
+        for each in yaml.safe_load(rule_file(group, config))["groups"]:
+            yield from (rule["expr"] for rule in each["rules"])
+
+
+def test_each_group_is_called_as_its_file() -> None:
+    assert {name: group.name for name, group in groups().items()} == {name: name for name in groups()}
+
+
+def test_the_configuration_speaks_of_the_alerts_there_are() -> None:
+    assert CONFIG.alerts.keys() == ALERTS.keys()
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_term_of_an_alert_is_used(name: str) -> None:
+    alert = ALERTS[name]
+
+    assert set(CONFIG.alerts[name]) - GENERATED_TERMS <= named(alert.expression + alert.description)
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_an_alert_has_a_severity_and_says_how_long_it_waits(name: str) -> None:
+    assert CONFIG.alerts[name]["severity"] in ("critical", "warning", "info")
+    assert "for" in CONFIG.alerts[name]
+
+
+def test_only_what_somebody_must_mend_at_night_pages() -> None:
+    pages = {name for name, terms in CONFIG.alerts.items() if terms["severity"] == "critical"}
+
+    assert pages == {"InferencePodsPending", "GputallyAbsent"}
+
+
+def test_alerts_about_ourselves_begin_with_our_name() -> None:
+    ours = {alert.name for alert in groups()["exporter"].alerts}
+    fleet = {
+        alert.name for name, group in groups().items() if name not in ("exporter", "books") for alert in group.alerts
+    }
+
+    assert [name for name in ours if not name.startswith("Gputally")] == []
+    assert [name for name in fleet if name.startswith("Gputally")] == []
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_what_is_aggregated_keeps_the_cluster(name: str) -> None:
+    kept = re.findall(r"\b(?:max|min|sum|count|avg)\b(?:\s+by \(([^)]*)\))?\s*\(", EXPRESSIONS[name])
+
+    assert [labels for labels in kept if "cluster" not in labels.split(", ")] == []
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recorded_series_is_named_by_level_metric_and_operation(name: str) -> None:
+    level, metric, operation = name.split(":")
+
+    assert f"by ({level.replace('_', ', ')})" in EXPRESSIONS[name]
+    assert metric.startswith("gputally_")
+    assert operation
+
+
+def test_an_objective_of_ones_own_is_used_wherever_it_counts(tmp_path: Path) -> None:
+    expressions = list(written(tmp_path, "objective: {seconds: 300, share: 0.999}"))
+
+    assert sum('le=~"300([.]0)?"' in each for each in expressions) == 5 + 2
+    assert sum("* 0.001" in each for each in expressions) == 2
+
+
+def test_an_objective_that_no_bucket_ends_at_is_refused(tmp_path: Path) -> None:
+    file = overlaid(tmp_path, "objective: {seconds: 90}")
+
+    with pytest.raises(ConfigInvalid, match=r"ours\.yaml: seconds: 90 is none of 1, 2, 5, 10, 30, 60, 120"):
+        read(file)
+
+
+def test_inference_tiers_of_ones_own_are_used_wherever_they_count(tmp_path: Path) -> None:
+    found = [each for each in written(tmp_path, "inference_tiers: gold") if "tier=~" in each]
+
+    assert len(found) == 4
+    assert all('tier=~"gold"' in each and "inference" not in each for each in found)

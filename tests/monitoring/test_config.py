@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from monitoring.config import ConfigInvalid, read
+from monitoring.rule import Alert, Group
+from monitoring.rules import rule_file
+
+
+def stated(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
+    mine = read(stated(tmp_path, "alerts: {InferencePodsPending: {seconds: 30}}\ninference_tiers: prod"))
+
+    assert mine.terms("InferencePodsPending")["seconds"] == 30
+    assert mine.terms("InferencePodsPending")["severity"] == read().terms("InferencePodsPending")["severity"]
+    assert mine.terms("GpuLost") == {**read().terms("GpuLost"), "inference_tiers": "prod"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "alerts: {InferencePodsPendin: {seconds: 30}}",
+            "mine.yaml: alerts.InferencePodsPendin: there is no such field",
+        ),
+        ("alerts: {GpuLost: {secs: 30}}", "mine.yaml: alerts.GpuLost.secs: there is no such field; there are severity"),
+        ("alerts: {GpuLost: 30}", "mine.yaml: alerts.GpuLost: write it as in config.yaml"),
+        ("objective: {share: most}", r"mine.yaml: Expected `float`, got `str` - at `\$.objective.share`"),
+        ("- 1", "mine.yaml: holds no fields"),
+        ("a: [", "mine.yaml: "),
+    ],
+)
+def test_a_mistake_is_named_with_its_file_and_field(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigInvalid, match=problem):
+        read(stated(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"nowhere\.yaml"):
+        read(tmp_path / "nowhere.yaml")
+
+
+def test_thresholds_of_ones_own_are_in_the_rules(tmp_path: Path) -> None:
+    config = read(stated(tmp_path, "alerts: {GpuLost: {severity: critical, for: 7m}}\ngrafana: https://g.example.com"))
+    alert = Alert(
+        name="GpuLost",
+        expression='up{tier=~"$inference_tiers"} < 1',
+        summary="Gone.",
+        description="Gone {{ $labels.gpu }}, {{ $value }}.",
+        dashboard="node",
+        variables=("gpu",),
+    )
+
+    text = rule_file(Group(name="x", alerts=(alert,)), config)
+
+    assert "for: 7m\n" in text
+    assert "severity: critical\n" in text
+    assert f'expr: up{{tier=~"{config.inference_tiers}"}} < 1\n' in text
+    assert "description: Gone {{ $labels.gpu }}, {{ $value }}.\n" in text
+    assert "dashboard_url: https://g.example.com/d/gputally-node?var-gpu={{ $labels.gpu | urlquery }}\n" in text
+
+
+def test_a_threshold_that_nothing_states_is_named() -> None:
+    alert = Alert(name="GpuLost", expression="up > $nowhere", summary="", description="", dashboard="node")
+
+    with pytest.raises(ConfigInvalid, match=r"alerts\.GpuLost\.nowhere: missing"):
+        rule_file(Group(name="x", alerts=(alert,)), read())
+
+
+def test_an_alert_that_the_configuration_does_not_know_is_named() -> None:
+    alert = Alert(name="Unheard", expression="up", summary="", description="", dashboard="node")
+
+    with pytest.raises(ConfigInvalid, match=r"alerts\.Unheard: missing"):
+        rule_file(Group(name="x", alerts=(alert,)), read())

@@ -1,0 +1,105 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import alerts
+import dashboards
+from monitoring.config import read
+from monitoring.generate import boards, generated
+from monitoring.link import Link
+from monitoring.selector import Selectors
+
+BOARD = """
+from monitoring.board import Board, Row, Variable
+from monitoring.panel import Look, Query, stat, timeseries
+BOARD = Board(
+    name="gangs", title="Gangs", description="Of gangs.", variables=(Variable("tier", "Tier", "up"),),
+    rows=(Row("One", tuple(stat(Look(f"s{n}", "d"), Query("up")) for n in range(7))), Row("Two", (
+        timeseries(Look("t", "d"), Query("up")),))),
+)
+"""
+GROUP = """
+from monitoring.rule import Alert, Group
+GROUP = Group(name="gangs", alerts=(Alert(
+    name="GpuLost", expression="up", summary="s", description="d", dashboard="gangs"),))
+"""
+
+
+@pytest.fixture
+def gangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What is generated once a family of metrics has brought a dashboard and a file of alerts."""
+    for package, text in ((dashboards, BOARD), (alerts, GROUP)):
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        (folder / "gangs.py").write_text(text)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    return dict(generated(read()))
+
+
+def test_a_new_file_is_all_that_a_new_dashboard_and_new_alerts_need(gangs: dict[str, str]) -> None:
+    new = {name for name in gangs if "gangs" in name}
+
+    assert new == {
+        "dashboards/generated/gangs.json",
+        "alerts/generated/rules/gangs.yaml",
+        "alerts/generated/prometheusrules/gangs.yaml",
+    }
+
+
+def test_panels_follow_each_other_and_rows_begin_below_them(gangs: dict[str, str]) -> None:
+    places = {
+        panel["title"]: (panel["gridPos"]["x"], panel["gridPos"]["y"], panel["id"])
+        for panel in json.loads(gangs["dashboards/generated/gangs.json"])["panels"]
+    }
+
+    assert places == {
+        "One": (0, 0, 1),
+        **{f"s{number}": (4 * number, 1, number + 2) for number in range(6)},
+        "s6": (0, 5, 8),
+        "Two": (0, 9, 9),
+        "t": (0, 10, 10),
+    }
+
+
+def test_the_same_declarations_give_the_same_text() -> None:
+    assert generated(read()) == generated(read())
+
+
+def test_dashboards_keep_their_addresses() -> None:
+    assert {json.loads(text)["uid"] for name, text in generated(read()).items() if name.endswith(".json")} == {
+        "gputally-agents",
+        "gputally-condition",
+        "gputally-exporter",
+        "gputally-fleet",
+        "gputally-node",
+        "gputally-pending",
+        "gputally-tenants",
+        "gputally-tiers",
+    }
+    assert all(name == board.name for name, board in boards().items())
+
+
+def test_a_series_is_narrowed_by_the_choices_it_has_labels_for() -> None:
+    select = Selectors("cluster", "tier", "pool")
+
+    assert select("gputally_pending_pods") == 'gputally_pending_pods{cluster=~"$cluster", tier=~"$tier"}'
+    assert select("gputally_capacity_gpus", 'state="free"') == (
+        'gputally_capacity_gpus{cluster=~"$cluster", pool=~"$pool", state="free"}'
+    )
+    assert select.now("gputally_pending_pods") == (
+        'max by (cluster, tier, tenant) (gputally_pending_pods{cluster=~"$cluster", tier=~"$tier"})'
+    )
+
+
+def test_a_series_that_is_not_declared_cannot_be_asked_for() -> None:
+    with pytest.raises(KeyError, match="gputally_pending_pds"):
+        Selectors("tier")("gputally_pending_pds")
+
+
+def test_a_link_takes_along_the_cluster_the_time_and_what_was_clicked() -> None:
+    link = Link("Who waits", "pending", {"tier": "preemptor_tier"})
+    kept = "/d/gputally-pending?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}"
+
+    assert link.of_series()["url"] == f"{kept}&var-tier=${{__field.labels.preemptor_tier}}"
+    assert link.of_cells({"preemptor_tier": "By"})["url"] == f'{kept}&var-tier=${{__data.fields["By"]}}'
