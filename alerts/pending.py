@@ -51,9 +51,9 @@ def _burning(rate: str, *, over: str, still: str) -> str:
     """That share is too large over the long window and over the short one, and more than a few pods made it so."""
     return f"""\
 (
-  {_slow_share(over)}{{{_INFERENCE}}} > {rate} * $allowed_share
+  {_slow_share(over)}{{{_INFERENCE}}} > {rate} * $objective_allowed
   and
-  {_slow_share(still)}{{{_INFERENCE}}} > {rate} * $allowed_share
+  {_slow_share(still)}{{{_INFERENCE}}} > {rate} * $objective_allowed
   and
   sum by (cluster, tier) (increase({_ALL}{{{_INFERENCE}}}[{over}]))
     - sum by (cluster, tier) (increase({_IN_TIME}{{{_INFERENCE}, {_SOON}}}[{over}])) >= $pods

@@ -36,7 +36,7 @@ PULLED = Row(
                 empty=NO_AGENT,
                 steps={120: ORANGE},
             ),
-            Query(f"time() - min({fleet('gputally_agents_watermark_timestamp_seconds')})", "behind"),
+            Query(f"time() - min({fleet.now('gputally_agents_watermark_timestamp_seconds')})", "behind"),
         ),
         stat(
             Look(

@@ -29,7 +29,7 @@ BOOKS = Row(
                 "GPU-hours published before late news took them back; counters stand still until it is worked off.",
                 unit=GPU_HOURS,
                 empty=NO_EXPORTER,
-                steps={1: YELLOW},
+                steps={"<GputallyCountersAhead.gpu_hours>": YELLOW},
             ),
             Query(f"sum({select.now('gputally_ahead_gpu_seconds')}) / 3600", "ahead"),
         ),
@@ -166,7 +166,7 @@ WATCHES = Row(
                 "are rare, and get no bookmarks.",
                 unit=SECONDS,
                 empty=NO_EXPORTER,
-                steps={300: RED},
+                steps={"<GputallyWatchStale.seconds>": RED},
             ),
             Query(
                 f"time() - max by (resource) ({select('gputally_watch_last_activity_timestamp_seconds')})",
@@ -198,7 +198,7 @@ WATCHES = Row(
                 "Ours minus theirs. Accounting goes by theirs.",
                 unit=SECONDS,
                 empty=NO_EXPORTER,
-                steps={30: ORANGE},
+                steps={"<GputallyClockSkewed.seconds>": ORANGE},
             ),
             Query(f"max by (instance) ({select('gputally_clock_skew_seconds')})", "{{instance}}"),
         ),
@@ -225,7 +225,14 @@ LEDGER = Row(
             Query(f"sum({select.now('gputally_ledger_waiting_rows')})", "rows"),
         ),
         timeseries(
-            Look("Since the last write", "Of the ledger.", unit=SECONDS, width=8, empty=NO_EXPORTER, steps={60: RED}),
+            Look(
+                "Since the last write",
+                "Of the ledger.",
+                unit=SECONDS,
+                width=8,
+                empty=NO_EXPORTER,
+                steps={"<GputallyLedgerBehind.seconds>": RED},
+            ),
             Query(
                 f"time() - max by (instance) ({select('gputally_ledger_last_write_timestamp_seconds')})",
                 "{{instance}}",

@@ -1,6 +1,7 @@
 """A dashboard as its file declares it, and as Grafana reads it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from attr import evolve
 from grafanalib._gen import DashboardEncoder
 from msgspec import Struct
 
+from monitoring.config import Config
 from monitoring.panel import DATASOURCE
 from monitoring.uid import uid
 
@@ -17,6 +19,7 @@ SCHEMA: Final = 41
 TAG: Final = "gputally"
 _WIDTH: Final = 24
 _REFRESH: Final = "1m"
+_TERM: Final = re.compile(r"<([A-Za-z]+)\.([a-z_]+)>")
 _ON_TIME_CHANGE: Final = 2
 """When a variable's values are asked for again: a tenant of last month is none of today."""
 
@@ -75,8 +78,11 @@ class Board(Struct, frozen=True, kw_only=True):
     span: str = "24h"
 
 
-def rendered(board: Board) -> str:
-    """The JSON of a dashboard: the same text for the same board."""
+def rendered(board: Board, config: Config) -> str:
+    """The JSON of a dashboard: the same text for the same board.
+
+    `<ALERT.TERM>` and `<objective.TERM>` in it stand for what the configuration says. Raises: ConfigInvalid.
+    """
     dashboard = grafana.Dashboard(
         title=f"GPU tally / {board.title}",
         uid=uid(board.name),
@@ -93,7 +99,7 @@ def rendered(board: Board) -> str:
         panels=list(_placed(board.rows)),
     ).auto_panel_ids()
     document = json.loads(json.dumps(dashboard.to_json_data(), cls=DashboardEncoder))
-    return json.dumps(_modern(document), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(_configured(_modern(document), config), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _datasource() -> Any:  # noqa: ANN401 - grafanalib has no types
@@ -119,6 +125,19 @@ def _placed(rows: Sequence[Row]) -> Iterator[Any]:
             yield evolve(panel, gridPos=evolve(place, x=left, y=top))
             left, height = left + place.w, max(height, place.h)
         top += height
+
+
+def _configured(found: Any, config: Config) -> Any:  # noqa: ANN401 - JSON
+    """A text that is nothing but a term becomes its value, a number."""
+    if isinstance(found, dict):
+        return {name: _configured(value, config) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_configured(value, config) for value in found]
+    if not isinstance(found, str):
+        return found
+    if whole := _TERM.fullmatch(found):
+        return config.term(whole[1], whole[2])
+    return _TERM.sub(lambda term: f"{config.term(term[1], term[2])}", found)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -57,8 +57,15 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "hardware_xids": self.hardware_xids,
             "objective_seconds": self.objective.seconds,
             "objective_share": self.objective.share,
-            "allowed_share": round(1 - self.objective.share, 9),
+            "objective_allowed": round(1 - self.objective.share, 9),
         }
+
+    def term(self, subject: str, name: str) -> str | int | float:
+        """A term of an alert, or of the `objective`. Raises: ConfigInvalid when there is none."""
+        found = self.shared.get(f"objective_{name}") if subject == "objective" else self.terms(subject).get(name)
+        if found is None:
+            raise ConfigInvalid(f"{subject}.{name}: missing; a dashboard shows it")
+        return found
 
     def terms(self, alert: str) -> Terms:
         """What the texts of that alert may name with `$`. Raises: ConfigInvalid when nothing is said of it."""

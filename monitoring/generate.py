@@ -26,7 +26,7 @@ def groups() -> Mapping[str, Group]:
 def generated(config: Config) -> Mapping[str, str]:
     """Every file to be written, with what it holds. Raises: ConfigInvalid."""
     return {
-        **{f"dashboards/generated/{name}.json": rendered(board) for name, board in boards().items()},
+        **{f"dashboards/generated/{name}.json": rendered(board, config) for name, board in boards().items()},
         **{f"alerts/generated/rules/{name}.yaml": rule_file(group, config) for name, group in groups().items()},
         **{
             f"alerts/generated/prometheusrules/{name}.yaml": prometheus_rule(group, config)

@@ -19,8 +19,8 @@ _HALF: Final = (12, 9)
 _SMALL: Final = (4, 4)
 """Width and height."""
 
-Steps = Mapping[float, str]
-"""Thresholds: from which value on which colour. What lies below the first of them is green."""
+Steps = Mapping[float | str, str]
+"""Thresholds: from which value on which colour; `<ALERT.TERM>` is one of the alerts'. Below the first it is green."""
 
 
 Colors = Mapping[str, str]

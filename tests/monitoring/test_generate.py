@@ -5,12 +5,14 @@ import pytest
 
 import alerts
 import dashboards
-from monitoring.config import read
+from monitoring.board import Board, Row, rendered
+from monitoring.config import ConfigInvalid, read
 from monitoring.generate import boards, generated
 from monitoring.link import Link
+from monitoring.panel import Look, stat
 from monitoring.selector import Selectors
 
-BOARD = """
+NEW_BOARD = """
 from monitoring.board import Board, Row, Variable
 from monitoring.panel import Look, Query, stat, timeseries
 BOARD = Board(
@@ -19,7 +21,7 @@ BOARD = Board(
         timeseries(Look("t", "d"), Query("up")),))),
 )
 """
-GROUP = """
+NEW_GROUP = """
 from monitoring.rule import Alert, Group
 GROUP = Group(name="gangs", alerts=(Alert(
     name="GpuLost", expression="up", summary="s", description="d", dashboard="gangs"),))
@@ -29,7 +31,7 @@ GROUP = Group(name="gangs", alerts=(Alert(
 @pytest.fixture
 def gangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What is generated once a family of metrics has brought a dashboard and a file of alerts."""
-    for package, text in ((dashboards, BOARD), (alerts, GROUP)):
+    for package, text in ((dashboards, NEW_BOARD), (alerts, NEW_GROUP)):
         folder = tmp_path / package.__name__
         folder.mkdir()
         (folder / "gangs.py").write_text(text)
@@ -64,6 +66,31 @@ def test_panels_follow_each_other_and_rows_begin_below_them(gangs: dict[str, str
 
 def test_the_same_declarations_give_the_same_text() -> None:
     assert generated(read()) == generated(read())
+
+
+def test_dashboards_show_the_thresholds_of_the_alerts(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("objective: {seconds: 300, share: 0.9}\nalerts: {InferencePodsPending: {seconds: 77}}")
+
+    panels = {
+        panel["title"]: panel
+        for panel in json.loads(generated(read(mine))["dashboards/generated/pending.json"])["panels"]
+    }
+
+    oldest = panels["The oldest has waited"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert oldest == [{"color": "green", "value": None}, {"color": "red", "value": 77}]
+    assert 'le=~"300([.]0)?"' in panels["Scheduled within 300 s"]["targets"][0]["expr"]
+    late = panels["Later than 300 s, by tier"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert late[1] == {"color": "red", "value": 0.1}
+
+
+def test_a_threshold_that_no_alert_has_is_named() -> None:
+    board = Board(
+        name="x", title="X", description="", variables=(), rows=(Row("r", (stat(Look("<GpuLost.secs>", "d")),)),)
+    )
+
+    with pytest.raises(ConfigInvalid, match=r"GpuLost\.secs: missing; a dashboard shows it"):
+        rendered(board, read())
 
 
 def test_dashboards_keep_their_addresses() -> None:
