@@ -1,4 +1,4 @@
-"""Builds the programs of the control plane and of the monitoring, each once: `python -m tests.cluster.build`.
+"""Builds the programs of the control plane, the monitoring and the chart, each once: `python -m tests.cluster.build`.
 
 Given names it builds those programs instead: `python -m tests.cluster.build kubelet`.
 
@@ -12,12 +12,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 MODULES = Path(__file__).parent / "binaries"
-VERSION_PACKAGE = "k8s.io/component-base/version"
 
 
 class BuildFailed(Exception):
@@ -36,11 +35,7 @@ class Binary:
     @property
     def version(self) -> str:
         """`v1.36.3`, as the go.mod requires it."""
-        pinned = re.search(
-            rf"^\s+{re.escape(self.module)} (v\S+)", (MODULES / self.folder / "go.mod").read_text(), re.MULTILINE
-        )
-        assert pinned, f"binaries/{self.folder}/go.mod does not require {self.module}"
-        return pinned.group(1)
+        return required(self.module, self.folder)
 
     @property
     def path(self) -> Path:
@@ -50,12 +45,40 @@ class Binary:
 
     @property
     def linker_flags(self) -> str:
-        """Kubernetes reports the version that it was told when linked."""
-        if self.module != "k8s.io/kubernetes":
-            return "-s -w"
-        major, minor, _ = self.version.removeprefix("v").split(".")
-        stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
-        return " ".join(["-s -w", *(f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
+        """Some report the version that they were told when linked."""
+        stamps = STAMPS[self.module](self) if self.module in STAMPS else {}
+        return " ".join(["-s -w", *(f"-X {variable}={value}" for variable, value in stamps.items())])
+
+
+def required(module: str, folder: str) -> str:
+    """The version of the module that `binaries/<folder>/go.mod` requires."""
+    pinned = re.search(
+        rf"^(?:require)?\s+{re.escape(module)} (v\S+)", (MODULES / folder / "go.mod").read_text(), re.MULTILINE
+    )
+    assert pinned, f"binaries/{folder}/go.mod does not require {module}"
+    return pinned.group(1)
+
+
+def stamps_of_kubernetes(binary: Binary) -> dict[str, str]:
+    major, minor, _ = binary.version.removeprefix("v").split(".")
+    stamps = {"gitVersion": binary.version, "gitMajor": major, "gitMinor": minor}
+    return {f"k8s.io/component-base/version.{name}": value for name, value in stamps.items()}
+
+
+def stamps_of_helm(binary: Binary) -> dict[str, str]:
+    """Its own version, and that of the Kubernetes it renders for when it asks no cluster: else it is 1.20."""
+    minor = required("k8s.io/client-go", binary.folder).split(".")[1]
+    packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+    major = {f"{package}.k8sVersionMajor": "1" for package in packages}
+    minors = {f"{package}.k8sVersionMinor": minor for package in packages}
+    return {"helm.sh/helm/v3/internal/version.version": binary.version} | major | minors
+
+
+STAMPS: Mapping[str, Callable[[Binary], dict[str, str]]] = {
+    "k8s.io/kubernetes": stamps_of_kubernetes,
+    "helm.sh/helm/v3": stamps_of_helm,
+    "github.com/yannh/kubeconform": lambda binary: {"main.version": binary.version},
+}
 
 
 def of_kubernetes(name: str) -> Binary:
@@ -87,7 +110,15 @@ PROMTOOL = of_prometheus("promtool")
 ALERTMANAGER = of_prometheus("alertmanager", folder="alertmanager")
 AMTOOL = of_prometheus("amtool", folder="alertmanager")
 MONITORING = (PROMETHEUS, PROMTOOL, ALERTMANAGER, AMTOOL)
-BY_NAME = {binary.name: binary for binary in (*BINARIES, *MONITORING, KUBELET, KUBE_STATE_METRICS)}
+HELM = Binary(name="helm", folder="helm", module="helm.sh/helm/v3", package="helm.sh/helm/v3/cmd/helm")
+KUBECONFORM = Binary(
+    name="kubeconform",
+    folder="kubeconform",
+    module="github.com/yannh/kubeconform",
+    package="github.com/yannh/kubeconform/cmd/kubeconform",
+)
+OF_THE_CHART = (HELM, KUBECONFORM)
+BY_NAME = {binary.name: binary for binary in (*BINARIES, *MONITORING, *OF_THE_CHART, KUBELET, KUBE_STATE_METRICS)}
 
 
 def build(binary: Binary) -> None:
@@ -124,7 +155,7 @@ def build_missing(wanted: Sequence[Binary]) -> None:
         names = ", ".join(binary.name for binary in missing)
         raise BuildFailed(f"go is not installed: it compiles {names}; install Go 1.26 or newer from https://go.dev/dl")
     if missing:
-        say("Compiling takes up to eleven minutes on two cores, once.\n")
+        say("Compiling takes up to twelve minutes on two cores, once.\n")
     for number, binary in enumerate(missing, start=1):
         say(f"[{number}/{len(missing)}] {binary.name} {binary.version} ...")
         started = time.monotonic()
@@ -141,7 +172,7 @@ def main(names: Sequence[str]) -> int:
     """For the shell: 0, or 1 and one message."""
     started = time.monotonic()
     try:
-        wanted = called(names) if names else (*BINARIES, *MONITORING)
+        wanted = called(names) if names else (*BINARIES, *MONITORING, *OF_THE_CHART)
         build_missing(wanted)
     except BuildFailed as failure:
         sys.stderr.write(f"\n{failure}\n")

@@ -12,11 +12,18 @@ POOL = "gputally.io/pool"
 
 def collection(manifest: Json) -> str:
     """The path under which objects like `manifest` live."""
-    version, kind = manifest["apiVersion"], manifest["kind"].lower()
+    version = manifest["apiVersion"]
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = manifest["metadata"].get("namespace")
     within = f"/namespaces/{namespace}" if namespace else ""
-    return f"{group}{within}/{kind}{'es' if kind.endswith('s') else 's'}"
+    return f"{group}{within}/{plural(manifest['kind'].lower())}"
+
+
+def plural(kind: str) -> str:
+    """`networkpolicies` of `networkpolicy`, `priorityclasses` of `priorityclass`."""
+    if kind.endswith("y"):
+        return f"{kind.removesuffix('y')}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
 def path(manifest: Json) -> str:

@@ -23,7 +23,7 @@ def in_phase(items: Items, phase: str) -> Items:
 
 def condition(item: Json, kind: str) -> Json:
     """The condition of type `kind`; empty if the object has none."""
-    return next((each for each in item["status"].get("conditions", []) if each["type"] == kind), {})
+    return next((each for each in item["status"].get("conditions") or [] if each["type"] == kind), {})
 
 
 def container_state(pod: Json, state: str) -> Json:

@@ -1,0 +1,69 @@
+"""The schemas of Kubernetes' own objects by version, in the form that kubeconform reads."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.cluster.build import KUBECONFORM, MODULES, required
+
+SUPPORTED = tuple(f"1.{minor}" for minor in range(30, 37))
+_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
+
+
+def problems(manifests: Path, *, version: str, folder: Path) -> str:
+    """What kubeconform has to say of a file against that version, "" for nothing; schemas are put into `folder`.
+
+    Objects of the Prometheus Operator are left out: the API server itself checks these.
+    """
+    target = folder / version
+    target.mkdir(parents=True, exist_ok=True)
+    kinds = set(re.findall(r"^kind: (\w+)", manifests.read_text(), re.MULTILINE))
+    for schema in published(version, kinds):
+        (target / schema.name).write_text(localised(schema.read_text()))
+    monitoring = ",".join(
+        f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "PrometheusRule", "ServiceMonitor")
+    )
+    arguments = [
+        "-strict",
+        f"-skip={monitoring}",
+        f"-schema-location={target}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json",
+    ]
+    ended = subprocess.run([KUBECONFORM.path, *arguments, manifests], capture_output=True, text=True, check=False)
+    return ended.stdout + ended.stderr
+
+
+def published(version: str, kinds: Iterable[str]) -> Iterator[Path]:
+    """The strict schemas of these kinds that the package kubernetes-validate carries, and what they refer to."""
+    found = find_spec("kubernetes_validate")
+    assert found, "kubernetes-validate is not installed"
+    assert found.origin
+    [folder] = Path(found.origin).parent.glob(f"kubernetes-json-schema/v{version}.*-local-strict")
+    yield folder / "_definitions.json"
+    for kind in kinds:
+        yield from folder.glob(f"{kind.lower()}-*.json")
+
+
+def localised(schema: str) -> str:
+    """Refers to the file of definitions beside it, not to one on the network."""
+    document = json.loads(schema)
+    document.pop("$id", None)
+    return json.dumps(document).replace('"/api/_definitions.json#', '"_definitions.json#')
+
+
+@cache
+def operator_crds() -> Path:
+    """The folder of CustomResourceDefinitions in the pinned module of the Prometheus Operator; fetches it once."""
+    here = MODULES / "prometheus-operator"
+    version = required(_OPERATOR, here.name)
+    fetched = subprocess.run(
+        ["go", "mod", "download", "-json", f"{_OPERATOR}@{version}"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(json.loads(fetched.stdout)["Dir"]) / "example" / "prometheus-operator-crd"

@@ -1,0 +1,106 @@
+"""What the pods of the chart may do: on the API server, on their nodes, and to each other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.helm import CHART, container, objects, of_kind, pods, rendered
+from tests.chart.matrix import MATRIX
+from tests.cluster.manifests import Json
+
+DOCUMENTED = yaml.safe_load_all((CHART.parents[1] / "deploy" / "rbac.yaml").read_text())
+
+
+def agent(values: object, scratch: Path) -> Json:
+    """The pod of an agent."""
+    template: Json = of_kind(objects(rendered(values, scratch)), "DaemonSet")["spec"]["template"]
+    return template
+
+
+def rules(values: object, scratch: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = of_kind(objects(rendered(values, scratch)), "ClusterRole")["rules"]
+    return found
+
+
+def test_the_role_is_the_documented_one(tmp_path: Path) -> None:
+    [documented] = [each["rules"] for each in DOCUMENTED if each["kind"] == "ClusterRole"]
+
+    assert rules({}, tmp_path) == documented
+
+
+def test_without_the_walk_to_owners_there_is_nothing_but_list_and_watch(tmp_path: Path) -> None:
+    granted = rules({"rbac": {"ownerWalk": False}}, tmp_path)
+
+    assert {verb for rule in granted for verb in rule["verbs"]} == {"list", "watch"}
+
+
+def test_the_role_is_bound_to_the_account_of_the_aggregator_alone(tmp_path: Path) -> None:
+    found = objects(rendered({}, tmp_path))
+    binding = of_kind(found, "ClusterRoleBinding")
+
+    assert binding["roleRef"]["name"] == of_kind(found, "ClusterRole")["metadata"]["name"]
+    assert [each["name"] for each in binding["subjects"]] == [
+        of_kind(found, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
+    ]
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_the_aggregator_alone_has_a_token(name: str, tmp_path: Path) -> None:
+    found = pods(objects(rendered(MATRIX[name], tmp_path)))
+
+    mounted = [name for name, pod in found.items() if pod["spec"]["automountServiceAccountToken"]]
+    assert [name.rpartition("-")[2] for name in mounted] == ["aggregator"]
+
+
+def test_an_agent_sees_one_folder_of_its_node_and_cannot_write_it(tmp_path: Path) -> None:
+    pod = agent({}, tmp_path)
+
+    assert [each["hostPath"]["path"] for each in pod["spec"]["volumes"] if "hostPath" in each] == [
+        "/var/lib/kubelet/pod-resources"
+    ]
+    assert all(mount["readOnly"] for mount in container(pod)["volumeMounts"])
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & pod["spec"].keys()
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_no_mount_of_a_node_can_be_written(name: str, tmp_path: Path) -> None:
+    for pod in pods(objects(rendered(MATRIX[name], tmp_path))).values():
+        host = {each["name"] for each in pod["spec"]["volumes"] if "hostPath" in each}
+        assert all(mount.get("readOnly") for mount in container(pod)["volumeMounts"] if mount["name"] in host)
+
+
+def test_an_agent_has_no_capability(tmp_path: Path) -> None:
+    context = container(agent({}, tmp_path))["securityContext"]
+
+    assert context == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_only_looking_into_mig_devices_and_a_driver_without_a_runtime_need_more(tmp_path: Path) -> None:
+    mig = container(agent(MATRIX["mig"], tmp_path))["securityContext"]
+    gke = container(agent(MATRIX["gke"], tmp_path))["securityContext"]
+
+    assert mig == {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
+    assert gke == {"readOnlyRootFilesystem": True, "privileged": True}
+
+
+def test_policies_let_only_those_in_who_ask_and_agents_out_to_nobody(tmp_path: Path) -> None:
+    found = [each for each in objects(rendered(MATRIX["guarded"], tmp_path)) if each["kind"] == "NetworkPolicy"]
+    of_agents = of_kind(found, "NetworkPolicy", "-agent")["spec"]
+    of_aggregator = of_kind(found, "NetworkPolicy", "-aggregator")["spec"]
+
+    assert of_agents["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in of_agents
+    [entry] = of_agents["ingress"]
+    assert entry["from"][0]["podSelector"] == of_aggregator["podSelector"]
+    assert len(entry["from"]) == 2
+    assert [[port["port"] for port in rule["ports"]] for rule in of_aggregator["egress"]] == [
+        [53, 53],
+        [443, 6443],
+        [9837],
+    ]

@@ -1,0 +1,201 @@
+"""Values that cannot be right are refused before anything is installed, and values of older charts still render."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gputally.config.check import check
+from gputally.config.currencies import CURRENCIES
+from gputally.config.presets import PRESETS
+from tests.chart.helm import CHART, RELEASE, Refused, objects, rendered, run
+from tests.chart.matrix import MATRIX, MONITORED, MUTUAL
+
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+BAD = Path(__file__).parents[1] / "unit" / "config"
+FREE = {"Shared with the charts beside this one, whose keys are theirs.", "Of many kinds: the API server checks them."}
+NATIVE = {"nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom"}
+"""Fields that are Kubernetes' own through and through: the API server checks them."""
+
+BEYOND_A_SCHEMA = {
+    "configuration": {
+        "tiers.rules[0].class": "a regular expression of Python's",
+        "tiers.rules[1].tier": "names groups of a regular expression",
+        "tiers.rules[2]": "compares rules",
+        "tiers.rules[3].max_priority": "compares fields",
+        "tiers.rules[5].max_priority": "1e3 is a whole number to Helm, and is written as 1000",
+        "tenants.rules[3].matches": "a regular expression of Python's",
+        "resources.defaults": "`no` is false to Helm, and is written so",
+        "line 51": "no YAML that Helm would read",
+    },
+    "priceBook": {
+        "tiers.gold": "multiplies by prices",
+        "rules[4].prices[1].effective_from": "compares dates",
+        "rules[4].prices[2].effective_from": "compares dates",
+        "rules[4].prices[3].price": "1e3 is a number to Helm, and is written as 1000",
+        "rules[6]": "compares rules",
+        "rules[7]": "compares rules",
+        "rules[13]": "compares rules",
+    },
+}
+"""Problems that only `gputally check` sees: the pod does not start then, and its log says the same."""
+
+
+@pytest.mark.parametrize(("section", "name"), [("configuration", "bad_config"), ("priceBook", "bad_prices")])
+def test_a_bad_file_is_refused_for_all_that_a_schema_can_say(section: str, name: str, tmp_path: Path) -> None:
+    text = re.sub(r"^[?:] .*\n", "", (BAD / f"{name}.yaml").read_text(), flags=re.MULTILINE)
+    refused = refusals(f"{section}:\n" + re.sub("^", "  ", text, flags=re.MULTILINE), tmp_path)
+
+    problems = [problem.field or problem.text.partition(":")[0] for problem in check([BAD / f"{name}.yaml"])]
+
+    missed = {field for field in problems if not any(covers(each, f"{section}.{field}") for each in refused)}
+    assert missed == BEYOND_A_SCHEMA[section].keys()
+
+
+def refusals(values: str, scratch: Path) -> set[str]:
+    """The fields that Helm refuses, spelled as `gputally check` spells them."""
+    with pytest.raises(Refused) as refused:
+        rendered(values, scratch)
+    return set(spelled(str(refused.value)))
+
+
+def spelled(message: str) -> Iterator[str]:
+    for pointer, said in re.findall(r"at '/(\S+)': (.*)", message):
+        path = re.sub(r"/(\d+)(?=/|$)", r"[\1]", pointer).replace("/", ".").replace("~1", "/")
+        names = re.findall(r"'([^']+)'", said) if re.match(r"additional properties|missing property", said) else []
+        yield from (f"{path}.{name}" for name in names)
+        yield from () if names or said.endswith(("failed", "failed, No schema matched")) else (path,)
+        equal = re.match(r"items at \d+ and (\d+) are equal", said)
+        yield from (f"{path}[{equal[1]}]",) if equal else ()
+
+
+def covers(refused: str, field: str) -> bool:
+    return re.sub(r'\["(.*?)"\]', r".\1", field) == refused
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"agent": {"nodeselector": {}}},
+        {"unheard": {}},
+        {"aggregator": {"replicas": 2}},
+        {"aggregator": {"strategy": {"type": "RollingUpdate"}}},
+        {"agent": {"resources": {"limits": {"nvidia.com/gpu": 1}}}},
+        {"agent": {"interval": 6}},
+        {"agent": {"web": {"existingSecret": "a", "config": {"basic_auth_users": {"a": f"$2b$10${'a' * 53}"}}}}},
+        {"aggregator": {"web": {"config": {"basic_auth_users": {"a": "secret"}}}}},
+        {"aggregator": {"web": {"config": {"tls_server_config": {"cert_file": "a"}}}}},
+        {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}},
+        {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]}},
+        {"image": {"digest": "sha256:short"}},
+        {"commonLabels": {"app.kubernetes.io/name": "other"}},
+        {"agent": {"web": {"config": {"tls_server_config": {"cert_file": "a", "key_file": "b"}}}}},
+        {"agent": {"web": MUTUAL}, "aggregator": {"agentsTls": {"caSecret": "authority"}}},
+        {"serviceMonitor": {"interval": "often"}},
+        {"priceBook": {"rules": []}},
+        {"priceBook": {"currency": "USD", "basis": "node"}},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_right_is_refused(values: object, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="don't meet the specifications of the schema"):
+        rendered(values, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [("2.21", "2.21"), ('"2.10"', '"2.10"'), ("1000000", "1000000"), ("0.123456789012", "0.123456789012")],
+)
+def test_a_price_stays_as_exact_as_it_is_written(written: str, kept: str, tmp_path: Path) -> None:
+    rule = f"{{match: {{default: true}}, effective_from: always, price: {written}}}"
+
+    manifests = rendered(f"priceBook: {{currency: USD, basis: node, rules: [{rule}]}}", tmp_path)
+
+    assert f"price: {kept}\n" in manifests
+
+
+@pytest.mark.parametrize("written", ["0.1234567890123", "0.00001", "-1", "1000000.5", '"1,5"'])
+def test_a_price_that_would_lose_digits_is_refused(written: str, tmp_path: Path) -> None:
+    rule = f"{{match: {{default: true}}, effective_from: always, price: {written}}}"
+
+    with pytest.raises(Refused, match="/price"):
+        rendered(f"priceBook: {{currency: USD, basis: node, rules: [{rule}]}}", tmp_path)
+
+
+def test_the_schema_allows_nothing_that_it_does_not_name() -> None:
+    assert list(lenient(SCHEMA, "")) == []
+
+
+def lenient(node: object, path: str) -> Iterator[str]:
+    """Where an object may have fields of any name."""
+    if isinstance(node, dict):
+        if node.get("type") == "object" and "additionalProperties" not in node and node.get("$comment") not in FREE:
+            yield from () if path.rpartition(".")[2] in NATIVE else (path,)
+        for key, value in node.items():
+            yield from lenient(value, f"{path}.{key}")
+
+
+def test_the_schema_knows_every_value_and_no_others() -> None:
+    assert SCHEMA["properties"].keys() == VALUES.keys()
+    for section, values in VALUES.items():
+        described = resolved(SCHEMA["properties"][section])
+        if isinstance(values, dict) and values and described.get("additionalProperties") is False:
+            assert described["properties"].keys() == values.keys(), section
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    name = node.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = SCHEMA["definitions"][name] if name else node
+    return found
+
+
+def test_the_schema_has_the_presets_and_currencies_of_the_program() -> None:
+    definitions = SCHEMA["definitions"]
+
+    assert definitions["configuration"]["properties"]["tiers"]["properties"]["preset"]["enum"] == list(PRESETS)
+    assert definitions["priceBook"]["properties"]["currency"]["enum"] == sorted(CURRENCIES)
+
+
+def test_the_schema_has_the_groups_of_alerts_that_there_are() -> None:
+    groups = SCHEMA["properties"]["prometheusRule"]["properties"]["exclude"]["items"]["enum"]
+
+    assert groups == sorted(path.stem for path in (CHART / "files/rules").iterdir())
+
+
+@pytest.mark.parametrize(
+    "kept", ["{}", *(f"{{{section}: {{}}}}" for section in VALUES if isinstance(VALUES[section], dict))]
+)
+def test_values_of_a_chart_that_knew_less_render_as_the_defaults_do(kept: str, tmp_path: Path) -> None:
+    older = shutil.copytree(CHART, tmp_path / "gputally")
+    (older / "values.yaml").write_text(kept)  # what `helm upgrade --reuse-values` has in place of this chart's own
+
+    assert as_installed(older) == as_installed(CHART)
+
+
+@cache
+def as_installed(chart: Path) -> list[Any]:
+    """What is rendered without values, but for the token, which is made by chance."""
+    return [{**each, "data": None} for each in objects(run("template", RELEASE, str(chart)))]
+
+
+@pytest.mark.parametrize("section", [name for name, value in VALUES.items() if isinstance(value, dict) and value])
+def test_everything_renders_without_any_value_below_a_section(section: str, tmp_path: Path) -> None:
+    older = shutil.copytree(CHART, tmp_path / "gputally")
+    emptied = {key: type(value)() if isinstance(value, dict) else value for key, value in VALUES[section].items()}
+    (older / "values.yaml").write_text(yaml.safe_dump(VALUES | {section: emptied}))
+
+    rendered({**MATRIX["guarded"], **MONITORED}, tmp_path, chart=older)
+
+
+def test_null_takes_a_default_away(tmp_path: Path) -> None:
+    values = {"agent": {"nodeSelector": {"nvidia.com/gpu.present": None}, "tolerations": []}}
+
+    [agent] = [each for each in objects(rendered(values, tmp_path)) if each["kind"] == "DaemonSet"]
+    assert not {"nodeSelector", "tolerations"} & agent["spec"]["template"]["spec"].keys()

@@ -1,0 +1,148 @@
+"""Each right of the chart's role is needed, and all of them are enough: the aggregator as that ServiceAccount."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.product import Product, Samples, total
+from tests.chart.helm import objects, of_kind, rendered
+from tests.cluster.api import Api
+from tests.cluster.control_plane import ControlPlane
+from tests.e2e.owned import KINDS, furnish
+from tests.e2e.rights import Right, allowed, grant, logged_in, revoke, rights_of, until_granted
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of what is killed
+]
+
+NUMBERS = count(1)
+LISTED = ("pods", "nodes", "namespaces", "events", "priorityclasses")
+JOBS = """
+SELECT job_kind, job FROM allocations a WHERE namespace = '{place}'
+AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid) ORDER BY job
+"""
+WALKED = {kind: f"{kind.lower()}s" for kind in KINDS}
+
+Started = Callable[[list[Right]], Coroutine[None, None, Product]]
+
+
+@pytest.fixture
+def rights(tmp_path: Path) -> list[Right]:
+    """All that the chart grants."""
+    return rights_of(of_kind(objects(rendered({}, tmp_path)), "ClusterRole")["rules"])
+
+
+@pytest.fixture
+async def launch(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Started]:
+    """Launches the aggregator as a ServiceAccount with these rights and no others."""
+    made = []
+    products: list[Product] = []
+
+    async def launched(rights: list[Right]) -> Product:
+        name = f"minimal-{next(NUMBERS)}"
+        made.extend(await grant(api, name, place, rights))
+        await until_granted(api, name, place, rights)
+        kubeconfig = await logged_in(api, control_plane, name, place, tmp_path / "kubeconfig")
+        products.append(Product(tmp_path, kubeconfig))
+        await products[-1].launch()
+        return products[-1]
+
+    yield launched
+    for product in products:
+        await product.kill()
+    await revoke(api, made)
+
+
+def without(rights: list[Right], resource: str, verb: str) -> list[Right]:
+    kept = [right for right in rights if right[1:] != (resource, verb)]
+    assert len(kept) == len(rights) - 1
+    return kept
+
+
+async def test_with_all_rights_everything_works(launch: Started, rights: list[Right], api: Api, place: str) -> None:
+    await furnish(api, place)
+
+    product = await launch(rights)
+    await product.ready()
+
+    await product.query_until(JOBS.format(place=place), lambda rows: rows == expected_jobs())
+    samples = await product.scrape()
+    assert refused_watches(samples) == 0
+    assert total(samples, "gputally_capacity_gpus") == 8
+    assert await product.stop() == 0
+
+
+def expected_jobs(**others: tuple[str, str]) -> list[tuple[str, str]]:
+    """What the pods' jobs are called, if not `others` by their kind of workload."""
+    jobs = {kind: ("ConfigMap", f"top-{kind.lower()}") for kind in KINDS} | others
+    return sorted(jobs.values(), key=lambda job: job[1])
+
+
+def refused_watches(samples: Samples, **labels: str) -> float:
+    return total(samples, "gputally_watch_errors_total", reason="forbidden", **labels)
+
+
+@pytest.mark.parametrize("resource", LISTED)
+async def test_without_a_list_it_does_not_start(resource: str, launch: Started, rights: list[Right]) -> None:
+    product = await launch(without(rights, resource, "list"))
+
+    assert await product.ended() == 3
+    assert f"grant list,watch on {resource} in API group" in product.log.read_text()
+
+
+@pytest.mark.parametrize("resource", LISTED)
+async def test_without_a_watch_it_learns_nothing_new_and_says_so(
+    resource: str, launch: Started, rights: list[Right]
+) -> None:
+    product = await launch(without(rights, resource, "watch"))
+    await product.ready()
+
+    samples = await product.until(lambda samples: refused_watches(samples, resource=resource) > 0)
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == len(LISTED) - 1)
+    assert refused_watches(samples) == refused_watches(samples, resource=resource)
+    assert total(samples, "gputally_watch_connected", resource=resource) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "jobs"),
+    [
+        (
+            "ReplicaSet",
+            {"ReplicaSet": ("ReplicaSet", "replicaset"), "Deployment": ("ReplicaSet", "hand-made")},
+        ),
+        ("Deployment", {"Deployment": ("Deployment", "deployment")}),
+        ("StatefulSet", {"StatefulSet": ("StatefulSet", "statefulset")}),
+        ("DaemonSet", {"DaemonSet": ("DaemonSet", "daemonset")}),
+    ],
+)
+async def test_without_a_get_the_walk_to_a_job_ends_below(
+    kind: str, jobs: dict[str, tuple[str, str]], launch: Started, rights: list[Right], api: Api, place: str
+) -> None:
+    await furnish(api, place)
+
+    product = await launch(without(rights, WALKED[kind], "get"))
+    await product.ready()
+
+    await product.query_until(JOBS.format(place=place), lambda rows: rows == expected_jobs(**jobs))
+    assert f"those of kind {kind} stay unknown" in product.log.read_text()
+
+
+async def test_every_right_has_a_test(rights: list[Right]) -> None:
+    tested = {(resource, verb) for resource in LISTED for verb in ("list", "watch")}
+
+    assert {right[1:] for right in rights} == tested | {(resource, "get") for resource in WALKED.values()}
+
+
+async def test_the_account_may_change_nothing_and_read_no_secret(
+    launch: Started, rights: list[Right], api: Api, place: str
+) -> None:
+    await launch(rights)
+    account = f"minimal-{next(NUMBERS) - 1}"
+
+    for verb in ("create", "update", "patch", "delete"):
+        assert not await allowed(api, account, place, ("", "pods", verb))
+    for resource in ("secrets", "configmaps", "serviceaccounts"):
+        assert not await allowed(api, account, place, ("", resource, "get"))
