@@ -9,7 +9,7 @@ SEVERED := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify promtool generate e2e e2e-full e2e-node bench bench-agent clean
+.PHONY: help demo test verify promtool generate e2e e2e-full e2e-node image bench bench-agent clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,10 +37,14 @@ e2e: $(READY) ## Run the tests on a real control plane, which is built from sour
 e2e-full: e2e ## The same, and the long crash campaigns, each on a control plane of its own (some 30 minutes)
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
 
-e2e-node: $(READY) ## Run the agent's tests on a real kubelet with containerd (needs root, Debian)
+e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)
 	$(BIN)/python -m tests.cluster.build
 	$(BIN)/python -m tests.cluster.build kubelet
 	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
+
+image: $(READY) ## Write the container image to build/gputally.tar without a container engine (needs Debian)
+	@mkdir -p build
+	$(BIN)/python -m hack.image build/gputally.tar
 
 bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -13,6 +13,7 @@ from tests.cluster.credentials import Credentials
 
 STAGES = Path(__file__).with_name("stages.yaml")
 LOOPBACK = "127.0.0.1"
+SERVICES = "10.0.0.0/24"
 PORTS = ("etcd", "etcd peers", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kwok")
 
 
@@ -21,13 +22,17 @@ class ControlPlane:
 
     RBAC is on. The user `admin` may do all; the user `gputally` has the rights that are bound to it, at first none.
     No node is ever declared lost for want of a heartbeat, so a test that wants a lost node patches its conditions.
+    Pods need no ServiceAccount, since nothing runs in them, but with `service_accounts`, as in a cluster.
     """
 
-    def __init__(self, scratch: Path, *, api_server_args: Sequence[str] = ()) -> None:
+    def __init__(self, scratch: Path, *, api_server_args: Sequence[str] = (), service_accounts: bool = False) -> None:
         self.scratch = scratch
         ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         certificates = scratch / "certificates"
-        self.url = f"https://{LOOPBACK}:{ports['kube-apiserver']}"
+        if not service_accounts:
+            api_server_args = ["--disable-admission-plugins=ServiceAccount", *api_server_args]
+        self.port = ports["kube-apiserver"]
+        self.url = f"https://{LOOPBACK}:{self.port}"
         self.ca_file = certificates / "apiserver.crt"  # holds the self-signed authority as well
         self.credentials = Credentials(scratch, server=self.url, ca_file=self.ca_file)
         self.components = {
@@ -112,9 +117,8 @@ class ControlPlane:
             f"--service-account-issuer={self.url}",
             f"--service-account-key-file={self.credentials.signing_key}",
             f"--service-account-signing-key-file={self.credentials.signing_key}",
-            "--disable-admission-plugins=ServiceAccount",  # pods need no token: nothing runs in them
             "--endpoint-reconciler-type=none",
-            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--service-cluster-ip-range={SERVICES}",
             "--allow-privileged=true",
             *extra,
         ]

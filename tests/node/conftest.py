@@ -10,6 +10,7 @@ import pytest_asyncio
 from tests.cluster.api import Api
 from tests.cluster.manifests import namespace
 from tests.node.node import Node, eventually
+from tests.node.product_image import ProductImage
 from tests.node.scene import Measurement, Scene, measurement
 
 NUMBERS = count(1)
@@ -21,6 +22,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("node"):
             item.add_marker(pytest.mark.skip(reason="needs root and a real kubelet: make e2e-node"))
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> ProductImage:
+    return ProductImage.made(tmp_path_factory.mktemp("image"))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

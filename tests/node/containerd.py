@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from tests.cluster.component import ComponentFailed
-from tests.cluster.control_plane import LOOPBACK, free_ports
+from tests.cluster.control_plane import LOOPBACK, SERVICES, free_ports
 from tests.node.enclosure import Enclosure, Inhabitant, program
 from tests.node.images import PAUSE, Image
 from tests.node.packages import CNI_PLUGINS
@@ -76,8 +76,16 @@ class Containerd(Inhabitant):
 
 
 def network(folder: Path) -> dict[str, object]:
-    """A pair of interfaces for each pod, which goes with the pod's namespace; nothing is masqueraded."""
-    ipam = {"type": "host-local", "subnet": "10.211.0.0/24", "dataDir": str(folder / "addresses")}
+    """A pair of interfaces for each pod, which goes with the pod's namespace; nothing is masqueraded.
+
+    Beside the other pods, pods find only Services, if someone answers for these: tests/node/pod_network.py.
+    """
+    ipam = {
+        "type": "host-local",
+        "subnet": "10.211.0.0/24",
+        "routes": [{"dst": SERVICES}],
+        "dataDir": str(folder / "addresses"),
+    }
     return {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": ipam}]}
 
 

@@ -42,7 +42,7 @@ class Node:
         self.shared_gpu, self.sliced_gpu = uuids("GPU", 10)[8:]
         self.mig_devices = uuids("MIG", 2)
         (scratch / "control-plane").mkdir(parents=True)
-        self.control_plane = ControlPlane(scratch / "control-plane")
+        self.control_plane = ControlPlane(scratch / "control-plane", service_accounts=True)
         self.enclosure = Enclosure(scratch / "inside")
         self.containerd = Containerd(self.enclosure, scratch / "containerd")
         self.kubelet = Kubelet(

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 def ask(chosen: Chosen, paths: Sequence[Path]) -> Login:
     """The login of the user `chosen` from the kubeconfigs `paths`. Blocks; raises ConfigError."""
-    with _quietly():
-        from kubernetes.client import Configuration  # noqa: PLC0415 - see the top of this file
-        from kubernetes.config import load_kube_config  # noqa: PLC0415
+    try:
+        with _quietly():
+            from kubernetes.client import Configuration  # noqa: PLC0415 - see the top of this file
+            from kubernetes.config import load_kube_config  # noqa: PLC0415
+    except ModuleNotFoundError:  # the container image has neither the package nor the programs that it starts
+        text = "needs the Python package kubernetes, which is not here; use a token, a certificate or a ServiceAccount"
+        raise ConfigError([Problem(str(chosen.user_file), f"users[{chosen.user_name}].user", text)]) from None
     configuration = Configuration()
     with _mendable(chosen.user_file), TemporaryDirectory(prefix="gputally-") as folder, _root_log() as said:
         load_kube_config(

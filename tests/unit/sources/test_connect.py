@@ -96,6 +96,16 @@ async def test_an_exec_plugin_runs_once_while_its_token_is_good(server: Scripted
     assert seen == ["Bearer token-1", "Bearer token-1"]
 
 
+def test_where_plugins_cannot_run_a_login_by_one_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes.client", None)  # as if it were not installed
+    path = kubeconfig(tmp_path, "https://127.0.0.1:1", plugin(tmp_path, ""))
+
+    assert complaint(Choice(kubeconfig=path)) == (
+        f"{path}: users[u].user: needs the Python package kubernetes, which is not here; "
+        "use a token, a certificate or a ServiceAccount"
+    )
+
+
 async def test_an_exec_plugin_runs_again_when_its_token_has_expired(server: ScriptedApi, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, server.url, plugin(tmp_path, "2020-01-01T00:00:00Z"))
 

@@ -1,0 +1,53 @@
+"""Both ways to the image run it alike, for what the Containerfile says is what the other way takes."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from gputally import __version__
+from hack.image.__main__ import REPOSITORY, version
+from hack.image.application import LAUNCHER, STATE
+from hack.image.containerfile import CONTAINERFILE, settings
+from hack.image.debian import USER
+from hack.image.layers import LAYERS
+from hack.lock import of_today
+from tests.chart.helm import CHART
+
+TEXT = CONTAINERFILE.read_text()
+
+
+def test_the_image_is_run_as_nobody_in_particular() -> None:
+    found = settings(TEXT)
+
+    assert found["User"] == f"{USER}:{USER}"
+    assert found["Entrypoint"] == ["gputally"]
+    assert found["WorkingDir"] == f"/{STATE}"
+    variables = found["Env"]
+    assert isinstance(variables, list)
+    assert "PYTHONDONTWRITEBYTECODE=1" in variables
+    assert f"/{LAUNCHER.rpartition('/')[0]}" in variables[0].removeprefix("PATH=").split(":")
+
+
+def test_it_is_labelled_and_named_as_the_chart_asks_for_it() -> None:
+    image = yaml.safe_load((CHART / "values.yaml").read_text())["image"]
+
+    assert version() == __version__
+    assert f"{image['registry']}/{image['repository']}" == REPOSITORY
+
+
+def test_a_renewal_takes_the_debian_packages_of_its_day() -> None:
+    renewed = of_today(TEXT, datetime(2027, 2, 3, 4, 5, tzinfo=UTC))
+
+    assert "\nARG SNAPSHOT=20270203T000000Z\n" in renewed
+    assert len(renewed.splitlines()) == len(TEXT.splitlines())
+
+
+def test_every_layer_is_copied_in_order() -> None:
+    assert re.findall("COPY --from=build /layers/(.*)/ /\n", TEXT) == list(LAYERS)
+
+
+def test_an_instruction_that_is_not_understood_is_not_passed_over() -> None:
+    with pytest.raises(ValueError, match="VOLUME"):
+        settings("\nFROM scratch\nUSER 1\nVOLUME /data\n")
