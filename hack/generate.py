@@ -10,6 +10,7 @@ from gputally.catalog.all import GROUPS
 from gputally.catalog.document import document
 from gputally.runtime import agent_settings, settings
 from gputally.runtime.setting import Setting, variable
+from hack import chart
 from monitoring.config import ConfigInvalid, read
 from monitoring.generate import generated
 
@@ -50,16 +51,19 @@ GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/metrics.md": metrics,
     "docs/configuration.md": partial(with_flags, module="settings", table=settings.SETTINGS),
     "docs/agent.md": partial(with_flags, module="agent_settings", table=agent_settings.SETTINGS),
+    f"{chart.CHART}/Chart.yaml": chart.with_version,
 }
 """Each page that is generated, or a part of it, with the function that makes it anew of what it holds."""
-FOLDERS: Final = ("alerts/generated", "dashboards/generated")
-"""Where there is nothing but what `monitoring.generate` makes."""
+FOLDERS: Final = ("alerts/generated", "dashboards/generated", chart.FILES)
+"""Where there is nothing but what is made here."""
 
 
 def wanted(root: Path) -> dict[Path, str | None]:
     """What each generated file should hold; nothing for one that nothing declares any more. Raises: ConfigInvalid."""
     files: dict[Path, str | None] = {path: None for folder in FOLDERS for path in _files(root / folder)}
-    files |= {root / name: content for name, content in generated(read()).items()}
+    monitoring, values = generated(read()), _held(root / chart.VALUES) or ""
+    made = {**monitoring, **chart.copies(monitoring, values), f"{chart.CHART}/README.md": chart.readme(values)}
+    files |= {root / name: content for name, content in made.items()}
     return files | {root / name: make(_held(root / name) or "") for name, make in GENERATED.items()}
 
 

@@ -100,10 +100,16 @@ class Product:
         """Whether there is a process, ready or not."""
         return self._process is not None and self._process.returncode is None
 
-    async def is_ready(self) -> bool:
-        """Whether /readyz answers 200 now."""
+    async def ended(self, *, within: float = 40) -> int:
+        """The exit status of a process that ends by itself."""
+        assert self._process
+        async with asyncio.timeout(within):
+            return await self._process.wait()
+
+    async def is_ready(self, page: str = "readyz") -> bool:
+        """Whether /readyz, or another page, answers 200 now."""
         try:
-            async with aiohttp.ClientSession() as session, session.get(f"{self.url}/readyz") as response:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.url}/{page}") as response:
                 return response.status == 200
         except aiohttp.ClientError:
             return False

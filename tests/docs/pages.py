@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")))
+CHART = ROOT / "helm" / "gputally"
+PAGES = sorted((ROOT / "README.md", ROOT / "CHANGELOG.md", CHART / "README.md", *(ROOT / "docs").rglob("*.md")))
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
 
 

@@ -7,6 +7,7 @@ import pytest
 from gputally.cli import parser
 from gputally.config.check import check
 from gputally.config.presets import PRESETS
+from gputally.config.web_file import read_web_config
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
 from gputally.runtime import agent_settings, settings
 from hack.generate import outdated
@@ -37,11 +38,13 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
     known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO
-    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector"}
+    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--show-labels"}
+    helm = {"--create-namespace", "--reuse-values", "--values"}
+    engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
 
-    assert mentioned <= known | kubectl | monitoring
+    assert mentioned <= known | kubectl | helm | engines | monitoring
 
 
 @pytest.mark.parametrize(("page", "block"), YAML)
@@ -50,6 +53,14 @@ def test_a_file_shown_has_no_problems(page: str, block: str, tmp_path: Path) -> 
     file.write_text(block)
 
     assert check([file]) == []
+
+
+def test_the_web_configuration_shown_has_no_problems(tmp_path: Path) -> None:
+    [shown] = blocks(TEXTS["docs/web.md"], "yaml")
+    file = tmp_path / "web.yml"
+    file.write_text(shown)
+
+    assert read_web_config(file).tls
 
 
 def test_both_kinds_of_files_are_shown() -> None:

@@ -4,7 +4,7 @@ import ssl
 import subprocess
 from pathlib import Path
 
-_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 class Certificates:
@@ -23,6 +23,28 @@ class Certificates:
     def key(self, name: str) -> Path:
         return self.folder / f"{name}.key"
 
+    def renew(self, name: str) -> None:
+        """Put another certificate and key in the place of those of `name`."""
+        self._sign(name, f"/CN={name}", authority=self.authority)
+
+    def stranger(self, name: str) -> None:
+        """A certificate that signed itself."""
+        self._sign(name, f"/CN={name}", authority=None)
+
+    def expired(self, name: str) -> None:
+        """A certificate that the authority signed, for until yesterday."""
+        request, key = self.folder / f"{name}.csr", self.key(name)
+        openssl("req", "-new", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        signer = ("-CA", self.authority, "-CAkey", self.key("ca"))
+        openssl("x509", "-req", "-in", request, *signer, "-days", "-1", "-out", self.certificate(name))
+
+    def client_context(self, name: str = "") -> ssl.SSLContext:
+        """TLS as a client speaks it, which shows the certificate of that name if there is one."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        if name:
+            context.load_cert_chain(self.certificate(name), self.key(name))
+        return context
+
     def server_context(self, *, wants_client: bool) -> ssl.SSLContext:
         """TLS as the API server speaks it; with `wants_client` no other client gets in."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.authority))
@@ -34,5 +56,8 @@ class Certificates:
         names = ("-addext", "subjectAltName=IP:127.0.0.1,DNS:kubernetes.default") if authority else ()
         signer = ("-CA", str(authority), "-CAkey", str(self.key("ca"))) if authority else ()
         files = ("-out", str(self.certificate(name)), "-keyout", str(self.key(name)))
-        command = ("openssl", "req", "-x509", *_NEW_KEY, "-subj", subject, *names, *signer, *files)
-        subprocess.run(command, check=True, capture_output=True)
+        openssl("req", "-x509", *_NEW_KEY, "-days", "2", "-subj", subject, *names, *signer, *files)
+
+
+def openssl(*arguments: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)

@@ -25,14 +25,14 @@ _REMEDIES = {
 }
 
 
-def load(path: Path) -> Field:
+def load(path: Path, *, start: str = "`kind: PriceBook` or `kind: Configuration`") -> Field:
     """The top-level field of the file, with the problems of its structure already noted.
 
-    Raises: ConfigError for a file that cannot be read, or is no YAML, or empty.
+    Raises: ConfigError for a file that cannot be read, or is no YAML, or empty, which should `start` with something.
     """
     root = _composed(_text(path), str(path))
     if root is None:
-        raise _refused(str(path), "is empty; start with `kind: PriceBook` or `kind: Configuration`")
+        raise _refused(str(path), f"is empty; start with {start}")
     field = Field(file=str(path), path="", node=root)
     _check_structure(field)
     return field

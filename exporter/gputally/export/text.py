@@ -94,7 +94,7 @@ class _Series(dict[tuple[str, ...], str]):
         self._latest: tuple[Sequence[tuple[str, ...]], list[str]] = ((), [])
 
     def __missing__(self, values: tuple[str, ...]) -> str:
-        pairs = sorted(zip(self._labels, map(_escaped, values), strict=True))
+        pairs = sorted(zip(self._labels, map(escaped, values), strict=True))
         inside = ",".join(f'{label}="{value}"' for label, value in pairs)
         text = f"{self._name}{{{inside}}} " if inside else f"{self._name} "
         self[values] = text
@@ -118,7 +118,7 @@ def _series(name: str, labels: tuple[str, ...]) -> _Series:
     return _Series(name, labels)
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     r"""Backslash, quote and newline escaped; what UTF-8 cannot carry becomes `?` instead of failing the scrape."""
     valid = value.encode(errors="replace").decode()
     return valid.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

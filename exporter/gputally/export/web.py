@@ -3,18 +3,22 @@
 import asyncio
 import gzip
 import logging
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import web
 from msgspec import Struct
 
 from gputally.errors import GputallyError
 from gputally.export import landing
+from gputally.export.accept import accepting
+from gputally.export.connection import HEADERS, served
+from gputally.export.door import Door
+from gputally.export.guard import TENANTS, Guard
 from gputally.export.listen import Address, bound, listen
 from gputally.export.negotiate import gzip_accepted, media
+from gputally.export.tenants import only
 
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
@@ -25,7 +29,6 @@ _GZIP_LEVEL: Final = 1
 """A third of the time of level 6, for a sixth more bytes."""
 _INLINE_BYTES: Final = 32_768
 """Up to here compressing takes less time than handing over to a thread."""
-_HEADERS: Final = {"Server": "gputally", "X-Content-Type-Options": "nosniff"}
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +42,9 @@ class Readiness(Struct, frozen=True):
 class Site(Struct, frozen=True, kw_only=True):
     """What one process serves.
 
-    `ready` is asked at each request and must not block. `routes` are served beside the common ones; `links`
-    adds (path, meaning) to the landing page. Beyond `max_requests` simultaneous scrapes the answer is 503.
+    `ready` is asked at each request and must not block. `routes` are served beside the common ones, `tokens` are those
+    of the paths that need one of their own; `links` adds (path, meaning) to the landing page. Beyond `max_requests`
+    simultaneous scrapes the answer is 503.
     """
 
     title: str
@@ -49,42 +53,56 @@ class Site(Struct, frozen=True, kw_only=True):
     scrape: Scrape
     ready: Callable[[], Readiness]
     routes: Sequence[web.AbstractRouteDef] = ()
+    tokens: Mapping[str, Callable[[], str]] = {}
     links: tuple[tuple[str, str], ...] = ()
     max_requests: int = 40
 
 
 @asynccontextmanager
 async def serve(
-    site: Site, *, addresses: Sequence[str], tls: ssl.SSLContext | None = None
+    site: Site, *, addresses: Sequence[str], doors: Callable[[], Door] = Door
 ) -> AsyncIterator[tuple[Address, ...]]:
-    """Serve `site` while the context is open, by HTTPS with `tls`; yields where, with the real port for port 0.
+    """Serve `site` while the context is open; yields where, with the real port for port 0.
+
+    `doors` tells, for each connection and request, who is let in.
 
     Raises: AddressTaken, or ConfigError for an address that cannot be used.
     """
     with ExitStack() as opened:
         listeners = [opened.enter_context(listener) for listener in listen(addresses)]
-        runner = web.AppRunner(application(site), access_log=None, shutdown_timeout=GRACE_SECONDS)
+        runner = web.AppRunner(application(site, doors), access_log=None, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
+        assert runner.server is not None
         try:
-            for listener in listeners:
-                await web.SockSite(runner, listener, ssl_context=tls).start()
-            yield tuple(map(bound, listeners))
+            async with accepting(runner.server, listeners, doors):
+                found = tuple(map(bound, listeners))
+                logger.info("serving on %s", ", ".join(f"{doors().scheme}://{each}/metrics" for each in found))
+                yield found
         finally:
             await runner.cleanup()
 
 
-def application(site: Site) -> web.Application:
+def application(site: Site, doors: Callable[[], Door]) -> web.Application:
     """All routes of `site`; each answers HEAD like GET."""
     metrics = _Metrics(site.scrape, max_requests=site.max_requests)
-    app = web.Application()
-    app.on_response_prepare.append(_add_headers)
-    app.on_cleanup.append(metrics.close)
+    guard = Guard(doors, site.tokens)
+    app = web.Application(middlewares=[guard.middleware, served])
+    app.on_response_prepare.extend((_add_headers, guard.add_headers))
+    app.on_cleanup.extend((metrics.close, guard.close))
     app.router.add_get("/", _landing(site))
     app.router.add_get("/metrics", metrics.get)
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/readyz", _readyz(site.ready))
     app.router.add_routes(site.routes)
     return app
+
+
+class _Wanted(NamedTuple):
+    """What answers differ by; `tenants` is None for all."""
+
+    openmetrics: bool
+    zipped: bool
+    tenants: frozenset[str] | None
 
 
 class _Metrics:
@@ -97,7 +115,7 @@ class _Metrics:
         self._scrape = scrape
         self._max_requests = max_requests
         self._requests = 0
-        self._under_way: dict[tuple[bool, bool], asyncio.Task[bytes]] = {}
+        self._under_way: dict[_Wanted, asyncio.Task[bytes]] = {}
 
     async def get(self, request: web.Request) -> web.Response:
         if self._requests >= self._max_requests:
@@ -122,24 +140,25 @@ class _Metrics:
     async def _answer(self, request: web.Request) -> web.Response:
         chosen = media(joined(request, "Accept"))
         zipped = gzip_accepted(joined(request, "Accept-Encoding"))
-        body = await self._shared(openmetrics=chosen.openmetrics, zipped=zipped)
+        body = await self._shared(_Wanted(chosen.openmetrics, zipped, TENANTS.get()))
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"}
         if zipped:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=body, headers=headers)
 
-    async def _shared(self, *, openmetrics: bool, zipped: bool) -> bytes:
-        key = (openmetrics, zipped)
-        task = self._under_way.get(key)
+    async def _shared(self, wanted: _Wanted) -> bytes:
+        task = self._under_way.get(wanted)
         if task is None:
-            task = asyncio.create_task(self._body(openmetrics=openmetrics, zipped=zipped), name="scrape")
-            self._under_way[key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(key))
+            task = asyncio.create_task(self._body(wanted), name="scrape")
+            self._under_way[wanted] = task
+            task.add_done_callback(lambda _: self._under_way.pop(wanted))
         return await asyncio.shield(task)  # who hangs up leaves the others their answer
 
-    async def _body(self, *, openmetrics: bool, zipped: bool) -> bytes:
-        body = await self._scrape(openmetrics)
-        if not zipped:
+    async def _body(self, wanted: _Wanted) -> bytes:
+        body = await self._scrape(wanted.openmetrics)
+        if wanted.tenants is not None:
+            body = await asyncio.to_thread(only, body, wanted.tenants)
+        if not wanted.zipped:
             return body
         if len(body) <= _INLINE_BYTES:
             return compressed(body)
@@ -179,8 +198,10 @@ def _landing(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse
 
 
 async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(_HEADERS)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = HEADERS["Server"]  # aiohttp has set its own
 
 
 def _plain(text: str, *, status: int = 200) -> web.Response:
-    return web.Response(text=f"{text}\n", status=status, headers={"Cache-Control": "no-store"})
+    return web.Response(text=f"{text}\n", status=status)

@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gputally.errors import LedgerError
+from gputally.ledger.backup import back_up, ways_back
 
 APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
 _MAGIC = b"SQLite format 3\x00"
@@ -42,7 +43,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         connection.executescript("BEGIN; PRAGMA user_version = 0; ROLLBACK;")  # what we may only read opens silently
-        migrate(connection, migrations())
+        _upgrade(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # NORMAL outlives a killed process, but not a lost machine
     except BaseException:
@@ -51,12 +52,25 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    steps, version = migrations(), _version(connection)
+    newest = steps[-1][0]
+    if 0 < version < newest:
+        back_up(connection, path, upgrade=newest)
+    migrate(connection, steps)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
 def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
     """Apply the `steps` that are missing, each in one transaction.
 
     A new file is not in WAL mode yet, so that its header on disk says what it is before anything else can happen.
     """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     for number, script in steps:
         if number > version:
             marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
@@ -69,20 +83,27 @@ def _examine(path: Path) -> None:
     newest = migrations()[-1][0]
     try:
         with closing(_reader(path)) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            version = _version(connection)
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if version <= newest else "ok"
     except sqlite3.Error as error:
         version, verdict = 0, str(error)
     if version > newest:
         raise LedgerError(
-            f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, "
-            "run the newer gputally again or restore the backup made before the upgrade"
+            f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, run the newer "
+            f"gputally again{_way_back(path, newest)}"
         )
     if verdict != "ok":
         finding = verdict.splitlines()[-1]
         raise LedgerError(
             f"{path}: is corrupt ({finding}); it was left untouched, restore a backup or move it away to begin anew"
         )
+
+
+def _way_back(path: Path, newest: int) -> str:
+    backups = ways_back(path, newest=newest)
+    if not backups:
+        return f" (no backup {path.name}.before-... that this one can read lies beside it)"
+    return f", or put {backups[0]} in its place, which lacks all that was accounted since the upgrade"
 
 
 def _expect_ours(path: Path) -> None:

@@ -1,9 +1,8 @@
 """The agent of a node: the driver and the kubelet in, metrics and usage out. This file only wires."""
 
 import asyncio
-import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
@@ -20,7 +19,7 @@ from gputally.runtime.clock import Clock, steady_clock, system_clock
 from gputally.runtime.gpu_loop import GpuLoop
 from gputally.runtime.kubelet_loop import KubeletLoop
 from gputally.runtime.node_view import exposition, node_view
-from gputally.runtime.serving import server_tls, token_of
+from gputally.runtime.serving import doors, own_token
 from gputally.sources.nvml.fleet import Gpus
 from gputally.sources.nvml.gpu import Habits
 from gputally.sources.nvml.pod_of_process import PodOfProcess
@@ -29,8 +28,6 @@ from gputally.sources.pod_resources.holdings import NVIDIA
 
 if TYPE_CHECKING:
     from gputally.export.listen import Address
-
-logger = logging.getLogger(__name__)
 
 STALE_SECONDS: Final = 30.0
 """After so long without any reading, or any word of the kubelet, the agent is not ready."""
@@ -82,7 +79,8 @@ async def run_agent(
     was replaced and only a new process can use it.
     """
     clock = clock or steady_clock()
-    tls, token = server_tls(settings), token_of(settings)
+    entrance = doors(settings.web_config)
+    tokens = own_token(settings.token, PATH, role="--usage.token-file")
     books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR)
     wanted = NVIDIA.and_names(settings.resources)
     habits = Habits(
@@ -97,19 +95,16 @@ async def run_agent(
         node = Node(name=settings.node, epoch=f"{clock():x}", books=books, health=health, clock=clock)
         reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
         asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
-        site = _site(node, reading, settings, token=token)
-        async with serve(site, addresses=settings.addresses, tls=tls) as addresses, asyncio.TaskGroup() as tasks:
+        site = _site(node, reading, settings, tokens=tokens)
+        async with serve(site, addresses=settings.addresses, doors=entrance) as addresses, asyncio.TaskGroup() as tasks:
             node.addresses = addresses
-            logger.info(
-                "serving on %s", ", ".join(f"{'https' if tls else 'http'}://{each}/metrics" for each in addresses)
-            )
             if started:
                 started(node)
             tasks.create_task(reading.run(), name="GPUs")
             tasks.create_task(asking.run(), name="kubelet")
 
 
-def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, token: Callable[[], str] | None) -> Site:
+def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]) -> Site:
     async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
         return node.exposition(reading, openmetrics=openmetrics)
 
@@ -119,7 +114,8 @@ def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, token: Calla
         version=__version__,
         scrape=scrape,
         ready=node.ready,
-        routes=(usage_route(node.report, token=token),),
+        routes=(usage_route(node.report),),
+        tokens=tokens,
         links=((PATH, "what every container used, for the aggregator"),),
         max_requests=settings.max_requests,
     )

@@ -13,8 +13,6 @@ from gputally.runtime.setting import (
     addresses,
     beyond,
     file,
-    lonely_authority,
-    lonely_key,
     missing,
     no_addresses,
     not_a_number,
@@ -37,10 +35,9 @@ SETTINGS: Final = (
     Setting("journal", "6", "HOURS", "how long what has ended stays to be pulled"),
     Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics and /v1/usage; separate "
             "several by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
+            "again when it changes; without it everyone is answered, without encryption"),
     Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
-    Setting("web.cert-file", "", "FILE", "certificate (PEM), to serve by HTTPS"),
-    Setting("web.key-file", "", "FILE", "key of that certificate (PEM); otherwise it is in the same file"),
-    Setting("web.client-ca-file", "", "FILE", "authority (PEM) that clients must show a certificate of"),
     Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage asks for, read again when it changes; "
             "without it everyone is answered"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
@@ -60,10 +57,8 @@ class AgentSettings:
     pod_logs: str = "/var/log/pods"
     journal_h: int = 6
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    web_config: Path | None = None
     max_requests: int = 40
-    certificate: Path | None = None
-    key: Path | None = None
-    client_authority: Path | None = None
     token: Path | None = None
     log_level: str = "info"
     log_format: str = "text"
@@ -78,8 +73,6 @@ def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str
         *beyond(values, "journal", 72, ""),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
-        *lonely_key(values, "web"),
-        *lonely_authority(values),
         *unknown(values, "log.level", ("debug", "info", "warning", "error")),
         *unknown(values, "log.format", ("text", "json")),
     ]
@@ -94,10 +87,8 @@ def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str
         pod_logs=values["host.pod-logs"],
         journal_h=int(values["journal"]),
         addresses=addresses(values["web.listen-address"]),
+        web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),
-        certificate=file(values["web.cert-file"]),
-        key=file(values["web.key-file"]),
-        client_authority=file(values["web.client-ca-file"]),
         token=file(values["usage.token-file"]),
         log_level=values["log.level"],
         log_format=values["log.format"],

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ from gputally import __version__
 from gputally.accounting.fleet import Fleet
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
+from gputally.export.door import Door
 from gputally.export.web import Readiness, Site, serve
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
@@ -23,6 +23,7 @@ from gputally.runtime.cluster import identify, resources
 from gputally.runtime.owner_walk import OwnerWalk
 from gputally.runtime.pulling import puller
 from gputally.runtime.server_time import ServerTime
+from gputally.runtime.serving import doors
 from gputally.runtime.settings import Settings
 from gputally.sources.agents.client import agent_client
 from gputally.sources.agents.pull import Puller
@@ -34,8 +35,6 @@ from gputally.sources.watch import Batches, follow
 if TYPE_CHECKING:
     from gputally.export.listen import Address
 
-logger = logging.getLogger(__name__)
-
 LINGER_SECONDS: Final = 0.1
 """How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
@@ -43,10 +42,11 @@ _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 
 
 class Running:
-    """A running aggregator: its books, and where it answers."""
+    """A running aggregator: its books, and where and whom it answers."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, doors: Callable[[], Door]) -> None:
         self.books = books
+        self.doors = doors
         self.addresses: tuple[Address, ...] = ()
         self._complete = False
 
@@ -72,6 +72,7 @@ async def aggregate(
 
     Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
     """
+    entrance = doors(settings.web_config)
     rules, book = read_files(settings.config, settings.prices)
     rules = with_agents(rules, settings.agent_marks)
     server_time = ServerTime()
@@ -86,7 +87,7 @@ async def aggregate(
             books.health.clock = server_time.health
             try:
                 agents = puller(client, books, settings.agents, clock=clock)
-                await _run(api, agents, Running(books), settings, clock=clock, started=started)
+                await _run(api, agents, Running(books, entrance), settings, clock=clock, started=started)
             finally:
                 books.close()
 
@@ -101,9 +102,9 @@ async def _run(
     started: Callable[[Running], None] | None,
 ) -> None:
     site = _site(running, max_requests=settings.max_requests)
-    async with serve(site, addresses=settings.addresses) as addresses, asyncio.TaskGroup() as tasks:
+    serving = serve(site, addresses=settings.addresses, doors=running.doors)
+    async with serving as addresses, asyncio.TaskGroup() as tasks:
         running.addresses = addresses
-        logger.info("serving on %s", ", ".join(f"http://{address}/metrics" for address in addresses))
         if started:
             started(running)
         books = running.books

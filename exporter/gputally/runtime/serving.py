@@ -1,48 +1,24 @@
-"""What an agent shows to those who ask it, and what it expects them to show."""
+"""Who may ask this process, and how it proves who it is, as its files say now."""
 
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from gputally.errors import ConfigError, Problem
-from gputally.runtime.agent_settings import AgentSettings
-from gputally.sources.agents.credentials import TokenFile
+from gputally.export.door import Door, door
+from gputally.files.credentials import token
+from gputally.files.reread import Files, Reread
 
 
-def server_tls(settings: AgentSettings) -> ssl.SSLContext | None:
-    """HTTPS with the certificate of the settings, and of clients too if they name an authority; None without.
-
-    Raises: ConfigError naming the file.
-    """
-    if settings.certificate is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.certificate, settings.key)
-    except (OSError, ValueError) as error:  # SSLError is an OSError
-        raise _wrong("web.cert-file", settings.certificate, error) from None
-    if settings.client_authority:
-        try:
-            context.load_verify_locations(settings.client_authority)
-        except (OSError, ValueError) as error:
-            raise _wrong("web.client-ca-file", settings.client_authority, error) from None
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+def doors(path: Path | None) -> Callable[[], Door]:
+    """Tells who is let in by the web configuration at `path`; everyone without one. Raises: ConfigError."""
+    return Reread(lambda files: _door(path, files)) if path else Door
 
 
-def token_of(settings: AgentSettings) -> Callable[[], str] | None:
-    """What reads the token that `/v1/usage` asks for; None when it asks for none. Raises: ConfigError."""
-    if settings.token is None:
-        return None
-    file = TokenFile(settings.token)
-    try:
-        file.read()
-    except (OSError, ValueError) as error:
-        raise _wrong("usage.token-file", settings.token, error) from None
-    return file.read
+def own_token(path: Path | None, page: str, *, role: str) -> dict[str, Callable[[], str]]:
+    """The token in the file at `path`, if there is to be one, as that of `page`. Raises: ConfigError."""
+    return {page: Reread(lambda files: token(path, files, role=role))} if path else {}
 
 
-def _wrong(flag: str, path: Path, error: Exception) -> ConfigError:
-    text = getattr(error, "strerror", None) or str(error)
-    return ConfigError([Problem(str(path), f"--{flag}", f"cannot be used: {text}")])
+def _door(path: Path, files: Files) -> Door:
+    from gputally.config.web_file import read_web_config  # noqa: PLC0415 - an agent without such a file needs no YAML
+
+    return door(read_web_config(files.of(path)), files)

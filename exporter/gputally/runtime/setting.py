@@ -85,19 +85,10 @@ def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
     return problems
 
 
-def lonely_key(values: Mapping[str, Any], part: str) -> list[Problem]:
+def lonely_key(values: Mapping[str, Any]) -> list[Problem]:
     """A key without a certificate."""
-    return _lonely(values, f"{part}.key-file", f"{part}.cert-file")
-
-
-def lonely_authority(values: Mapping[str, Any]) -> list[Problem]:
-    """An authority for clients' certificates where none can be asked for, as nothing is encrypted."""
-    return _lonely(values, "web.client-ca-file", "web.cert-file")
-
-
-def _lonely(values: Mapping[str, Any], name: str, other: str) -> list[Problem]:
-    if values[name] and not values[other]:
-        return [Problem("", f"--{name}", f"has no certificate; name one with --{other}")]
+    if values["agents.key-file"] and not values["agents.cert-file"]:
+        return [Problem("", "--agents.key-file", "has no certificate; name one with --agents.cert-file")]
     return []
 
 

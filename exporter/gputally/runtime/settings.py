@@ -35,6 +35,8 @@ SETTINGS: Final = (
     Setting("context", "", "NAME", "context of the kubeconfig; otherwise its current one"),
     Setting("api.patience", "15", "SECONDS", "how long to wait at the start for an API server that does not answer"),
     Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics; separate several by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
+            "again when it changes; without it everyone is answered, without encryption"),
     Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
             "labels by which the agents' pods are found; empty to look for none"),
@@ -64,6 +66,7 @@ class Settings:
     context: str = ""
     api_patience_s: int = 15
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    web_config: Path | None = None
     max_requests: int = 40
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentChoice = field(default_factory=AgentChoice)
@@ -81,7 +84,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
         *no_port(values, "agents.port"),
         *not_a_number(values, "agents.interval"),
-        *lonely_key(values, "agents"),
+        *lonely_key(values),
         *no_pairs(values, "agents.urls", "NODE=URL"),
         *no_urls(values, "agents.urls"),
         *unknown(values, "log.level", ("debug", "info", "warning", "error")),
@@ -97,6 +100,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         context=values["context"],
         api_patience_s=int(values["api.patience"]),
         addresses=addresses(values["web.listen-address"]),
+        web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),

@@ -66,7 +66,7 @@ class SimAgent:
             return await handler(request)
 
         application = web.Application(middlewares=[caught_up])
-        application.router.add_routes([usage_route(self.report, token=None), web.get("/metrics", self._scrape)])
+        application.router.add_routes([usage_route(self.report), web.get("/metrics", self._scrape)])
         return application
 
     async def _scrape(self, _: web.Request) -> web.Response:

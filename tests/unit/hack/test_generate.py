@@ -4,6 +4,7 @@ import pytest
 
 from gputally.runtime.settings import SETTINGS
 from hack import generate
+from hack.chart import CHART, FILES, VALUES
 from hack.generate import BEGIN, END, main, outdated, with_flags
 from monitoring.config import Config, ConfigInvalid
 from monitoring.generate import boards, groups
@@ -31,6 +32,9 @@ def pages(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     for page, module in (("configuration", "settings"), ("agent", "agent_settings")):
         (tmp_path / f"docs/{page}.md").write_text(BEGIN.format(module=module) + END)
+    (tmp_path / CHART).mkdir(parents=True)
+    (tmp_path / CHART / "Chart.yaml").write_text("version: 0.0.0\n")
+    (tmp_path / VALUES).write_text("# -- A port.\nport: 80\n")
     return tmp_path
 
 
@@ -61,6 +65,17 @@ def test_every_declared_dashboard_and_rule_is_written(pages: Path) -> None:
 
     assert {path.stem for path in (pages / "dashboards/generated").iterdir()} == set(boards())
     assert {path.stem for path in (pages / "alerts/generated/rules").iterdir()} == set(groups())
+
+
+def test_the_chart_packs_copies_of_dashboards_and_rules(pages: Path) -> None:
+    main([], pages)
+
+    for made, copied in (("dashboards/generated", "dashboards"), ("alerts/generated/rules", "rules")):
+        assert contents(pages / FILES / copied) == contents(pages / made)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
 def test_an_invalid_configuration_of_alerts_is_said_in_one_line(

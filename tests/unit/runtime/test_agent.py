@@ -219,14 +219,19 @@ async def test_a_slice_is_measured_as_the_part_of_a_gpu_that_it_is(tmp_path: Pat
 async def test_an_aggregator_must_show_the_token_and_its_certificate(tmp_path: Path) -> None:
     certificates, token = Certificates(tmp_path), tmp_path / "token"
     token.write_text("secret\n")
-    flags = (
-        *("--web.cert-file", certificates.certificate("server"), "--web.key-file", certificates.key("server")),
-        *("--web.client-ca-file", certificates.authority, "--usage.token-file", token),
-    )
-    client = ssl.create_default_context(cafile=str(certificates.authority))
-    stranger = ssl.create_default_context(cafile=str(certificates.authority))
-    client.load_cert_chain(certificates.certificate("client"), certificates.key("client"))
-    async with agent(tmp_path, *flags) as node, aiohttp.ClientSession() as session:
+    config = tmp_path / "web.yml"
+    config.write_text("""
+tls_server_config:
+  cert_file: server.crt
+  key_file: server.key
+  client_ca_file: ca.crt
+  client_auth_type: RequireAndVerifyClientCert
+""")
+    client, stranger = certificates.client_context("client"), certificates.client_context()
+    async with (
+        agent(tmp_path, "--web.config.file", config, "--usage.token-file", token) as node,
+        aiohttp.ClientSession() as session,
+    ):
         url = f"{node.url.replace('http', 'https', 1)}/v1/usage"
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await status(session, url, client, "secret") is None:  # noqa: ASYNC110 - it sends no signal
@@ -258,14 +263,14 @@ async def test_without_a_driver_it_says_where_to_run(tmp_path: Path) -> None:
 
 
 async def test_flags_that_cannot_be_are_told_all_at_once() -> None:
-    flags = ("--web.key-file", "k.pem", "--web.client-ca-file", "ca.pem", "--log.level", "loud")
+    flags = ("--web.listen-address", "nowhere", "--web.max-requests", "no", "--log.level", "loud")
     ended = await done(await start("agent", "--interval", "15", *flags))
 
     assert ended.status == 2
     assert [line.partition(":")[0] for line in ended.err.removeprefix("gputally: ").splitlines()] == [
         "--interval",
-        "--web.key-file",
-        "--web.client-ca-file",
+        "--web.listen-address",
+        "--web.max-requests",
         "--log.level",
     ]
 

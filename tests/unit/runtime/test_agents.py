@@ -169,5 +169,5 @@ async def test_a_token_that_cannot_be_read_is_told_before_anything_is_served(
 ) -> None:
     missing = replace(settings.agents, token=tmp_path / "token")
 
-    with pytest.raises(ConfigError, match="token: cannot be used: No such file"):
+    with pytest.raises(ConfigError, match=r"token: --agents.token-file: cannot be used: No such file"):
         await aggregate(replace(settings, agents=missing), cluster.clock.now_us)

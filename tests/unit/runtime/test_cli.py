@@ -1,5 +1,6 @@
 """The command line as a process: each trouble is one clear message and its own exit status, never a traceback."""
 
+import asyncio
 import re
 import signal
 import socket
@@ -14,7 +15,9 @@ from gputally.accounting.fleet import Fleet
 from gputally.errors import AddressTaken, LedgerError
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.sim.cluster import SimCluster
-from tests.fakes.command import Done, done, fallen, run, scrape, start, sum_of, until_ready
+from tests.fakes.certificates import Certificates
+from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready
+from tests.fakes.entrance import TLS, Entrance, config
 from tests.fakes.kubeconfigs import kubeconfig
 
 
@@ -122,15 +125,47 @@ async def test_an_address_that_is_taken(tmp_path: Path, cluster: SimCluster, kub
     )
 
 
+@pytest.mark.parametrize("command", ["aggregator", "agent"])
+async def test_a_wrong_web_configuration(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "web.yml"
+    file.write_text("basic_auth_users: {anna: hunter2}\n")
+
+    ended = await run(command, "--web.config.file", file)
+
+    assert_told(ended, 2, rf"^gputally: {file}: basic_auth_users.anna: is no bcrypt hash; write what")
+    assert "hunter2" not in ended.err
+
+
+async def test_the_aggregator_serves_by_its_web_configuration(
+    tmp_path: Path, cluster: SimCluster, kubeconfig_file: str, port: int
+) -> None:
+    certificates, file = Certificates(tmp_path), config(tmp_path, TLS + "bearer_token_files: {prometheus: token}\n")
+    (tmp_path / "token").write_text("0123456789")
+    flags = ("--kubeconfig", kubeconfig_file, "--ledger", tmp_path / "l.db", "--web.config.file", file)
+    process = await start("aggregator", *flags, "--web.listen-address", f"127.0.0.1:{port}")
+    door, tls = Entrance("https", "127.0.0.1", port), certificates.client_context()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (await door.get("/readyz", tls=tls)).status != 200:  # noqa: ASYNC110 - it sends no signal
+            await asyncio.sleep(0.02)
+    statuses = [(await door.get(tls=tls, shown=shown)).status for shown in ("", "Bearer 0123456789")]
+    process.terminate()
+    ended = await done(process)
+
+    assert cluster.url
+    assert (statuses, ended.status) == ([401, 200], 0)
+    assert f"serving on https://127.0.0.1:{port}/metrics" in ended.err
+    assert "0123456789" not in ended.err
+
+
 async def test_a_wrong_configuration_and_a_wrong_price_book_are_told_together(tmp_path: Path) -> None:
-    config, prices = tmp_path / "config.yaml", tmp_path / "prices.yaml"
-    config.write_text("kind: Configuration\ntiers: 7\n")
+    rules, prices = tmp_path / "config.yaml", tmp_path / "prices.yaml"
+    rules.write_text("kind: Configuration\ntiers: 7\n")
     prices.write_text("kind: PriceBook\nbasis: moon\n")
 
-    ended = await run("aggregator", "--config.file", config, "--prices.file", prices, "--ledger", tmp_path / "l.db")
+    ended = await run("aggregator", "--config.file", rules, "--prices.file", prices, "--ledger", tmp_path / "l.db")
 
     assert ended.status == 2
-    assert f"{config}: tiers: " in ended.err
+    assert f"{rules}: tiers: " in ended.err
     assert f"{prices}: basis: " in ended.err
     assert "Traceback" not in ended.err
     assert not (tmp_path / "l.db").exists()

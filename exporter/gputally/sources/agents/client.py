@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
@@ -15,7 +15,7 @@ from gputally.errors import GputallyError
 from gputally.model.agent import Outcome
 from gputally.model.usage import VERSION, UsageReport
 from gputally.sources.agents.choice import AgentChoice, Target
-from gputally.sources.agents.credentials import TokenFile, tls_context, token_file
+from gputally.sources.agents.credentials import tls_contexts, token_file
 from gputally.sources.agents.plausible import implausible
 
 DEADLINE_SECONDS: Final = 5.0
@@ -39,8 +39,15 @@ class PullFailed(GputallyError):
 class AgentClient:
     """The requests of one process to all agents."""
 
-    def __init__(self, session: ClientSession, tls: ssl.SSLContext, token: TokenFile | None) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        choice: AgentChoice,
+        tls: Callable[[], ssl.SSLContext],
+        token: Callable[[], str] | None,
+    ) -> None:
         self._session = session
+        self._choice = choice
         self._tls = tls
         self._token = token
         self._decoder = msgspec.json.Decoder(UsageReport)
@@ -55,14 +62,13 @@ class AgentClient:
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {error}") from error
         except TimeoutError:
             raise PullFailed(Outcome.TIMEOUT, f"{url}: no whole answer within {deadline_s:g} s") from None
-        except (ClientError, OSError, ValueError) as error:  # ValueError: a URL or a token that cannot be sent
+        except (ClientError, OSError, ValueError) as error:  # ValueError: a URL that cannot be
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
         return self._decoded(body, target, url)
 
     async def _body(self, url: str) -> bytes:
-        token = self._token.read() if self._token else ""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with self._session.get(url, headers=headers, ssl=self._tls, allow_redirects=False) as response:
+        headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
+        async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
             if response.status in _REFUSALS:
                 raise PullFailed(Outcome.FORBIDDEN, f"{url}: answers {response.status}; {self._remedy()}")
             if response.status != HTTPStatus.OK:
@@ -70,8 +76,8 @@ class AgentClient:
             return await _bounded(response, url)
 
     def _remedy(self) -> str:
-        if self._token:
-            return f"see to it that {self._token.path} holds the token it expects"
+        if self._choice.token:
+            return f"see to it that {self._choice.token} holds the token it expects"
         return "name the file of the token it expects with --agents.token-file"
 
     def _decoded(self, body: bytes, target: Target, url: str) -> UsageReport:
@@ -96,7 +102,7 @@ async def agent_client(choice: AgentChoice) -> AsyncIterator[AgentClient]:
 
     Nothing is unpacked: a small answer could become a huge one. Raises: ConfigError for files that cannot be used.
     """
-    tls, token = tls_context(choice), token_file(choice)
+    tls, token = tls_contexts(choice), token_file(choice)
     headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
     connector = TCPConnector(limit=AT_ONCE, keepalive_timeout=2 * choice.interval_s)
     async with ClientSession(
@@ -105,7 +111,7 @@ async def agent_client(choice: AgentChoice) -> AsyncIterator[AgentClient]:
         auto_decompress=False,
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
     ) as session:
-        yield AgentClient(session, tls, token)
+        yield AgentClient(session, choice, tls, token)
 
 
 async def _bounded(response: ClientResponse, url: str) -> bytes:

@@ -133,7 +133,7 @@ async def test_a_token_is_shown_and_read_again_when_it_changes(agent: FakeAgent,
         assert await client.report(Target("n1", agent.url)) == REPORT
 
         file.unlink()
-        assert (await failure(client, agent))[0] is Outcome.UNREACHABLE
+        assert await client.report(Target("n1", agent.url)) == REPORT
 
 
 async def test_without_a_token_one_is_asked_for(client: AgentClient, agent: FakeAgent) -> None:
@@ -149,6 +149,8 @@ async def test_a_file_without_a_token_is_told_at_the_start(tmp_path: Path, conte
     if content is not None:
         file.write_text(content)
 
-    with pytest.raises(ConfigError, match=r"cannot be used: .*; name a file that can be read"):
+    with pytest.raises(
+        ConfigError, match=r"token: --agents.token-file: cannot be used: .*; (name a file|write a token)"
+    ):
         async with showing(file):
             pass

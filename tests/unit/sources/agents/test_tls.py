@@ -61,6 +61,33 @@ async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str 
     if content:
         file.write_text(content)
 
-    with pytest.raises(ConfigError, match=f"{file}: cannot be used"):
+    role = "--agents.ca-file" if is_authority else "--agents.cert-file"
+    with pytest.raises(ConfigError, match=f"{file}: {role}: cannot be used: .*; name files that can be read"):
         async with agent_client(AgentChoice(authority=file) if is_authority else AgentChoice(certificate=file)):
             pass
+
+
+async def test_a_certificate_and_an_authority_that_were_replaced_are_read_anew(tmp_path: Path) -> None:
+    before, after = made_in(tmp_path / "before"), made_in(tmp_path / "after")
+    authority, certificate, key = (tmp_path / name for name in ("ca.crt", "client.crt", "client.key"))
+
+    def place(made: Certificates) -> None:
+        authority.write_bytes(made.authority.read_bytes())
+        certificate.write_bytes(made.certificate("client").read_bytes())
+        key.write_bytes(made.key("client").read_bytes())
+
+    place(before)
+    async with (
+        serving(FakeAgent(REPORT), after.server_context(wants_client=True)) as agent,
+        agent_client(AgentChoice(authority=authority, certificate=certificate, key=key)) as client,
+    ):
+        with pytest.raises(PullFailed):
+            await client.report(Target("n1", agent.url))
+        place(after)
+
+        assert await client.report(Target("n1", agent.url)) == REPORT
+
+
+def made_in(folder: Path) -> Certificates:
+    folder.mkdir()
+    return Certificates(folder)

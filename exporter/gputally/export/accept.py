@@ -1,0 +1,105 @@
+"""From listening sockets to connections, each with the certificates of its moment."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+
+from gputally.export.connection import Connection, Crowd
+from gputally.export.door import Door
+
+HANDSHAKE_SECONDS: Final = 10.0
+_SWEEP_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 1.0
+"""Where the system has no room for one more connection, it will hardly have it at once."""
+
+logger = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def accepting(
+    server: web.Server, listeners: Sequence[socket.socket], doors: Callable[[], Door]
+) -> AsyncIterator[None]:
+    """While the context is open, whoever connects is answered by `server`, over TLS where the door of that moment says.
+
+    asyncio's own server keeps one TLS context for good, and counts nobody.
+    """
+    entrance = _Entrance(server, doors)
+    try:
+        for listener in listeners:
+            listener.settimeout(0)
+            entrance.watch(listener)
+        entrance.sweep()
+        yield
+    finally:
+        await entrance.close(listeners)
+
+
+class _Entrance:
+    def __init__(self, server: web.Server, doors: Callable[[], Door]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._server = server
+        self._doors = doors
+        self._crowd = Crowd()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._timers: dict[object, asyncio.TimerHandle] = {}
+
+    def watch(self, listener: socket.socket) -> None:
+        self._timers.pop(listener, None)
+        self._loop.add_reader(listener, self._accept, listener)
+
+    def sweep(self) -> None:
+        self._timers[self] = self._loop.call_later(_SWEEP_SECONDS, self.sweep)
+        self._crowd.sweep()
+
+    async def close(self, listeners: Sequence[socket.socket]) -> None:
+        for listener in listeners:
+            self._loop.remove_reader(listener)
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._opening:
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            accepted, _ = listener.accept()
+        except (BlockingIOError, ConnectionError):  # it has hung up already
+            return
+        except OSError as error:
+            logger.error("no connection can be accepted: %s", error.strerror)  # noqa: TRY400 - a known state
+            self._loop.remove_reader(listener)
+            self._timers[listener] = self._loop.call_later(_PAUSE_SECONDS, self.watch, listener)
+            return
+        task = self._loop.create_task(self._open(accepted), name="connection")
+        self._opening.add(task)
+        task.add_done_callback(lambda task: self._opened(task, accepted))
+
+    def _opened(self, task: asyncio.Task[None], accepted: socket.socket) -> None:
+        self._opening.discard(task)
+        if task.cancelled():  # perhaps before it began
+            accepted.close()
+
+    async def _open(self, accepted: socket.socket) -> None:
+        """The handshake, if there is one; then aiohttp takes over."""
+        accepted.settimeout(0)
+        tls = self._doors().tls
+        timeout = HANDSHAKE_SECONDS if tls else None
+        connection = Connection(self._server, self._crowd)
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=timeout,
+                ssl_shutdown_timeout=timeout,
+            )
+        except OSError as error:  # such as a certificate that is not accepted, or what is no TLS at all
+            logger.debug("no handshake: %s", error)
+        finally:
+            if connection.transport is None:
+                self._crowd.leave(connection)

@@ -1,0 +1,81 @@
+"""The ledger as it was before an upgrade: the way back."""
+
+import logging
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from gputally.errors import LedgerError
+
+MARGIN_BYTES = 16 << 20
+"""What an upgrade may need beside the backup and as much again."""
+_MIB = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None:
+    """Copy the ledger at `path` beside it before it is brought to the schema `upgrade`; the copy is whole or not there.
+
+    Raises: LedgerError if there is no room; nothing has happened then.
+    """
+    target = Path(f"{path}.before-{upgrade:04}")
+    partial = Path(f"{target}.partial")
+    _expect_room(connection, path)
+    try:
+        _copy(connection, path, partial)
+        partial.replace(target)
+        _sync(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        partial.unlink(missing_ok=True)
+        raise LedgerError(
+            f"{path}: cannot be upgraded, as no backup {target} can be written: {error}; it was left untouched"
+        ) from None
+    logger.warning(
+        "the ledger %s is brought to schema %d; %s is how it was: to go back, stop gputally, remove %s-wal and %s-shm, "
+        "put that file in its place and run the version from before",
+        *(path, upgrade, target, path.name, path.name),
+    )
+
+
+def ways_back(path: Path, *, newest: int) -> list[Path]:
+    """The backups of the ledger at `path` that know no schema beyond `newest`, the latest first."""
+    found = [each for each in path.parent.iterdir() if each.name.startswith(f"{path.name}.before-") and each.is_file()]
+    known = [(_schema(each), each) for each in found if each.suffix != ".partial"]
+    return [each for schema, each in sorted(known, reverse=True) if schema <= newest]
+
+
+def _expect_room(connection: sqlite3.Connection, path: Path) -> None:
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    needed, free = 2 * pages * size + MARGIN_BYTES, shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise LedgerError(
+            f"{path}: an upgrade first copies it, and needs {needed // _MIB} MiB beside it where {free // _MIB} MiB "
+            "are free; make room, or move the ledger to where there is some; it was left untouched"
+        )
+
+
+def _copy(connection: sqlite3.Connection, path: Path, partial: Path) -> None:
+    partial.unlink(missing_ok=True)
+    partial.touch(0o600)
+    shutil.copymode(path, partial)
+    with closing(sqlite3.connect(partial)) as copy:
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, whatever happens to it
+    _sync(partial)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _schema(path: Path) -> int:
+    """By its header, where SQLite keeps the user_version."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(64)[60:], "big")

@@ -1,0 +1,58 @@
+"""An aggregator's client and an agent's server, both as they are, with certificates and a token that are replaced."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gputally.export.usage import PATH, usage_route
+from gputally.export.web import Readiness, Site, serve
+from gputally.model.agent import Outcome
+from gputally.runtime.serving import doors, own_token
+from gputally.sources.agents.choice import AgentChoice, Target
+from gputally.sources.agents.client import PullFailed, agent_client
+from tests.core.usage import report
+from tests.fakes.certificates import Certificates
+from tests.fakes.entrance import MUTUAL, config, page
+
+REPORT = report(at=20)
+
+
+@asynccontextmanager
+async def agent(web_config: Path, token: Path) -> AsyncIterator[Target]:
+    tokens: dict[str, Callable[[], str]] = own_token(token, PATH, role="--usage.token-file")
+    route = usage_route(lambda: REPORT)
+    site = Site(title="t", about="a", version="1", scrape=page, ready=Readiness, routes=[route], tokens=tokens)
+    async with serve(site, addresses=["127.0.0.1:0"], doors=doors(web_config)) as [address]:
+        yield Target("n1", f"https://{address}")
+
+
+async def test_certificates_and_tokens_are_replaced_on_both_sides_without_a_restart(tmp_path: Path) -> None:
+    certificates, expected, shown = Certificates(tmp_path), tmp_path / "expected", tmp_path / "shown"
+    write(expected, "first")
+    write(shown, "first")
+    choice = AgentChoice(
+        token=shown,
+        authority=certificates.authority,
+        certificate=certificates.certificate("client"),
+        key=certificates.key("client"),
+    )
+    async with agent(config(tmp_path, MUTUAL), expected) as target, agent_client(choice) as client:
+        assert await client.report(target) == REPORT
+
+        certificates.renew("server")
+        certificates.renew("client")
+        assert await client.report(target) == REPORT
+
+        write(expected, "second")
+        with pytest.raises(PullFailed, match=f"answers 401; see to it that {shown} holds the token") as told:
+            await client.report(target)
+        assert told.value.outcome is Outcome.FORBIDDEN
+
+        write(shown, "second")
+        assert await client.report(target) == REPORT
+
+
+def write(file: Path, text: str) -> None:
+    file.write_text(text)
