@@ -38,8 +38,7 @@ e2e-full: e2e ## The same, and the long crash campaigns, each on a control plane
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the agent's tests on a real kubelet with containerd (needs root, Debian)
-	$(BIN)/python -m tests.cluster.build
-	$(BIN)/python -m tests.cluster.build kubelet
+	$(BIN)/python -m tests.cluster.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet
 	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
 
 bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
