@@ -50,8 +50,8 @@ NOW = Row(
         ),
         stat(
             Look(
-                "The oldest inference pod has waited",
-                "Since it was made. It pages when this turns red.",
+                "Oldest inference pod",
+                "How long it has waited, since it was made. It pages when this turns red.",
                 unit=SECONDS,
                 empty="nobody waits",
                 steps={PAGE_AFTER: RED},

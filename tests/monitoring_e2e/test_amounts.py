@@ -96,7 +96,7 @@ def test_who_waits_is_who_waits_by_the_api(day: Day, dashboards: Boards) -> None
     totals = {
         "Pods waiting": sum(each.pods for each in day.waiting.values()),
         "GPUs they ask for": sum(each.gpus for each in day.waiting.values()),
-        "The oldest inference pod has waited": day.waiting_at
+        "Oldest inference pod": day.waiting_at
         - min(each.since for (tier, _), each in day.waiting.items() if tier.startswith("inference")),
         "GPUs free": 0,
     }
