@@ -10,6 +10,7 @@ Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
     ("fleet", "Allocated beyond what there is", "A"): "no GPU fails under its pod",
+    ("pending", "Oldest inference pod", "A"): "all inference has its GPUs in the end",
     ("tenants", "Uncertain", "A"): "every end of a pod is seen",
     ("tenants", "Without a price", "A"): "the price book has a price for all GPUs",
 }
