@@ -38,8 +38,7 @@ e2e-full: e2e ## The same, and the long crash campaigns, each on a control plane
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)
-	$(BIN)/python -m tests.cluster.build
-	$(BIN)/python -m tests.cluster.build kubelet
+	$(BIN)/python -m tests.cluster.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet helm
 	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
 
 image: $(READY) ## Write the container image to build/gputally.tar without a container engine (needs Debian)

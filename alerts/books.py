@@ -13,7 +13,7 @@ GROUP = Group(
                 '{{ $value | printf "%.0f" }} pods that ask for GPUs have no tier: they count as `none`, and anyone '
                 "may preempt them. Give them a PriorityClass, or write a rule for the one they have."
             ),
-            dashboard="tiers",
+            dashboard="exporter",
             variables=("cluster",),
         ),
         Alert(
@@ -24,7 +24,7 @@ GROUP = Group(
                 '{{ $value | printf "%.0f" }} pods that ask for GPUs have no tenant: what they cost is `unassigned`. '
                 "Label them or their namespace as the rules of tenants ask."
             ),
-            dashboard="tenants",
+            dashboard="exporter",
             variables=("cluster",),
         ),
         Alert(

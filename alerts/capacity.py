@@ -2,7 +2,6 @@
 
 from monitoring.rule import Alert, Group
 
-_GROUP = ("cluster", "gpu_model", "pool")
 _GPUS = '{{ $value | printf "%.5g" }} x {{ $labels.gpu_model }} of pool {{ $labels.pool }}'
 
 
@@ -22,7 +21,7 @@ GROUP = Group(
                 "should, and look at the device plugin and the driver there."
             ),
             dashboard="fleet",
-            variables=_GROUP,
+            variables=("cluster", "gpu_model"),
         ),
         Alert(
             name="GpuCapacityUnknown",
@@ -33,7 +32,7 @@ GROUP = Group(
                 "may be more: what pods hold there counts as allocated."
             ),
             dashboard="fleet",
-            variables=_GROUP,
+            variables=("cluster", "gpu_model"),
         ),
         Alert(
             name="GpusOvercommitted",
@@ -44,7 +43,7 @@ GROUP = Group(
                 "GPUs than their pods ask for, and restart those pods."
             ),
             dashboard="fleet",
-            variables=_GROUP,
+            variables=("cluster", "gpu_model"),
         ),
         Alert(
             name="GpusStuckTerminating",
@@ -52,6 +51,11 @@ GROUP = Group(
 sum by (cluster, tenant, gpu_model) (
   rate(gputally_allocated_gpu_seconds_total{state="terminating"}[$window])
 ) > $gpus
+and
+sum by (cluster, tenant, gpu_model) (
+  rate(gputally_allocated_gpu_seconds_total{state="terminating"}[$window])
+)
+  / sum by (cluster, tenant, gpu_model) (rate(gputally_allocated_gpu_seconds_total[$window])) > $share
 """,
             summary="Pods that were deleted long ago hold GPUs still.",
             description=(
@@ -59,7 +63,7 @@ sum by (cluster, tenant, gpu_model) (
                 "{{ $labels.gpu_model }}. Look whether their nodes are there: pods of a lost node never end by "
                 "themselves. Else find out what their containers wait for."
             ),
-            dashboard="tenants",
+            dashboard="tiers",
             variables=("cluster", "tenant", "gpu_model"),
         ),
         Alert(
@@ -75,7 +79,7 @@ max by (cluster) (gputally_price_book_info)
                 "aggregator; costs begin then."
             ),
             dashboard="fleet",
-            variables=_GROUP,
+            variables=("cluster", "gpu_model"),
         ),
         Alert(
             name="AllocationsDiffer",
@@ -86,8 +90,8 @@ max by (cluster) (gputally_price_book_info)
                 '{{ $value | printf "%.5g" }} in all. Compare the pods of the nodes with what their agents see: either '
                 "pods are paid for that hold nothing, or something holds GPUs unpaid."
             ),
-            dashboard="fleet",
-            variables=("cluster", "pool"),
+            dashboard="agents",
+            variables=("cluster",),
         ),
     ),
 )

@@ -69,8 +69,8 @@ GROUP = Group(
         Alert(
             name="InferencePodsPending",
             expression=f"""\
-max by (cluster, tier, tenant) (
-  time() - gputally_pending_oldest_timestamp_seconds{{{_INFERENCE}}}
+time() - max by (cluster, tier, tenant) (
+  gputally_pending_oldest_timestamp_seconds{{{_INFERENCE}}}
 ) > $seconds
 """,
             summary="Inference pods wait for GPUs.",

@@ -1,6 +1,7 @@
 """Whether the nodes are measured: the agents as the aggregator finds them, and as they find themselves."""
 
 from monitoring.board import Board, Row, Variable
+from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeseries
 from monitoring.selector import Selectors
 from monitoring.unit import BYTES, COUNT, GPUS, PER_SECOND, RATIO, SECONDS
@@ -9,8 +10,8 @@ fleet = Selectors("cluster")
 select = Selectors("cluster", "instance")
 NO_AGENT = "no agent answers"
 NO_EXPORTER = "no exporter answers"
+AGE = "time() - {} by (cluster, instance) ({})"
 ANSWERS = 'state="reachable"'
-SILENT = 'state="unreachable"'
 OURS = "* on (cluster, job, instance) group_left () group by (cluster, job, instance) (gputally_agent_info)"
 
 PULLED = Row(
@@ -25,8 +26,14 @@ PULLED = Row(
             Query(f"sum({fleet.now('gputally_agents', ANSWERS)})", "agents"),
         ),
         stat(
-            Look("Agents that do not", "When last pulled.", unit=COUNT, empty=NO_EXPORTER, steps={1: RED}),
-            Query(f"sum({fleet.now('gputally_agents', SILENT)})", "agents"),
+            Look(
+                "Nodes without an answer",
+                "Whose agent did not answer when last pulled, or that have none.",
+                unit=COUNT,
+                empty=NO_EXPORTER,
+                steps={1: RED},
+            ),
+            Query(f"sum({fleet.now('gputally_nodes')}) - sum({fleet.now('gputally_agents', ANSWERS)})", "nodes"),
         ),
         stat(
             Look(
@@ -73,7 +80,7 @@ PULLED = Row(
                 "GPUs that one of them alone says are allocated. A moment of it is a pod that comes or goes.",
                 unit=GPUS,
                 empty=NO_EXPORTER,
-                steps={0.5: ORANGE},
+                steps={0.001: ORANGE},
             ),
             Query(f"sum by (pool, side) ({fleet.now('gputally_allocation_difference_gpus')})", "{{pool}}: {{side}}"),
         ),
@@ -88,18 +95,25 @@ OWN = Row(
                 "Agents",
                 "What runs on each node, and how long ago it last read a GPU and heard the kubelet.",
                 empty=NO_AGENT,
+                links=(Link("What runs there", "node", {"instance": "instance"}),),
                 width=24,
             ),
-            {"instance": "Node", "version": "Version", "driver_version": "Driver", "nvml_version": "NVML"},
+            {
+                "cluster": "Cluster",
+                "instance": "Node",
+                "version": "Version",
+                "driver_version": "Driver",
+                "nvml_version": "NVML",
+            },
             Column(
-                head="Runs",
-                expression="count by (instance, version, driver_version, nvml_version) "
+                head="",
+                expression="count by (cluster, instance, version, driver_version, nvml_version) "
                 f"({select('gputally_agent_info')})",
                 unit=COUNT,
             ),
             Column(
                 head="GPUs read",
-                expression=f"time() - max by (instance) ({select('gputally_agent_last_gpu_read_timestamp_seconds')})",
+                expression=AGE.format("max", select("gputally_agent_last_gpu_read_timestamp_seconds")),
                 unit=SECONDS,
                 steps={30: RED},
             ),
@@ -112,25 +126,25 @@ OWN = Row(
             ),
             Column(
                 head="Measured up to",
-                expression=f"time() - min by (instance) ({select('gputally_gpu_watermark_timestamp_seconds')})",
+                expression=AGE.format("min", select("gputally_gpu_watermark_timestamp_seconds")),
                 unit=SECONDS,
                 steps={30: ORANGE},
             ),
             Column(
                 head="Unknown devices",
-                expression=f"max by (instance) ({select('gputally_agent_unknown_devices')})",
+                expression=f"max by (cluster, instance) ({select('gputally_agent_unknown_devices')})",
                 unit=COUNT,
                 steps={1: ORANGE},
             ),
             Column(
                 head="Containers dropped",
-                expression=f"sum by (instance) ({select.grown('gputally_agent_dropped_holders_total')})",
+                expression=f"sum by (cluster, instance) ({select.grown('gputally_agent_dropped_holders_total')})",
                 unit=COUNT,
                 steps={0.5: ORANGE},
             ),
             Column(
                 head="Meters begun anew",
-                expression=f"sum by (instance) ({select.grown('gputally_gpu_energy_resets_total')})",
+                expression=f"sum by (cluster, instance) ({select.grown('gputally_gpu_energy_resets_total')})",
                 unit=COUNT,
                 steps={0.5: YELLOW},
             ),
@@ -146,11 +160,17 @@ OWN = Row(
         ),
         timeseries(
             Look("Memory", "Resident, of the agents' processes.", unit=BYTES, empty="not read"),
-            Query(f"max by (instance) ({select('process_resident_memory_bytes')} {OURS})", "{{instance}}"),
+            Query(
+                f"max by (cluster, instance) ({select('process_resident_memory_bytes')} {OURS})",
+                "{{cluster}} {{instance}}",
+            ),
         ),
         timeseries(
             Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
-            Query(f"max by (instance) ({select.rate('process_cpu_seconds_total')} {OURS})", "{{instance}}"),
+            Query(
+                f"max by (cluster, instance) ({select.rate('process_cpu_seconds_total')} {OURS})",
+                "{{cluster}} {{instance}}",
+            ),
         ),
     ),
 )

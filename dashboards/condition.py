@@ -1,6 +1,7 @@
 """Whether GPUs are fit: errors, heat, throttling and memory, from the agents of their nodes."""
 
 from monitoring.board import Board, Row, Variable
+from monitoring.link import Link
 from monitoring.panel import GREEN, ORANGE, RED, Column, Look, Query, stat, table, timeline, timeseries
 from monitoring.selector import Selectors
 from monitoring.unit import CELSIUS, COUNT, HERTZ, MOMENT, RATIO, STATE
@@ -8,6 +9,7 @@ from monitoring.unit import CELSIUS, COUNT, HERTZ, MOMENT, RATIO, STATE
 select = Selectors("cluster", "instance", "gpu")
 GPU = "{{instance}} #{{minor}}"
 CORRECTED = 'kind="corrected"'
+XIDS = f"sum by (instance, gpu, xid) ({select.grown('gputally_gpu_xid_events_total')}) > 0"
 HOT = 'reason=~"sw_thermal|hw_thermal"'
 UNCORRECTED = 'kind="uncorrected"'
 
@@ -111,7 +113,7 @@ CONDITION = Row(
         ),
         timeline(
             Look("Answering", "Whether the driver still reaches each GPU.", unit=STATE, empty="no agent answers"),
-            Query(f"max by (instance, gpu, minor) ({select.numbered('gputally_gpu_up')})", GPU),
+            Query(f"max by (cluster, instance, gpu) ({select('gputally_gpu_up')})", "{{instance}} {{gpu}}"),
             words={0: ("lost", RED), 1: ("answers", GREEN)},
         ),
         table(
@@ -119,17 +121,19 @@ CONDITION = Row(
                 "Errors of the driver, by code",
                 "What was reported in the time shown. The code tells whether it was a program (13, 31, 43, "
                 "45) or the GPU (48, 63, 64, 74, 79, 94, 95): see NVIDIA's list of XID errors.",
+                links=(Link("What runs there", "node", {"instance": "instance", "gpu": "gpu"}),),
                 empty="none was reported",
             ),
             {"instance": "Node", "gpu": "GPU", "xid": "XID"},
             Column(
                 head="Times",
-                expression=f"sum by (instance, gpu, xid) ({select.grown('gputally_gpu_xid_events_total')}) > 0",
+                expression=XIDS,
                 unit=COUNT,
             ),
             Column(
                 head="Last",
-                expression=f"max by (instance, gpu, xid) ({select('gputally_gpu_xid_last_timestamp_seconds')}) * 1000",
+                expression=f"max by (instance, gpu, xid) ({select('gputally_gpu_xid_last_timestamp_seconds')}) * 1000"
+                f" and {XIDS}",
                 unit=MOMENT,
             ),
             order="Last",
@@ -139,6 +143,7 @@ CONDITION = Row(
                 "Memory health",
                 "Of the GPU's life: errors, and rows replaced by spare ones. Pending ones need a reset, failed "
                 "ones a new GPU.",
+                links=(Link("What runs there", "node", {"instance": "instance", "gpu": "gpu"}),),
                 empty="not read",
             ),
             {"instance": "Node", "gpu": "GPU"},
@@ -180,9 +185,9 @@ BOARD = Board(
     title="Condition of GPUs",
     description="Whether GPUs are fit: errors, heat, throttling and memory, as the agents of their nodes read it.",
     variables=(
-        Variable("cluster", "Cluster", "gputally_gpu_info"),
-        Variable("instance", "Node", "gputally_gpu_info"),
-        Variable("gpu", "GPU", "gputally_gpu_info"),
+        Variable("cluster", "Cluster", "gputally_gpu_up"),
+        Variable("instance", "Node", "gputally_gpu_up"),
+        Variable("gpu", "GPU", "gputally_gpu_up"),
     ),
     rows=(NOW, CONDITION),
 )

@@ -3,9 +3,10 @@
 from monitoring.board import Board, Row, Variable
 from monitoring.panel import GREEN, ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeline, timeseries
 from monitoring.selector import Selectors
-from monitoring.unit import BYTES, COUNT, GPU_HOURS, MOMENT, MONEY, PER_SECOND, RATIO, SECONDS
+from monitoring.unit import BYTES, COUNT, GPU_HOURS, GPU_SECONDS, MOMENT, MONEY, PER_SECOND, RATIO, SECONDS
 
 select = Selectors("cluster", "instance")
+WHO = "{{cluster}} {{instance}}"
 NO_EXPORTER = "no exporter answers"
 YES_OR_NO = {0: ("no", RED), 1: ("yes", GREEN)}
 OURS = "* on (cluster, job, instance) group_left () group by (cluster, job, instance) (gputally_build_info)"
@@ -16,12 +17,12 @@ BOOKS = Row(
         stat(
             Look(
                 "Residual",
-                "GPU-hours by which sums that are kept apart differ. Anything but 0 is a fault of ours.",
-                unit=GPU_HOURS,
+                "GPU-seconds by which sums that are kept apart differ. Anything but 0 is a fault of ours.",
+                unit=GPU_SECONDS,
                 empty=NO_EXPORTER,
-                steps={0.001: RED},
+                steps={"<GputallyResidual.gpu_seconds>": RED},
             ),
-            Query(f"sum(abs({select.now('gputally_residual_gpu_seconds')})) / 3600", "residual"),
+            Query(f"sum(abs({select.now('gputally_residual_gpu_seconds')}))", "residual"),
         ),
         stat(
             Look(
@@ -90,6 +91,7 @@ BOOKS = Row(
                 width=16,
             ),
             {
+                "cluster": "Cluster",
                 "instance": "Instance",
                 "version": "Version",
                 "python_version": "Python",
@@ -102,27 +104,24 @@ BOOKS = Row(
             },
             Column(
                 head="Books opened",
-                expression=f"max by (instance) ({select('gputally_books_opened_timestamp_seconds')}) * 1000",
+                expression=f"max by (cluster, instance) ({select('gputally_books_opened_timestamp_seconds')}) * 1000",
                 unit=MOMENT,
             ),
             Column(
-                head="Runs",
-                expression=f"count by (instance, version, python_version) ({select('gputally_build_info')})",
+                head="",
+                expression=f"count by (cluster, instance, version, python_version) ({select('gputally_build_info')})",
                 unit=COUNT,
             ),
             Column(
-                head="Books",
-                expression="count by (instance, name, currency, basis, as_of, source, digest) "
+                head="",
+                expression="count by (cluster, instance, name, currency, basis, as_of, source, digest) "
                 f"({select('gputally_price_book_info')})",
                 unit=COUNT,
             ),
         ),
         timeseries(
             Look(
-                "Residuals and what is ahead",
-                "GPU-hours, by check and by counter.",
-                unit=GPU_HOURS,
-                empty=NO_EXPORTER,
+                "Residuals and what is ahead", "GPU-hours, by check and by counter.", unit=GPU_HOURS, empty=NO_EXPORTER
             ),
             Query(f"sum by (check) ({select.now('gputally_residual_gpu_seconds')}) / 3600", "residual {{check}}"),
             Query(f"sum by (counter) ({select.now('gputally_ahead_gpu_seconds')}) / 3600", "ahead {{counter}}"),
@@ -135,9 +134,13 @@ BOOKS = Row(
                 unit=PER_SECOND,
                 empty=NO_EXPORTER,
             ),
-            Query(f"sum by (resource) ({select.rate('gputally_skipped_objects_total')})", "{{resource}} skipped"),
             Query(
-                f"sum by (resource) ({select.rate('gputally_watch_malformed_objects_total')})", "{{resource}} malformed"
+                f"sum by (cluster, resource) ({select.rate('gputally_skipped_objects_total')})",
+                "{{cluster}} {{resource}} skipped",
+            ),
+            Query(
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_malformed_objects_total')})",
+                "{{cluster}} {{resource}} malformed",
             ),
             Query(f"sum by (label) ({select.rate('gputally_label_refusals_total')})", "{{label}} past its limit"),
             Query(f"sum({select.rate('gputally_usage_faults_total')})", "usage taken back"),
@@ -151,12 +154,12 @@ WATCHES = Row(
     (
         timeline(
             Look("Complete", "Whether each watch has had a whole picture since the start.", empty=NO_EXPORTER),
-            Query(f"min by (resource) ({select('gputally_watch_synced')})", "{{resource}}"),
+            Query(f"min by (cluster, resource) ({select('gputally_watch_synced')})", "{{cluster}} {{resource}}"),
             words=YES_OR_NO,
         ),
         timeline(
             Look("Connected", "Whether each watch has an open stream.", empty=NO_EXPORTER),
-            Query(f"min by (resource) ({select('gputally_watch_connected')})", "{{resource}}"),
+            Query(f"min by (cluster, resource) ({select('gputally_watch_connected')})", "{{cluster}} {{resource}}"),
             words=YES_OR_NO,
         ),
         timeseries(
@@ -169,14 +172,20 @@ WATCHES = Row(
                 steps={"<GputallyWatchStale.seconds>": RED},
             ),
             Query(
-                f"time() - max by (resource) ({select('gputally_watch_last_activity_timestamp_seconds')})",
-                "{{resource}}",
+                f"time() - max by (cluster, resource) ({select('gputally_watch_last_activity_timestamp_seconds')})",
+                "{{cluster}} {{resource}}",
             ),
         ),
         timeseries(
             Look("Objects received", "Per second, in changes and listings.", unit=PER_SECOND, empty=NO_EXPORTER),
-            Query(f"sum by (resource) ({select.rate('gputally_watch_objects_total')})", "{{resource}}"),
-            Query(f"sum by (resource) ({select.rate('gputally_watch_bookmarks_total')})", "{{resource}} bookmarks"),
+            Query(
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_objects_total')})",
+                "{{cluster}} {{resource}}",
+            ),
+            Query(
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_bookmarks_total')})",
+                "{{cluster}} {{resource}} bookmarks",
+            ),
         ),
         timeseries(
             Look(
@@ -185,22 +194,32 @@ WATCHES = Row(
                 unit=PER_SECOND,
                 empty=NO_EXPORTER,
             ),
-            Query(f"sum by (resource) ({select.rate('gputally_watch_reconnects_total')})", "{{resource}} reopened"),
-            Query(f"sum by (resource) ({select.rate('gputally_watch_listings_total')})", "{{resource}} listed"),
-            Query(f"sum by (resource) ({select.rate('gputally_watch_expired_total')})", "{{resource}} expired"),
             Query(
-                f"sum by (resource, reason) ({select.rate('gputally_watch_errors_total')})", "{{resource}}: {{reason}}"
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_reconnects_total')})",
+                "{{cluster}} {{resource}} reopened",
+            ),
+            Query(
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_listings_total')})",
+                "{{cluster}} {{resource}} listed",
+            ),
+            Query(
+                f"sum by (cluster, resource) ({select.rate('gputally_watch_expired_total')})",
+                "{{cluster}} {{resource}} expired",
+            ),
+            Query(
+                f"sum by (cluster, resource, reason) ({select.rate('gputally_watch_errors_total')})",
+                "{{cluster}} {{resource}}: {{reason}}",
             ),
         ),
         timeseries(
             Look(
                 "Clock against the API server's",
-                "Ours minus theirs. Accounting goes by theirs.",
+                "How far ours is from theirs. Accounting goes by theirs.",
                 unit=SECONDS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyClockSkewed.seconds>": ORANGE},
             ),
-            Query(f"max by (instance) ({select('gputally_clock_skew_seconds')})", "{{instance}}"),
+            Query(f"max by (cluster, instance) (abs({select('gputally_clock_skew_seconds')}))", WHO),
         ),
     ),
 )
@@ -210,7 +229,7 @@ LEDGER = Row(
     (
         timeline(
             Look("Writable", "Whether the last write succeeded. If not, rows wait.", width=8, empty=NO_EXPORTER),
-            Query(f"min by (instance) ({select('gputally_ledger_writable')})", "{{instance}}"),
+            Query(f"min by (cluster, instance) ({select('gputally_ledger_writable')})", WHO),
             words=YES_OR_NO,
         ),
         timeseries(
@@ -234,8 +253,7 @@ LEDGER = Row(
                 steps={"<GputallyLedgerBehind.seconds>": RED},
             ),
             Query(
-                f"time() - max by (instance) ({select('gputally_ledger_last_write_timestamp_seconds')})",
-                "{{instance}}",
+                f"time() - max by (cluster, instance) ({select('gputally_ledger_last_write_timestamp_seconds')})", WHO
             ),
         ),
         timeseries(
@@ -245,7 +263,7 @@ LEDGER = Row(
         ),
         timeseries(
             Look("Time spent writing", "The share of the time.", unit=RATIO, empty=NO_EXPORTER, steps={0.5: ORANGE}),
-            Query(f"sum by (instance) ({select.rate('gputally_ledger_write_seconds_total')})", "{{instance}}"),
+            Query(f"sum by (cluster, instance) ({select.rate('gputally_ledger_write_seconds_total')})", WHO),
         ),
     ),
 )
@@ -255,13 +273,13 @@ PROCESS = Row(
     (
         timeseries(
             Look("Memory", "Resident, of the aggregator's process.", unit=BYTES, empty="not read"),
-            Query(f"max by (instance) ({select('process_resident_memory_bytes')} {OURS})", "{{instance}}"),
+            Query(f"max by (cluster, instance) ({select('process_resident_memory_bytes')} {OURS})", WHO),
         ),
         timeseries(
             Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
             Query(
-                f"max by (instance) (rate({select('process_cpu_seconds_total')}[$__rate_interval]) {OURS})",
-                "{{instance}}",
+                f"max by (cluster, instance) (rate({select('process_cpu_seconds_total')}[$__rate_interval]) {OURS})",
+                WHO,
             ),
         ),
     ),

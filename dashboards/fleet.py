@@ -6,7 +6,7 @@ from monitoring.panel import ORANGE, RED, STATES, YELLOW, Column, Look, Query, s
 from monitoring.selector import Selectors
 from monitoring.unit import GPUS, MONEY, MONEY_PER_HOUR, RATIO, WATTS
 
-select = Selectors("cluster", "gpu_model", "pool")
+select = Selectors("cluster", "gpu_model")
 
 PHYSICAL = 'state!="overcommitted"'
 ALLOCATED = 'state="allocated"'
@@ -17,9 +17,7 @@ GPUS_NOW = f"sum({select.now('gputally_capacity_gpus', PHYSICAL)})"
 ALLOCATED_NOW = f"sum({select.now('gputally_capacity_gpus', ALLOCATED)})"
 
 
-BUSY = (
-    f"sum({select.rate('gputally_used_gpu_seconds_total')}) / sum({select.rate('gputally_measured_gpu_seconds_total')})"
-)
+BUSY = select.busy()
 
 NOW = Row(
     "Now",
@@ -105,6 +103,7 @@ CAPACITY = Row(
             Look(
                 "By model and pool",
                 "Physical GPUs now, how many pods hold, and how many cannot be given to any.",
+                links=(Link("Its tenants", "tenants", {"gpu_model": "gpu_model"}),),
                 empty="no exporter answers",
                 height=9,
             ),
@@ -190,8 +189,7 @@ UTILISATION = Row(
                 empty="nothing is measured: no agents",
             ),
             Query(
-                f"sum by (gpu_model) ({select.rate('gputally_used_gpu_seconds_total')})"
-                f" / sum by (gpu_model) ({select.rate('gputally_measured_gpu_seconds_total')})",
+                select.busy("gpu_model"),
                 "{{gpu_model}}",
             ),
         ),
@@ -272,7 +270,6 @@ BOARD = Board(
     variables=(
         Variable("cluster", "Cluster", "gputally_capacity_gpus"),
         Variable("gpu_model", "GPU model", "gputally_capacity_gpus"),
-        Variable("pool", "Node pool", "gputally_capacity_gpus"),
     ),
     rows=(NOW, CAPACITY, UTILISATION, MONEY_AND_POWER),
 )

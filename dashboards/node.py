@@ -7,7 +7,7 @@ from monitoring.selector import Selectors
 from monitoring.unit import BYTES, COUNT, ENERGY, GPU_HOURS, GPUS, RATIO, STATE, WATTS
 
 select = Selectors("cluster", "instance", "gpu", "namespace")
-GPU = "{{instance}} #{{minor}} {{profile}}"
+GPU = "{{instance}} #{{minor}} {{profile}} {{slice}}"
 BY_CONTAINER = "sum by (instance, namespace, pod, container, device)"
 BY_DEVICE = "max by (instance, gpu, device, gpu_model, profile, source, minor, pci_bus_id)"
 
@@ -27,7 +27,7 @@ NOW = Row(
                 unit=COUNT,
                 empty="no agent answers",
                 steps={1: RED},
-                links=(Link("Their condition", "condition"),),
+                links=(Link("Their condition", "condition", kept=("instance", "gpu")),),
             ),
             Query(f"sum(1 - {select('gputally_gpu_up')})", "lost"),
         ),
@@ -202,6 +202,7 @@ CONTAINERS = Row(
             Look(
                 "Devices",
                 "What each GPU and MIG device is, and by which source its use is known.",
+                links=(Link("Its condition", "condition", {"instance": "instance", "gpu": "gpu"}),),
                 empty="no agent answers",
                 width=24,
                 height=9,
@@ -247,9 +248,9 @@ BOARD = Board(
     description="What GPUs do and for which pods, as the agents of their nodes read it.",
     span="6h",
     variables=(
-        Variable("cluster", "Cluster", "gputally_gpu_info"),
-        Variable("instance", "Node", "gputally_gpu_info"),
-        Variable("gpu", "GPU", "gputally_gpu_info"),
+        Variable("cluster", "Cluster", "gputally_gpu_up"),
+        Variable("instance", "Node", "gputally_gpu_up"),
+        Variable("gpu", "GPU", "gputally_gpu_up"),
         Variable("namespace", "Namespace", "gputally_container_gpu_share_ratio"),
     ),
     rows=(NOW, USE, CONTAINERS),

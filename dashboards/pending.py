@@ -11,10 +11,12 @@ select = Selectors("cluster", "tier", "tenant")
 PAGE_AFTER = "<InferencePodsPending.seconds>"
 WAITING = select.now("gputally_pending_pods")
 ASKED = select.now("gputally_pending_gpus")
-OLDEST = select("gputally_pending_oldest_timestamp_seconds")
+OLDEST = select.now("gputally_pending_oldest_timestamp_seconds")
+OLDEST_INFERENCE = select.now("gputally_pending_oldest_timestamp_seconds", 'tier=~"<objective.tiers>"')
 BUCKETS = select("gputally_time_to_schedule_seconds_bucket")
-IN_TIME = select("gputally_time_to_schedule_seconds_bucket", 'le=~"<objective.seconds>([.]0)?"')
-SCHEDULED = select("gputally_time_to_schedule_seconds_count")
+INFERENCE = 'tier=~"<objective.tiers>"'
+IN_TIME = select("gputally_time_to_schedule_seconds_bucket", INFERENCE, 'le=~"<objective.seconds>([.]0)?"')
+SCHEDULED = select("gputally_time_to_schedule_seconds_count", INFERENCE)
 FREE = 'max by (cluster, gpu_model, pool) (gputally_capacity_gpus{cluster=~"$cluster", state="free"})'
 LOST = (
     "max by (cluster, gpu_model, pool, state) "
@@ -48,13 +50,13 @@ NOW = Row(
         ),
         stat(
             Look(
-                "The oldest has waited",
-                "Since the pod was made. An inference pod pages when it crosses the red threshold.",
+                "Oldest inference pod",
+                "How long it has waited, since it was made. It pages when this turns red.",
                 unit=SECONDS,
                 empty="nobody waits",
                 steps={PAGE_AFTER: RED},
             ),
-            Query(f"time() - min({OLDEST})", "oldest"),
+            Query(f"time() - min({OLDEST_INFERENCE})", "oldest"),
         ),
         stat(
             Look(
@@ -62,7 +64,7 @@ NOW = Row(
                 "Of the whole cluster. If there are enough for the pods, they are in pieces too small, or "
                 "of a model or on nodes that the pods may not use.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="none",
                 links=(Link("The fleet", "fleet"),),
             ),
             Query(f"sum({FREE})", "free"),
@@ -80,13 +82,14 @@ NOW = Row(
         ),
         stat(
             Look(
-                "Scheduled within <objective.seconds> s",
-                "Of the pods bound in that time; the objective for inference is <objective.share>. "
+                "Inference later than <objective.seconds> s",
+                "Of inference pods bound in the time shown, of all tenants; the objective allows <objective.allowed>. "
                 "Pods that still wait are not in it.",
                 unit=RATIO,
                 empty="no pod was scheduled",
+                steps={"<objective.allowed>": RED},
             ),
-            Query(f"sum(increase({IN_TIME}[$__range])) / sum(increase({SCHEDULED}[$__range]))", "in time"),
+            Query(f"1 - sum(increase({IN_TIME}[$__range])) / sum(increase({SCHEDULED}[$__range]))", "late"),
         ),
         table(
             Look(
@@ -107,7 +110,6 @@ NOW = Row(
                 head="Oldest",
                 expression=f"time() - min by (tier, tenant) ({OLDEST})",
                 unit=SECONDS,
-                steps={PAGE_AFTER: RED},
             ),
             order="Oldest",
         ),
@@ -135,7 +137,8 @@ OVER_TIME = Row(
         timeseries(
             Look(
                 "Age of the oldest waiting pod, by tier",
-                "A saw is a queue that moves; a line that only climbs is a pod that fits nowhere.",
+                "A saw is a queue that moves; a line that only climbs is a pod that fits nowhere. Above the dashes "
+                "inference pages.",
                 unit=SECONDS,
                 empty="nobody waited",
                 steps={PAGE_AFTER: RED},
@@ -152,7 +155,7 @@ TIME_TO_SCHEDULE = Row(
         heatmap(
             Look(
                 "How long pods waited",
-                "Pods bound, by the time from their creation to their binding.",
+                "Pods bound, of all tenants, by the time from their creation to their binding.",
                 unit=SECONDS,
                 empty="no pod was scheduled",
             ),
@@ -161,7 +164,7 @@ TIME_TO_SCHEDULE = Row(
         timeseries(
             Look(
                 "The half, nine in ten, 99 in 100",
-                "So long or less did these shares of the pods wait, as near as the buckets tell.",
+                "So long or less did these shares of the pods of all tenants wait, as near as the buckets tell.",
                 unit=SECONDS,
                 empty="no pod was scheduled",
                 steps={"<objective.seconds>": RED},
@@ -172,8 +175,8 @@ TIME_TO_SCHEDULE = Row(
         ),
         timeseries(
             Look(
-                "Later than <objective.seconds> s, by tier",
-                "The share of the pods bound that had waited longer than the objective allows. Alerts fire "
+                "Inference later than <objective.seconds> s, by tier",
+                "The share of the inference pods bound, of all tenants, that had waited too long. Alerts fire "
                 "when it eats the allowance of 30 days too fast.",
                 unit=RATIO,
                 empty="no pod was scheduled",

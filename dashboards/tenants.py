@@ -111,7 +111,7 @@ BILL = Row(
             ),
             Column(head="Cost", expression=grown(COST, "tenant", "currency"), unit=MONEY),
             Column(head="Used", expression=f"{grown(USED, 'tenant')} / 3600", unit=GPU_HOURS),
-            Column(head="Busy", expression=f"{grown(USED, 'tenant')} / {grown(MEASURED, 'tenant')}", unit=RATIO),
+            Column(head="Busy", expression=select.busy("tenant", whole=True), unit=RATIO),
             Column(head="Idle cost", expression=grown(IDLE_COST, "tenant", "currency"), unit=MONEY),
             Column(head="Energy", expression=f"{grown(ENERGY_USED, 'tenant')} / 3600", unit=ENERGY),
             order="GPU-hours",
@@ -179,10 +179,14 @@ OVER_TIME = Row(
             stacked=True,
         ),
         timeseries(
-            Look("Busy", "Used over measured GPU time, by tenant.", unit=RATIO, empty="nothing is measured: no agents"),
+            Look(
+                "Busy",
+                "The share of the measured time in which its GPUs worked for it.",
+                unit=RATIO,
+                empty="nothing is measured: no agents",
+            ),
             Query(
-                f"sum by (tenant) (rate({USED}[$__rate_interval]))"
-                f" / sum by (tenant) (rate({MEASURED}[$__rate_interval]))",
+                select.busy("tenant"),
                 "{{tenant}}",
             ),
         ),

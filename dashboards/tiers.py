@@ -12,8 +12,6 @@ ALLOCATED = select("gputally_allocated_gpu_seconds_total")
 COST = select("gputally_allocated_cost_total")
 STARTING = select("gputally_allocated_gpu_seconds_total", 'state="starting"')
 TERMINATING = select("gputally_allocated_gpu_seconds_total", 'state="terminating"')
-USED = select("gputally_used_gpu_seconds_total")
-MEASURED = select("gputally_measured_gpu_seconds_total")
 PREEMPTIONS = 'gputally_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 
@@ -61,8 +59,7 @@ OVERVIEW = Row(
             ),
             Column(
                 head="Busy",
-                expression=f"sum by (tier) (increase({USED}[$__range]))"
-                f" / sum by (tier) (increase({MEASURED}[$__range]))",
+                expression=select.busy("tier", whole=True),
                 unit=RATIO,
             ),
             Column(

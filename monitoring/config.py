@@ -55,6 +55,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {
             "inference_tiers": self.inference_tiers,
             "hardware_xids": self.hardware_xids,
+            "objective_tiers": self.inference_tiers,
             "objective_seconds": self.objective.seconds,
             "objective_share": self.objective.share,
             "objective_allowed": round(1 - self.objective.share, 9),

@@ -16,6 +16,8 @@ class Link(Struct, frozen=True):
     title: str
     board: str
     variables: Mapping[str, str] = {}
+    kept: tuple[str, ...] = ()
+    """Choices that both dashboards have, and that stay as they are."""
 
     def of_series(self) -> Mapping[str, Any]:
         """On a series, which has the labels itself."""
@@ -30,5 +32,6 @@ class Link(Struct, frozen=True):
         return heads[next(iter(self.variables.values()), next(iter(heads)))]
 
     def _to(self, values: Mapping[str, str]) -> Mapping[str, Any]:
-        chosen = "".join(f"&var-{name}={value}" for name, value in values.items())
+        kept = "".join(f"&${{{name}:queryparam}}" for name in self.kept)
+        chosen = kept + "".join(f"&var-{name}={value}" for name, value in values.items())
         return {"title": self.title, "url": f"/d/{uid(self.board)}?{_KEPT}{chosen}", "targetBlank": False}

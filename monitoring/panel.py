@@ -164,28 +164,34 @@ def timeline(look: Look, *queries: Query, words: Mapping[int, tuple[str, str]]) 
 def table(look: Look, keys: Mapping[str, str], *columns: Column, order: str = "") -> Any:  # noqa: ANN401 - grafanalib has no types
     """A line for each combination of the labels `keys` (label: head), now, with a number in each column.
 
-    It is sorted by the column with the head `order`, the greatest first.
+    It is sorted by the column with the head `order`, the greatest first. A column without a head is not shown: only
+    the labels of its query are.
     """
-    panel = _common(look, [Query(each.expression) for each in columns], instant=True)
+    # Grafana merges a row into those before it: with several currencies a tenant has several lines, each complete.
+    asked = sorted(columns, key=lambda each: "currency" not in each.expression)
+    panel = _common(look, [Query(each.expression) for each in asked], instant=True)
     for target in panel["targets"]:
         target.format = "table"
     for of_series in ("decimals", "links", "unit"):  # columns have their own
         panel["extraJson"]["fieldConfig"]["defaults"].pop(of_series, None)
-    panel["transformations"] = _merged(keys, columns)
+    panel["transformations"] = _merged(keys, asked, heads=[each.head for each in columns])
     descending = [{"displayName": order, "desc": True}] if order else []
     panel["extraJson"]["options"] = {"sortBy": descending, "showHeader": True, "cellHeight": "sm"}
-    overrides = [*map(_key, keys.values()), *map(_column, columns), *_linked(look.links, keys)]
+    shown = [each for each in columns if each.head]
+    overrides = [*map(_key, keys.values()), *map(_column, shown), *_linked(look.links, keys)]
     return grafana.Table(**panel, overrides=overrides)
 
 
-def _merged(keys: Mapping[str, str], columns: Sequence[Column]) -> list[Mapping[str, Any]]:
-    """One line for what each query says of the same labels, and heads for people."""
-    values = {f"Value #{letter}": column.head for letter, column in zip(ascii_uppercase, columns, strict=False)}
-    heads = {**keys, **(values if len(columns) > 1 else {"Value": columns[0].head})}
+def _merged(keys: Mapping[str, str], asked: Sequence[Column], *, heads: Sequence[str]) -> list[Mapping[str, Any]]:
+    """One line for what each query says of the same labels, and heads for people, in the order of `heads`."""
+    letters = [f"Value #{letter}" for letter in ascii_uppercase] if len(asked) > 1 else ["Value"]
+    values = {name: column.head for name, column in zip(letters, asked, strict=False)}
+    shown = sorted((name for name, head in values.items() if head), key=lambda name: heads.index(values[name]))
+    names = {**keys, **{name: values[name] for name in shown}}
     organize = {
-        "excludeByName": {"Time": True},
-        "indexByName": {name: place for place, name in enumerate(heads)},
-        "renameByName": heads,
+        "excludeByName": {"Time": True, **{name: True for name, head in values.items() if not head}},
+        "indexByName": {name: place for place, name in enumerate(names)},
+        "renameByName": names,
     }
     return [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}]
 
@@ -210,12 +216,13 @@ def _column(column: Column) -> Mapping[str, Any]:
 
 
 def _linked(links: Iterable[Link], keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """All links of a column at once: of two overrides Grafana takes the last."""
+    by_head: dict[str, list[Mapping[str, Any]]] = {}
+    for link in links:
+        by_head.setdefault(link.head(keys), []).append(link.of_cells(keys))
     return [
-        {
-            "matcher": {"id": "byName", "options": link.head(keys)},
-            "properties": [{"id": "links", "value": [link.of_cells(keys)]}],
-        }
-        for link in links
+        {"matcher": {"id": "byName", "options": head}, "properties": [{"id": "links", "value": found}]}
+        for head, found in by_head.items()
     ]
 
 

@@ -1,14 +1,12 @@
 """Series as dashboards ask for them: narrowed by each of the reader's choices that they can be narrowed by."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gputally.catalog.all import GROUPS
 from gputally.catalog.metric import Metric
 
 METRICS: Final[Mapping[str, Metric[Any]]] = {metric.name: metric for group in GROUPS.values() for metric in group}
-CHOICES: Final = ("tier", "tenant", "gpu_model", "pool", "gpu", "namespace", "pod")
-"""Labels that a dashboard may offer as variables of the same name, besides those of the target."""
 TARGET: Final = ("cluster",)
 """Labels that come from where a series was scraped, and that every series may have."""
 SEVERAL: Final = ("_bucket", "_sum", "_count")
@@ -35,7 +33,7 @@ class Selectors:
 
     def __call__(self, name: str, *more: str) -> str:
         """`name{tier=~"$tier", ...}` with a matcher for each variable that the metric has a label for, and `more`."""
-        known = (*TARGET, "instance", "node", *labels_of(name))
+        known = (*TARGET, "instance", *labels_of(name))
         chosen = [f'{label}=~"${label}"' for label in self._variables if label in known]
         return f"{name}{{{', '.join([*chosen, *more])}}}"
 
@@ -44,10 +42,31 @@ class Selectors:
         return f"max by ({', '.join((*TARGET, *labels_of(name)))}) ({self(name, *more)})"
 
     def numbered(self, name: str, *more: str) -> str:
-        """Series of GPUs or their parts, with the `minor` of /dev/nvidia0 in place of looks: nobody knows UUIDs."""
-        on = ", ".join((*TARGET, "instance", *(each for each in ("gpu", "device") if each in labels_of(name))))
-        known = f"max by ({on}, minor, profile) ({self('gputally_gpu_info')})"
-        return f"{self(name, *more)} * on ({on}) group_left (minor, profile) {known}"
+        """Series of GPUs that answer, with the `minor` of /dev/nvidia0: nobody knows UUIDs.
+
+        Those of MIG devices also have their `profile`, and the beginning of their UUID as `slice`.
+        """
+        if "device" not in labels_of(name):
+            return self._joined(name, more, on=("gpu",), take=("minor",))
+        joined = self._joined(name, more, on=("gpu", "device"), take=("minor", "profile"))
+        return f'label_replace({joined}, "slice", "$1", "device", "(MIG-.{{8}}).*")'
+
+    def _joined(self, name: str, more: Sequence[str], *, on: Sequence[str], take: Sequence[str]) -> str:
+        keys, taken = ", ".join((*TARGET, "instance", *on)), ", ".join(take)
+        known = f"max by ({keys}, {taken}) ({self('gputally_gpu_info')})"
+        return f"{self(name, *more)} * on ({keys}) group_left ({taken}) {known}"
+
+    def busy(self, *by: str, whole: bool = False) -> str:
+        """The share of the measured time in which GPUs worked for who holds them, now or over the time shown.
+
+        What was used above the share held is left out: it makes up for nobody's idleness.
+        """
+        grown = self.grown if whole else self.rate
+        total = f"sum by ({', '.join(by)})" if by else "sum"
+        used, burst, measured = (
+            f"{total} ({grown(f'gputally_{what}_gpu_seconds_total')})" for what in ("used", "burst", "measured")
+        )
+        return f"({used} - {burst}) / {measured}"
 
     def rate(self, name: str, *more: str) -> str:
         """What a counter grows by per second."""

@@ -25,6 +25,7 @@ def _currency(code: str) -> Mapping[str, Any]:
 _CURRENCIES: Final = [_currency(code) for code in ("USD", "EUR", "GBP", "JPY", "INR", "KRW", "CHF")]
 
 GPUS: Final = Unit("suffix: GPUs", "gpus")
+GPU_SECONDS: Final = Unit("suffix: GPU-s", "gpu_seconds", 1)
 GPU_HOURS: Final = Unit("suffix: GPU-h", "gpu_hours", 1)
 MONEY: Final = Unit("short", "money", 2)
 MONEY_PER_HOUR: Final = Unit("short", "money/hour", 2)

@@ -8,11 +8,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle, FancyBboxPatch, Polygon, Rectangle
+from matplotlib.patches import Circle, Polygon, Rectangle
 from matplotlib.textpath import text_to_path
 
 from hack.pictures import theme
@@ -83,11 +82,6 @@ def shortened(text: str, size: float, *, width: float) -> str:
     return text[:kept].rstrip() + _ELLIPSIS
 
 
-def fitting(text: str, *, width: float, largest: float, bold: bool = False) -> float:
-    """The font size, `largest` at most, at which the text is no wider."""
-    return min(largest, width / max(text_width(text, 1000.0, bold=bold) / 1000.0, 1e-9))
-
-
 def _font(size: float, *, bold: bool) -> FontProperties:
     return FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
 
@@ -100,14 +94,6 @@ class Ink(NamedTuple):
     bold: bool = False
 
 
-class Stroke(NamedTuple):
-    """How a line looks; `dashes` are lengths on and off."""
-
-    color: str
-    width: float = 1
-    dashes: tuple[float, ...] = ()
-
-
 Align = Literal["left", "center", "right"]
 TEXT: Final = Ink()
 FAINT: Final = Ink(theme.SMALL_SIZE, theme.FAINT)
@@ -117,67 +103,41 @@ class Canvas:
     """An empty picture of that size."""
 
     def __init__(self, width: int, height: int) -> None:
-        self.box = Box(0, 0, width, height)
         inches = ((width + _HAIR) / _DOTS_PER_INCH, (height + _HAIR) / _DOTS_PER_INCH)
-        self.figure = Figure(figsize=inches, dpi=_DOTS_PER_INCH, facecolor=theme.BACKGROUND)
-        self._axes = self.figure.add_axes((0, 0, 1, 1))
+        self._figure = Figure(figsize=inches, dpi=_DOTS_PER_INCH, facecolor=theme.BACKGROUND)
+        self._axes = self._figure.add_axes((0, 0, 1, 1))
         self._order = count()
         """What is drawn later covers what is there, lines and areas alike."""
         self._axes.set_axis_off()
         self._axes.set_xlim(0, width)
         self._axes.set_ylim(height, 0)
 
-    def rectangle(self, box: Box, color: str, *, alpha: float = 1, edge: str | None = None, radius: float = 0) -> None:
+    def rectangle(self, box: Box, color: str, *, alpha: float = 1, edge: str = "none") -> None:
         """Filled, with a thin line around it if it has an `edge`."""
-        style: dict[str, Any] = {"facecolor": color, "alpha": alpha, "edgecolor": edge or "none", "linewidth": 1}
-        corner = (box.left, box.top)
-        if radius:
-            rounding = f"round,pad=0,rounding_size={min(radius, box.width / 2, box.height / 2)}"
-            self._add(FancyBboxPatch(corner, box.width, box.height, boxstyle=rounding, **style))
-        else:
-            self._add(Rectangle(corner, box.width, box.height, antialiased=False, **style))
+        look: dict[str, Any] = {"facecolor": color, "edgecolor": edge, "linewidth": 1, "antialiased": False}
+        self._add(Rectangle((box.left, box.top), box.width, box.height, alpha=alpha, **look))
 
-    def line(self, points: Iterable[Point], stroke: Stroke, *, clip: Box | None = None) -> None:
+    def line(
+        self, points: Iterable[Point], color: str, width: float = 1, *, dashed: bool = False, clip: Box | None = None
+    ) -> None:
         """Through the points."""
         xs, ys = zip(*points, strict=True)
-        dashes: tuple[float, Sequence[float]] | None = (0.0, stroke.dashes) if stroke.dashes else None
-        style = Line2D(xs, ys, color=stroke.color, linewidth=stroke.width, linestyle=dashes, solid_joinstyle="round")
-        self._add(style, clip)
+        style: Any = (0, (8, 6)) if dashed else "solid"
+        self._add(Line2D(xs, ys, color=color, linewidth=width, linestyle=style, solid_joinstyle="round"), clip)
 
-    def dots(self, points: Sequence[Point], color: str, *, size: float = 4) -> None:
-        """One at each point."""
-        xs, ys = zip(*points, strict=True)
-        self._add(Line2D(xs, ys, color=color, linestyle="", marker="o", markersize=size, markeredgewidth=0))
-
-    def ring(self, center: Point, radius: float, stroke: Stroke) -> None:
-        """A circle."""
-        self._add(Circle(center, radius, fill=False, edgecolor=stroke.color, linewidth=stroke.width))
+    def circle(self, center: Point, radius: float, *, color: str = "none", edge: str = "none") -> None:
+        """Filled with the color, with a line of the color `edge`."""
+        self._add(Circle(center, radius, facecolor=color, edgecolor=edge, linewidth=1.2 if edge != "none" else 0))
 
     def polygon(self, points: Sequence[Point], color: str, *, alpha: float = 1, clip: Box | None = None) -> None:
         """Filled."""
         self._add(Polygon(points, closed=True, facecolor=color, alpha=alpha, edgecolor="none", linewidth=0), clip)
 
-    def mosaic(self, boxes: Iterable[Box], colors: Sequence[str]) -> None:
-        """Many rectangles at once."""
-        corners = [((b.left, b.top), (b.right, b.top), (b.right, b.bottom), (b.left, b.bottom)) for b in boxes]
-        mosaic = PolyCollection(corners, facecolors=list(colors), edgecolors="none", antialiaseds=False)
-        mosaic.set_zorder(next(self._order))
-        self._axes.add_collection(mosaic, autolim=False)
-
-    def text(self, at: Point, text: str, ink: Ink = TEXT, *, align: Align = "left", upwards: bool = False) -> None:
+    def text(self, at: Point, text: str, ink: Ink = TEXT, *, align: Align = "left") -> None:
         """One line, its middle at that height."""
-        self._axes.text(
-            *at,
-            text,
-            color=ink.color,
-            horizontalalignment=align,
-            verticalalignment="center" if upwards else "center_baseline",
-            fontproperties=_font(ink.size, bold=ink.bold),
-            zorder=next(self._order),
-            rotation=90 if upwards else 0,
-            rotation_mode="anchor" if upwards else "default",
-            parse_math=False,  # a dollar is money
-        )
+        style: dict[str, Any] = {"fontproperties": _font(ink.size, bold=ink.bold), "color": ink.color, "ha": align}
+        style |= {"va": "center_baseline", "parse_math": False}  # a dollar is money
+        self._axes.text(*at, text, zorder=next(self._order), **style)
 
     def texts(self) -> list[str]:
         """All that is written on the picture."""
@@ -186,7 +146,7 @@ class Canvas:
     def save(self, path: Path) -> None:
         """As PNG: the same picture is the same bytes, for it names neither time nor program."""
         with mpl.rc_context(LOOK):
-            self.figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+            self._figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
     def _add(self, artist: Artist, clip: Box | None = None) -> None:
         artist.set_zorder(next(self._order))

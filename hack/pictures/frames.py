@@ -1,18 +1,24 @@
 """What the queries of a panel returned."""
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Final, NamedTuple, Protocol
 
 from hack.pictures import theme
-from hack.pictures.calcs import calc
-from hack.pictures.dashboard import Dashboard, Panel, Target
+from hack.pictures.dashboard import Panel, Target
 from hack.pictures.fields import Field
-from hack.pictures.overrides import field_of
 from hack.pictures.variables import Values, Window, expand
 from hack.prometheus import Answer, QueryRefused, Series
+
+CALCS: Final[Mapping[str, tuple[str, Callable[[Sequence[float]], float]]]] = {
+    "lastNotNull": ("Last *", lambda values: values[-1]),
+    "mean": ("Mean", fmean),
+    "max": ("Max", max),
+}
+"""How a series becomes one value, with its title in legends."""
+_LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class Source(Protocol):
@@ -26,11 +32,9 @@ class Source(Protocol):
 
 
 class Frame(NamedTuple):
-    """What a target returned, or the `error` that it ended in; `query` is what was asked for."""
+    """What a target returned, or the `error` that it ended in."""
 
     target: Target
-    query: str
-    window: Window
     series: tuple[Series, ...] = ()
     error: str = ""
 
@@ -42,21 +46,21 @@ class Line(NamedTuple):
     field: Field
     points: tuple[tuple[float, float], ...]
     place: int
-    step: float
 
     @property
     def values(self) -> list[float]:
         """Without their times."""
         return [value for _, value in self.points]
 
-    def reduced(self, calc_name: str) -> float:
-        """One value of them all; not a number when there is none."""
-        return calc(calc_name).of(self.values) if self.points else math.nan
+    @property
+    def last(self) -> float:
+        """The newest value; not a number when there is none."""
+        return self.points[-1][1] if self.points else math.nan
 
     @property
     def color(self) -> str:
-        """Of the whole series."""
-        return self.field.color_of(self.reduced("last"), index=self.place, among=self.values)
+        """Of its newest value."""
+        return self.field.color_of(self.last, place=self.place)
 
 
 class Filled(NamedTuple):
@@ -68,101 +72,40 @@ class Filled(NamedTuple):
 
     @property
     def errors(self) -> list[str]:
-        """The queries that failed, each with its reason."""
-        return [f"{frame.query}: {frame.error}" for frame in self.frames if frame.error]
-
-    @property
-    def has_data(self) -> bool:
-        """Whether any query returned a finite number."""
-        points = (point for frame in self.frames for series in frame.series for point in series.points)
-        return any(math.isfinite(value) for _, value in points)
+        """Of the queries that failed."""
+        return [f"query {frame.target.ref_id}: {frame.error}" for frame in self.frames if frame.error]
 
     def lines(self) -> list[Line]:
-        """The series of all frames, in their order, without those that are hidden."""
-        named = [(frame, series, self._name(frame, series)) for frame in self.frames for series in frame.series]
-        found = [self._line(*each, place=place) for place, each in enumerate(named)]
-        return [line for line in found if not line.field.custom.hide_from.viz]
+        """The series of all frames, in their order."""
+        found = [(frame.target, series) for frame in self.frames for series in frame.series]
+        return [self._line(target, series, place) for place, (target, series) in enumerate(found)]
 
-    def _line(self, frame: Frame, series: Series, name: str, *, place: int) -> Line:
-        field = field_of(self.panel, name, ref_id=frame.target.ref_id)
-        shown = _with_labels(field.display_name, series.labels) or name
+    def _line(self, target: Target, series: Series, place: int) -> Line:
+        name = series_name(target.legend_format, series.labels)
         points = tuple(point for point in series.points if math.isfinite(point[1]))
-        return Line(shown, field, points, place, frame.window.step)
-
-    def _name(self, frame: Frame, series: Series) -> str:
-        return series_name(frame.target.legend_format, series.labels, otherwise=frame.query)
+        return Line(name, self.panel.field_config.of(name), points, place)
 
 
-_AUTO: Final = "__auto"
-_LABEL: Final = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
-_FIELD_LABEL: Final = re.compile(r"\$\{__field\.labels\.(\w+)\}")
-
-
-def series_name(legend: str, labels: Mapping[str, str], *, otherwise: str) -> str:
-    """By the format of the legend. Without one all labels, or `otherwise`; `__auto` is less of that if it can be."""
-    if legend and legend != _AUTO:
-        return _LABEL.sub(lambda found: labels.get(found[1], ""), legend)
-    own = {name: value for name, value in sorted(labels.items()) if name != "__name__"}
-    if legend == _AUTO and len(own) == 1:
-        return next(iter(own.values()))
-    listed = "{" + ", ".join(f'{name}="{value}"' for name, value in own.items()) + "}" if own else ""
-    return labels.get("__name__", "") + listed or otherwise
-
-
-def _with_labels(text: str, labels: Mapping[str, str]) -> str:
-    return _FIELD_LABEL.sub(lambda found: labels.get(found[1], ""), text)
-
-
-def panel_width(panel: Panel) -> float:
-    """In pixels."""
-    return panel.grid_pos.w * (theme.WIDTH - 2 * theme.MARGIN + theme.GAP) / theme.COLUMNS - theme.GAP
+def series_name(legend: str, labels: Mapping[str, str]) -> str:
+    """By the format of the legend, of which `__auto` is all labels."""
+    if legend == "__auto":
+        return ", ".join(value for _, value in sorted(labels.items()))
+    return _LABEL.sub(lambda found: labels.get(found[1], ""), legend)
 
 
 def run(panel: Panel, source: Source, *, window: Window, variables: Values) -> Filled:
     """Ask all that the panel asks. An error is part of what comes back."""
-    width = panel_width(panel)
-    frames = (
-        _answered(target, source, window=window.of(panel, target, width=width), variables=variables)
-        for target in panel.queries
-    )
-    return Filled(panel, tuple(frames), window.of(panel, width=width))
+    shown = window.on(theme.panel_width(panel.grid_pos.w))
+    return Filled(panel, tuple(_answered(target, source, shown, variables) for target in panel.targets), shown)
 
 
-def _answered(target: Target, source: Source, *, window: Window, variables: Values) -> Frame:
-    query = expand(target.expr, variables, window=window)
-    try:
-        answer = _ask(target, source, query=query, window=window)
-    except (QueryRefused, OSError) as error:
-        return Frame(target, query, window, error=_reason(error))
-    return Frame(target, query, window, answer.series)
-
-
-def _ask(target: Target, source: Source, *, query: str, window: Window) -> Answer:
-    if target.instant and not target.range:
-        return source.query(query, at=window.end)
-    # Grafana, too, starts and ends at multiples of the step: bars of a day begin at midnight UTC.
+def _answered(target: Target, source: Source, window: Window, variables: Values) -> Frame:
+    # Grafana, too, starts and ends at multiples of the step.
     start, end = (moment // window.step * window.step for moment in (window.start, window.end))
-    return source.query_range(query, start=start, end=end, step=window.step)
-
-
-def _reason(error: Exception) -> str:
-    """What the server says, without the address and the JSON around it."""
-    _, _, body = str(error).partition(": ")
     try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return str(error)
-
-
-def run_all(dashboard: Dashboard, source: Source, *, window: Window, variables: Values) -> Iterator[Filled]:
-    """Every panel of the dashboard, those in collapsed rows too."""
-    return (run(panel, source, window=window, variables=variables) for panel in dashboard.all_panels())
-
-
-def panels_with_data(filled: Sequence[Filled]) -> dict[str, bool]:
-    """Whether each panel that asks anything got a number, by title; of several with one title, whether all did."""
-    found: dict[str, bool] = {}
-    for each in filled:
-        if each.frames:
-            found[each.panel.title] = found.get(each.panel.title, True) and each.has_data
-    return found
+        query = expand(target.expr, variables, window=window)
+        if target.instant:
+            return Frame(target, source.query(query, at=window.end).series)
+        return Frame(target, source.query_range(query, start=start, end=end, step=window.step).series)
+    except (QueryRefused, OSError, ValueError) as error:
+        return Frame(target, error=str(error))

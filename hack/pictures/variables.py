@@ -1,26 +1,28 @@
-"""What a query says once Grafana has filled in its variables.
+"""What a query says once Grafana has filled in its variables, and the durations in it.
 
 Source: Grafana docs, datasources/prometheus/template-variables: `$__rate_interval`, and how the step is found.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hack.pictures.dashboard import Panel, Target, Variable
-from hack.pictures.durations import nice, seconds, written
+from hack.pictures.dashboard import Variable
+from hack.pictures.units import DAY, HOUR, MINUTE
 
-ALL: Final = ".*"
-_EVERYTHING: Final = frozenset({ALL, ".+"})
-_ALL_OF_GRAFANA: Final = frozenset({"$__all", "All", ""})
-_USE: Final = re.compile(
-    r"\$(?P<bare>\w+)|\$\{(?P<braced>\w+)(?::(?P<form>\w+))?\}|\[\[(?P<square>\w+)(?::(?P<square_form>\w+))?\]\]"
+_UNITS: Final = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1.0}
+_NICE: Final = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0),
+    *(number * MINUTE for number in (1, 2, 5, 10, 15, 20, 30)),
+    *(number * HOUR for number in (1, 2, 3, 4, 6, 12)),
+    *(number * DAY for number in (1, 2, 7, 30, 90, 365)),
 )
-_FROM_PROMETHEUS: Final = frozenset({"query", "adhoc"})
-_JOINED: Final = {"csv": ",", "pipe": "|", "raw": ",", "text": " + "}
+"""Steps in seconds, each of which starts at midnight and at a full minute."""
+_USE: Final = re.compile(r"\$([a-zA-Z_]\w*)|\$\{.*?\}|\[\[.*?\]\]")
 
 Values = Mapping[str, Sequence[str]]
-"""What is chosen for each variable; `ALL` and whatever else is a regular expression is one value."""
+"""What is chosen for each variable; whatever is a regular expression, such as all of them, is one value."""
 
 
 class Window(NamedTuple):
@@ -41,74 +43,54 @@ class Window(NamedTuple):
         """Long enough for `rate()` to find four samples, and to miss none between two points."""
         return max(self.step + self.scrape, 4 * self.scrape)
 
-    def of(self, panel: Panel, target: Target | None = None, *, width: float) -> "Window":
-        """As the panel shows it, `width` pixels wide: one point a pixel at most, and no more than there are scrapes."""
-        length = _seconds(panel.time_from, otherwise=self.seconds)
-        scrape = _seconds(target.interval if target else "", otherwise=self.scrape)
-        shortest = max(scrape, _seconds(panel.interval, otherwise=0.0))
-        step = max(nice(length / (panel.max_data_points or max(width, 1.0))), shortest)
-        return Window(self.end - length, self.end, step, scrape)
+    def on(self, pixels: float) -> "Window":
+        """With one point a pixel at most, and no more than there are scrapes."""
+        return self._replace(step=max(nice(self.seconds / pixels), self.scrape))
 
 
-def _seconds(text: str, *, otherwise: float) -> float:
-    # A minimum may itself be a variable, such as $__interval: then it says nothing new.
-    text = text.removeprefix("now-").removeprefix(">")
-    return seconds(text) if text and "$" not in text else otherwise
+def seconds(text: str) -> float:
+    """Of `24h` or `1h30m`. Raises: ValueError."""
+    if not re.fullmatch(r"(\d+[dhms])+", text):
+        raise ValueError(f"{text!r} is no duration; write for example 30s, 24h or 7d")
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(\w)", text))
+
+
+def written(duration: float) -> str:
+    """In PromQL, as one whole number of the largest unit that allows it: 120 s are `2m`, 150 s are `150s`."""
+    unit = next(unit for unit, length in _UNITS.items() if round(duration) % length == 0)
+    return f"{duration / _UNITS[unit]:.0f}{unit}"
+
+
+def nice(at_least: float) -> float:
+    """The smallest nice step that is no shorter; whole years beyond the longest."""
+    return next((step for step in _NICE if step >= at_least), math.ceil(at_least / _NICE[-1]) * _NICE[-1])
 
 
 def chosen(variables: Iterable[Variable], given: Values) -> dict[str, Sequence[str]]:
-    """The value of each variable: as `given`, else its own, and All of what Prometheus would have to be asked."""
-    return {variable.name: given.get(variable.name) or [initial(variable)] for variable in variables} | dict(given)
+    """The value of each variable: as `given`, else its own, and all of what Prometheus would have to be asked."""
+    return {variable.name: given.get(variable.name) or [_initial(variable)] for variable in variables} | dict(given)
 
 
-def initial(variable: Variable) -> str:
-    """What a dashboard shows first."""
-    current = variable.current.get("value", "")
-    one = str(current[0] if isinstance(current, list) and current else current or "")
-    if variable.type in _FROM_PROMETHEUS or (variable.include_all and one in _ALL_OF_GRAFANA):
-        return variable.all_value or ALL
-    return one or str(variable.query).partition(",")[0].rpartition(" : ")[2].strip()  # custom ones are `Name : value`
+def _initial(variable: Variable) -> str:
+    first = {"query": variable.all_value, "custom": variable.current.get("value"), "datasource": "Prometheus"}
+    if not (value := first[variable.type]):
+        raise ValueError(f"${variable.name} has no value at first")
+    return str(value)
 
 
 def expand(expr: str, variables: Values, *, window: Window) -> str:
-    """The query that Prometheus is asked; an unknown variable stays, so that it is refused."""
-    values = _built_in(window) | dict(variables)
+    """The query that Prometheus is asked. Raises: ValueError for a variable that is not known, or written otherwise."""
+    values: Values = {
+        "__interval": [written(window.step)],
+        "__rate_interval": [written(window.rate_interval)],
+        "__range": [written(window.seconds)],
+        **variables,
+    }
 
     def value(use: re.Match[str]) -> str:
-        name = use["bare"] or use["braced"] or use["square"]
-        return _formatted(values[name], use["form"] or use["square_form"] or "") if name in values else use[0]
+        if use[1] not in values:
+            raise ValueError(f"{use[0]} is no variable, or written in a form that is not known")
+        several = values[use[1]]
+        return several[0] if len(several) == 1 else f"({'|'.join(several)})"
 
     return _USE.sub(value, expr)
-
-
-def _formatted(values: Sequence[str], form: str) -> str:
-    if form in _JOINED or len(values) == 1:
-        return _JOINED.get(form, "").join(values)
-    return f"({'|'.join(values)})"
-
-
-def _built_in(window: Window) -> dict[str, Sequence[str]]:
-    milliseconds = {
-        "__interval_ms": window.step,
-        "__range_ms": window.seconds,
-        "__rate_interval_ms": window.rate_interval,
-    }
-    milliseconds |= {"__from": window.start, "__to": window.end}
-    texts = {
-        "__interval": written(window.step),
-        "__rate_interval": written(window.rate_interval),
-        "__range": written(window.seconds),
-        "__range_s": str(round(window.seconds)),
-    }
-    return {name: [text] for name, text in (texts | {n: str(round(v * 1000)) for n, v in milliseconds.items()}).items()}
-
-
-def worded(text: str, variables: Values) -> str:
-    """A title with its variables, where All is a word instead of a pattern."""
-    named = {name: ["All" if value in _EVERYTHING else value for value in values] for name, values in variables.items()}
-
-    def value(use: re.Match[str]) -> str:
-        name = use["bare"] or use["braced"] or use["square"]
-        return " + ".join(named.get(name, [use[0]]))
-
-    return _USE.sub(value, text)

@@ -45,6 +45,8 @@ def _unknown(panel: Panel) -> Iterator[str]:
 
 
 def _of_target(answer: Answer, panel: Panel, target: Target) -> Iterator[str]:
+    if _is_left_out(panel, target):
+        return
     shown = shown_as(panel, target)
     measured = answer.flow.dimension
     if panel.type == "heatmap":
@@ -57,6 +59,12 @@ def _of_target(answer: Answer, panel: Panel, target: Target) -> Iterator[str]:
         yield f"the query gives {measured}, but {shown!r} shows {what}; change unit or query"
     if answer.flow.is_mixed:
         yield from _of_money(panel, target)
+
+
+def _is_left_out(panel: Panel, target: Target) -> bool:
+    """A query of a table may be there for its labels alone."""
+    excluded = (step.options.get("excludeByName", {}) for step in panel.transformations)
+    return any(names.get(f"Value #{target.ref_id}") for names in excluded)
 
 
 def shown_as(panel: Panel, target: Target) -> str:

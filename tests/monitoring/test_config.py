@@ -18,7 +18,11 @@ def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
 
     assert mine.terms("InferencePodsPending")["seconds"] == 30
     assert mine.terms("InferencePodsPending")["severity"] == read().terms("InferencePodsPending")["severity"]
-    assert mine.terms("GpuLost") == {**read().terms("GpuLost"), "inference_tiers": "prod"}
+    assert mine.terms("GpuLost") == {
+        **read().terms("GpuLost"),
+        "inference_tiers": "prod",
+        "objective_tiers": "prod",
+    }
 
 
 @pytest.mark.parametrize(

@@ -77,10 +77,10 @@ def test_dashboards_show_the_thresholds_of_the_alerts(tmp_path: Path) -> None:
         for panel in json.loads(generated(read(mine))["dashboards/generated/pending.json"])["panels"]
     }
 
-    oldest = panels["The oldest has waited"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    oldest = panels["Oldest inference pod"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
     assert oldest == [{"color": "green", "value": None}, {"color": "red", "value": 77}]
-    assert 'le=~"300([.]0)?"' in panels["Scheduled within 300 s"]["targets"][0]["expr"]
-    late = panels["Later than 300 s, by tier"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert 'le=~"300([.]0)?"' in panels["Inference later than 300 s"]["targets"][0]["expr"]
+    late = panels["Inference later than 300 s, by tier"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
     assert late[1] == {"color": "red", "value": 0.1}
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hack.pictures.dashboard import Dashboard, Panel, parse
+import msgspec
+
+from hack.pictures.dashboard import Dashboard, Panel
 from hack.prometheus import Answer, QueryRefused, Series
 
 START = 1_780_876_800.0  # 2026-06-08 00:00 UTC
@@ -19,17 +21,15 @@ class ScriptedPrometheus:
 
     def query(self, expression: str, *, at: float | None = None) -> Answer:
         moment = END if at is None else at
-        return self._answer(expression, moment, moment, 1)
+        return self.query_range(expression, start=moment, end=moment, step=1)
 
     def query_range(self, expression: str, *, start: float, end: float, step: float) -> Answer:
-        return self._answer(expression, start, end, step)
-
-    def _answer(self, expression: str, start: float, end: float, step: float) -> Answer:
         self.asked.append((expression, start, end, step))
-        if expression not in self._answers:
-            raise QueryRefused(f'query=x: {{"status":"error","error":"nobody wrote down {expression}"}}')
+        try:
+            found = self._answers[expression].items()
+        except KeyError:
+            raise QueryRefused(f"nobody wrote down {expression}") from None
         times = [start + number * step for number in range(int((end - start) / step) + 1)]
-        found = self._answers[expression].items()
         return Answer(tuple(series(text, *((time, value) for time in times)) for text, value in found), 0.0, 0)
 
 
@@ -38,16 +38,20 @@ def series(labels: str, *points: tuple[float, float]) -> Series:
     return Series({name: value for name, _, value in pairs}, tuple((time, float(value)) for time, value in points))
 
 
-def target(expr: str, legend: str = "", **more: object) -> dict[str, Any]:
-    return {"expr": expr, "legendFormat": legend, "refId": "A", **more}
+def target(expr: str, legend: str = "__auto", **more: object) -> dict[str, Any]:
+    return {"expr": expr, "legendFormat": legend, **more}
 
 
 def raw_panel(kind: str, *targets: dict[str, Any], **more: object) -> dict[str, Any]:
     return {"type": kind, "title": f"a {kind}", "targets": list(targets), **more}
 
 
+def raw_dashboard(*panels: dict[str, Any], **more: object) -> dict[str, Any]:
+    return {"title": "GPUs", "time": {"from": "now-1h"}, "panels": list(panels), **more}
+
+
 def dashboard(*panels: dict[str, Any], **more: object) -> Dashboard:
-    return parse({"title": "GPUs", "panels": list(panels), **more})
+    return msgspec.convert(raw_dashboard(*panels, **more), Dashboard)
 
 
 def panel(kind: str, *targets: dict[str, Any], **more: object) -> Panel:

@@ -10,8 +10,8 @@ from gputally.catalog.metric import Kind, Metric, Row
 from gputally.catalog.node_view import NodeView
 from gputally.model.device import BUSY, Condition, Part, Reading
 
-GRAVE_XIDS = (31, 43, 45, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120)
-"""Memory faults, ECC and remapping, NVLink, a GPU off the bus, a hung GSP. Source: NVIDIA's page "Xid Errors"."""
+GRAVE_XIDS = (13, 31, 43, 45, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140)
+"""Faults of programs and memory, ECC, NVLink, a GPU off the bus, a hung GSP. Source: NVIDIA's page "Xid Errors"."""
 _MILLI = 1000
 _HERTZ_PER_MHZ = 1_000_000
 _NS_PER_SECOND = 1_000_000_000

@@ -1,0 +1,85 @@
+"""The GPUs of two nodes as their driver shows them, and how long they were busy."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.behaviour.recorder import Form, span
+from tests.nvml.script import Gpu, Process, Script, Throttle, Xid, integral
+from tests.nvml.statement import US
+
+HEAT: Final = 269
+"""The field of NVML that counts how long heat held down the clocks."""
+CONTAINED_ECC: Final = 94
+BEYOND_ALL_PIDS: Final = 4_200_000
+"""No process of this machine has such a number, so whose they are is as unknown as on a node without hostPID."""
+_A100: Final = Gpu(
+    uuid="",
+    model="NVIDIA A100-SXM4-80GB",
+    architecture=8,
+    gpm=False,
+    memory_mib=81920,
+    used_mib=30_000,
+    idle_watts=60,
+    max_watts=400,
+    power_limit_watts=400,
+    energy_since=-3600,
+    remapped=(0, 0, 0, 0),
+)
+WELL: Final = replace(
+    _A100,
+    uuid="GPU-well",
+    curve=[(-60, 40), (45, 85)],
+    temperature=61,
+    processes=[Process(pid=BEYOND_ALL_PIDS, memory_mib=29_000)],
+)
+SICK: Final = replace(
+    _A100,
+    uuid="GPU-sick",
+    curve=[(-60, 90)],
+    temperature=88,
+    throttles=[Throttle(field=HEAT, start=20)],
+    xids=[Xid(at=30, code=CONTAINED_ECC)],
+    processes=[Process(pid=BEYOND_ALL_PIDS + 1, memory_mib=29_000)],
+)
+
+
+class Use(NamedTuple):
+    """Seconds for which pods held a GPU, and for which it was busy then."""
+
+    held: float
+    busy: float
+
+
+@dataclass
+class ScriptedGpu:
+    """One GPU in a script of its own at `path`; instants in it count from now."""
+
+    path: Path
+    gpu: Gpu
+    origin_us: int = field(default_factory=lambda: time.time_ns() // 1000)
+
+    def __post_init__(self) -> None:
+        self.write()
+
+    def write(self) -> None:
+        Script(origin_us=self.origin_us, gpus=[self.gpu]).write(self.path)
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - as Gpu has them
+        """From the next call of the driver on it is like this."""
+        self.gpu = replace(self.gpu, **fields)
+        self.write()
+
+    def busy_seconds(self, from_us: int, to_us: int) -> float:
+        """The integral of its utilisation between two instants since the epoch."""
+        percent_us = integral(self.gpu.curve, from_us - self.origin_us, to_us - self.origin_us)
+        return float(percent_us / 100 / Fraction(US))
+
+    def use(self, pods: Iterable[list[Form]], *, until_us: int) -> Use:
+        """By the `pods` of its node."""
+        spans = [(start, min(end, until_us)) for start, end in map(span, pods) if start < until_us]
+        held = sum(end - start for start, end in spans) / US
+        return Use(held=held, busy=sum(self.busy_seconds(*each) for each in spans))

@@ -1,0 +1,24 @@
+"""Every query of every dashboard, asked after a whole day as Grafana would ask it."""
+
+import pytest
+
+from tests.monitoring_e2e.day import Day
+from tests.monitoring_e2e.expected_empty import expected_empty
+from tests.monitoring_e2e.panels import Asked, Boards
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def asked(day: Day, dashboards: Boards) -> list[Asked]:
+    return list(dashboards.ask_all(day.prometheus, day.whole))
+
+
+def test_every_query_is_accepted(asked: list[Asked]) -> None:
+    assert {each.key: each.frame.error for each in asked if each.frame.error} == {}
+
+
+def test_every_panel_has_data_but_those_of_which_it_is_known_why_not(asked: list[Asked], day: Day) -> None:
+    empty = {each.key for each in asked if not each.has_data}
+
+    assert empty == expected_empty(day.whole).keys()

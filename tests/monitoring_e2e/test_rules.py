@@ -1,0 +1,40 @@
+"""Recorded series and alerts, as Prometheus evaluates them over a whole day."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.manifests import Json
+from tests.monitoring_e2e.day import Day
+
+pytestmark = pytest.mark.e2e
+
+EXPECTED = {"InferencePodsPending", "HighPreemptionRate", "GpuXid", "GpuUncorrectableEcc"}
+"""By what happens in the day; nothing else may reach anybody."""
+
+
+def rules(day: Day) -> Iterator[Json]:
+    for group in day.rules["groups"]:
+        yield from group["rules"]
+
+
+def test_every_rule_can_be_evaluated(day: Day) -> None:
+    assert {each["name"]: each.get("lastError") for each in rules(day) if each["health"] != "ok"} == {}
+
+
+def test_every_recorded_series_exists(day: Day) -> None:
+    names = [each["name"] for each in rules(day) if each["type"] == "recording"]
+
+    assert names
+    assert [name for name in names if not day.prometheus.query(name, at=day.ended).series] == []
+
+
+def test_every_text_of_an_alert_can_be_filled_in(day: Day) -> None:
+    texts = [text for alert in day.alerts["alerts"] for text in alert["annotations"].values()]
+
+    assert texts
+    assert [text for text in texts if "error expanding template" in text or "<no value>" in text] == []
+
+
+def test_nobody_is_told_of_anything_that_did_not_happen(day: Day) -> None:
+    assert {name for each in day.notifications for name in each.names} == EXPECTED

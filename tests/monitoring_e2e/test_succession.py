@@ -1,0 +1,126 @@
+"""Another aggregator takes over on the same ledger, at another address: what Prometheus shows goes on."""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from gputally.catalog.all import FLEET
+from gputally.catalog.metric import Kind
+from hack.prometheus import Prometheus
+from tests.monitoring_e2e import targets
+from tests.monitoring_e2e.day import SCRAPE_S, Day, Succession, window
+from tests.monitoring_e2e.deviation import ahead, beyond
+from tests.monitoring_e2e.ledger import sums
+from tests.monitoring_e2e.panels import Asked, Boards
+
+pytestmark = pytest.mark.e2e
+
+OURS = f'{{job="{targets.AGGREGATOR}"}}'
+NAMES = {metric.name for metric in FLEET}
+COUNTERS = [metric.name for metric in FLEET if metric.kind is Kind.COUNTER]
+TRUTH: Mapping[tuple[str, str], dict[tuple[str, ...], float]] = {
+    ("fleet", "What becomes of the GPUs"): {("allocated",): 12, ("cordoned",): 1},
+    ("tiers", "GPUs held"): {
+        ("inference-critical",): 8,
+        ("inference-standard",): 2,
+        ("training-standard",): 2,
+    },
+    ("tenants", "GPUs held"): {("search",): 2, ("serving",): 8, ("research",): 2},
+}
+AGES_S = 3 * SCRAPE_S
+Shown = tuple[object, ...]
+"""A series of a panel: its query, where it is, and its labels."""
+LABELS = {"fleet": ("state",), "tiers": ("tier",), "tenants": ("tenant",)}
+
+
+@pytest.fixture(params=["noticed", "unnoticed"])
+def succession(request: pytest.FixtureRequest, day: Day) -> Succession:
+    found: Succession = getattr(day, request.param)
+    return found
+
+
+def test_with_a_stable_instance_no_series_begins_or_ends(succession: Succession, day: Day) -> None:
+    before, after = (series_of_the_fleet(day.prometheus, at=moment) for moment in succession)
+
+    assert before
+    assert after == before
+
+
+def test_with_a_stable_instance_no_counter_of_the_fleet_is_reset(day: Day) -> None:
+    lasting = f"{day.ended - day.began:.0f}s"
+    resets = {name: day.prometheus.query(f"sum(resets({name}{OURS}[{lasting}]))", at=day.ended) for name in COUNTERS}
+
+    assert {name: answer.value for name, answer in resets.items() if answer.series and answer.value} == {}
+
+
+def test_gauges_stay_true_while_old_and_new_are_in_sight(day: Day, dashboards: Boards) -> None:
+    """To the second Prometheus the two are different instances, and it was never told that the old one ended."""
+    assert day.ended - day.unnoticed.after > 60
+    assert instances(day.by_address, at=day.ended) == 2
+    for server, start in ((day.prometheus, day.noticed.after), (day.by_address, day.unnoticed.after)):
+        for (board, panel), truth in TRUTH.items():
+            frame = dashboards.ask(server, board, panel, window(start, day.ended))
+            shown = {
+                tuple(each.labels[name] for name in LABELS[board]): {value for _, value in each.points}
+                for each in frame.series
+                if any(value for _, value in each.points)
+            }
+            assert shown == {labels: {value} for labels, value in truth.items()}
+
+
+def test_no_panel_shows_twice_what_there_is(succession: Succession, day: Day, dashboards: Boards) -> None:
+    """Of what is not shown by instance, from just before the succession until a moment after it.
+
+    Ages may differ, by what is between the scrapes of the two.
+    """
+    for moment in (*range(int(succession.after), int(succession.after) + 7, 3), day.ended):
+        shown = window(succession.before - 5, moment)
+        single = last_values(dashboards.ask_all(day.prometheus, shown))
+        both = last_values(dashboards.ask_all(day.by_address, shown))
+        assert len(both) > 200
+        twice = {
+            key: (value, single.get(key))
+            for key, value in both.items()
+            if value > 1.5 * single.get(key, 0) + (AGES_S if is_age(key) else 0.01)
+        }
+        assert twice == {}
+
+
+def test_an_increase_over_both_lacks_only_the_time_between_them(day: Day, dashboards: Boards) -> None:
+    shown = window(day.compared_from, day.ended)
+    gap_s = sum(each.after - each.before + SCRAPE_S for each in (day.noticed, day.unnoticed))
+
+    hours = dashboards.values(day.by_address, "tenants", "Tenants", shown, column="GPU-hours", by=("tenant",))
+    told = sums(day.ledger.segments(shown.start, shown.end), "tenant")
+
+    in_seconds = {name: value * 3600 for (name,), value in hours.items()}
+    late = ahead(day.prometheus, shown)
+    assert beyond(in_seconds, told, what="by address, GPU-seconds", ahead=late, gap_s=gap_s) == []
+
+
+def series_of_the_fleet(api: Prometheus, *, at: float) -> set[frozenset[tuple[str, str]]]:
+    """Labels and names; those of the process itself come and go with it."""
+    found = api.query(f'{{__name__=~"gputally_.+", job="{targets.AGGREGATOR}"}}', at=at).series
+    return {frozenset(each.labels.items()) for each in found if base(each.labels["__name__"]) in NAMES}
+
+
+def base(name: str) -> str:
+    """Of a histogram's series, the histogram's name."""
+    return next((name.removesuffix(end) for end in ("_bucket", "_sum", "_count") if name.endswith(end)), name)
+
+
+def is_age(shown: Shown) -> bool:
+    return "time() - " in str(shown[0])
+
+
+def instances(api: Prometheus, *, at: float) -> float:
+    return api.query(f"count(count by (instance) (gputally_pods{OURS}))", at=at).value
+
+
+def last_values(asked: Iterable[Asked]) -> dict[Shown, float]:
+    return {
+        (each.frame.target.expr, *each.key, *sorted(series.labels.items())): series.last
+        for each in asked
+        for series in each.frame.series
+        if "instance" not in series.labels
+    }
