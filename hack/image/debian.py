@@ -77,8 +77,9 @@ def unpack(folder: Path) -> None:
 
 def _download(folder: Path) -> list[Path]:
     """The packages, in the order of their names."""
-    # By whoever runs this: apt's own user may not write here.
-    command = ("apt-get", "--quiet", "--option=APT::Sandbox::User=", "download", *PACKAGES)
+    # By whoever runs this, as apt's own user may not write here, and whatever is installed here, perhaps more recently.
+    options = ("--option=APT::Sandbox::User=", "--option=Dir::State::status=/dev/null")
+    command = ("apt-get", "--quiet", *options, "download", *PACKAGES)
     try:
         run(*command, folder=folder)
     except ImageFailed:  # the lists may be missing, as in a fresh container, or older than the server's packages

@@ -74,7 +74,11 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
         "usageToken": {"existingSecret": "tokens", "key": "agents"},
         "ledger": {"existingClaim": "claim"},
         "aggregator": {"web": {"existingSecret": "web", "scheme": "HTTPS", "probes": "tcp"}},
-        "agent": {"web": {"existingSecret": "web"}, "runtimeClassName": "", "nodeSelector": {"pool": "gpu"}},
+        "agent": {
+            "web": {"existingSecret": "web", "scheme": "HTTP"},
+            "runtimeClassName": "",
+            "nodeSelector": {"pool": "gpu"},
+        },
     },
     "mig": {"agent": {"mig": True}, "rbac": {"ownerWalk": False}},
     "gke": {

@@ -94,6 +94,9 @@ def covers(refused: str, field: str) -> bool:
         {"aggregator": {"web": {"config": {"tls_server_config": {"cert_file": "a"}}}}},
         {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}},
         {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]}},
+        {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}]}},
+        {"agent": {"web": {"existingSecret": "a"}}},
+        {"ledger": {"annotations": {"helm.sh/resource-policy": "delete"}}},
         {"image": {"digest": "sha256:short"}},
         {"commonLabels": {"app.kubernetes.io/name": "other"}},
         {"agent": {"web": {"config": {"tls_server_config": {"cert_file": "a", "key_file": "b"}}}}},
@@ -107,6 +110,11 @@ def covers(refused: str, field: str) -> bool:
 def test_what_cannot_be_right_is_refused(values: object, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="don't meet the specifications of the schema"):
         rendered(values, tmp_path)
+
+
+def test_rights_are_not_given_to_the_account_that_all_pods_share(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"serviceAccount\.name: name the account"):
+        rendered({"serviceAccount": {"create": False}}, tmp_path)
 
 
 @pytest.mark.parametrize(

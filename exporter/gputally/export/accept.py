@@ -54,7 +54,7 @@ class _Entrance:
 
     def sweep(self) -> None:
         self._timers[self] = self._loop.call_later(_SWEEP_SECONDS, self.sweep)
-        self._crowd.sweep()
+        self._crowd.sweep(tls=self._doors().tls)
 
     async def close(self, listeners: Sequence[socket.socket]) -> None:
         for listener in listeners:
@@ -89,7 +89,7 @@ class _Entrance:
         accepted.settimeout(0)
         tls = self._doors().tls
         timeout = HANDSHAKE_SECONDS if tls else None
-        connection = Connection(self._server, self._crowd)
+        connection = Connection(self._server, self._crowd, tls=tls)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: connection,

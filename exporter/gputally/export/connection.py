@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 class Connection(web.RequestHandler):
     """One connection, in the `crowd` of all, from before its handshake."""
 
-    def __init__(self, server: web.Server, crowd: "Crowd") -> None:
+    def __init__(self, server: web.Server, crowd: "Crowd", *, tls: ssl.SSLContext | None = None) -> None:
         """Made by the task that opens it. It reads no bodies: what is left of one ends the connection."""
         super().__init__(
             server,
@@ -51,6 +52,7 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
         )
         self.crowd = crowd
+        self.tls = tls
         self._opening = asyncio.current_task()
         crowd.welcome(self)
 
@@ -102,10 +104,10 @@ class Crowd:
         """It is gone, or waits no longer."""
         self._since.pop(connection, None)
 
-    def sweep(self) -> None:
-        """Close those that have kept us waiting for too long."""
+    def sweep(self, *, tls: ssl.SSLContext | None = None) -> None:
+        """Close those that have kept us waiting for too long, or that came in by other certificates than `tls`."""
         oldest = time.monotonic() - PATIENCE_SECONDS
-        for connection in [each for each, since in self._since.items() if since < oldest]:
+        for connection in [each for each, since in self._since.items() if since < oldest or each.tls is not tls]:
             self._dismiss(connection)
 
     @contextmanager

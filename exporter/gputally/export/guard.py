@@ -12,6 +12,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from gputally.export.connection import Connection
 from gputally.export.door import Door, digest
 from gputally.export.passwords import Passwords, TooMany
 
@@ -39,9 +40,13 @@ class Guard:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The handler's answer, or why there is none."""
-        refusal = await self._refusal(request, self._doors())
+        door = self._doors()
+        refusal = await self._refusal(request, door)
         if refusal is None:
-            return await handler(request)
+            response = await handler(request)
+            if isinstance(request.protocol, Connection) and request.protocol.tls is not door.tls:
+                response.force_close()  # it came in by certificates that are no longer asked for
+            return response
         refusal.force_close()  # nothing that follows on this connection is worth reading
         self._tell(request, refusal.status)
         return refusal

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -23,6 +24,9 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
     """
     target = Path(f"{path}.before-{upgrade:04}")
     partial = Path(f"{target}.partial")
+    for left in (partial, target):  # of a first try, after which the ledger still is what it was
+        if left.is_file():
+            left.unlink()
     _expect_room(connection, path)
     try:
         _copy(connection, path, partial)
@@ -35,15 +39,15 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
         ) from None
     logger.warning(
         "the ledger %s is brought to schema %d; %s is how it was: to go back, stop gputally, remove %s-wal and %s-shm, "
-        "put that file in its place and run the version from before",
+        "copy that file over it and run the version from before",
         *(path, upgrade, target, path.name, path.name),
     )
 
 
 def ways_back(path: Path, *, newest: int) -> list[Path]:
     """The backups of the ledger at `path` that know no schema beyond `newest`, the latest first."""
-    found = [each for each in path.parent.iterdir() if each.name.startswith(f"{path.name}.before-") and each.is_file()]
-    known = [(_schema(each), each) for each in found if each.suffix != ".partial"]
+    name = re.compile(re.escape(path.name) + r"\.before-\d{4}")
+    known = [(_schema(each), each) for each in path.parent.iterdir() if name.fullmatch(each.name) and each.is_file()]
     return [each for schema, each in sorted(known, reverse=True) if schema <= newest]
 
 

@@ -66,15 +66,16 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
-    """Apply the `steps` that are missing, each in one transaction.
+    """Apply the `steps` that are missing, all in one transaction: what a backup was made of stays until the end.
 
     A new file is not in WAL mode yet, so that its header on disk says what it is before anything else can happen.
     """
     version = _version(connection)
-    for number, script in steps:
-        if number > version:
-            marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
-            connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks} COMMIT;")
+    missing = [(number, script) for number, script in steps if number > version]
+    if missing:
+        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {missing[-1][0]}"
+        scripts = ";\n".join(script for _, script in missing)
+        connection.executescript(f"BEGIN IMMEDIATE; {scripts};\n{marks}; COMMIT;")
 
 
 def _examine(path: Path) -> None:
@@ -103,7 +104,10 @@ def _way_back(path: Path, newest: int) -> str:
     backups = ways_back(path, newest=newest)
     if not backups:
         return f" (no backup {path.name}.before-... that this one can read lies beside it)"
-    return f", or put {backups[0]} in its place, which lacks all that was accounted since the upgrade"
+    return (
+        f", or remove {path.name}-wal and {path.name}-shm and copy {backups[0]} over it, which lacks all that was "
+        "accounted since the upgrade"
+    )
 
 
 def _expect_ours(path: Path) -> None:

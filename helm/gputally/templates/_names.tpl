@@ -31,7 +31,7 @@
 {{- if .Values.serviceAccount.create }}
   {{- default (include "gputally.fullname" .) .Values.serviceAccount.name }}
 {{- else }}
-  {{- default "default" .Values.serviceAccount.name }}
+  {{- required "serviceAccount.name: name the account that is there, or let the chart create one" .Values.serviceAccount.name }}
 {{- end }}
 {{- end }}
 

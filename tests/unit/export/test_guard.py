@@ -1,6 +1,8 @@
 """Who is let in, with passwords, tokens and certificates, over real sockets."""
 
+import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -211,6 +213,21 @@ async def test_a_certificate_that_is_replaced_is_shown_to_the_next_who_connects(
 
         assert (await door.get(tls=trusting_the_first)).status == 0
         assert (await door.get(tls=second.client_context())).status == 200
+
+
+async def test_a_connection_from_before_certificates_were_asked_for_is_closed(tmp_path: Path) -> None:
+    Certificates(tmp_path)
+    async with entrance(config(tmp_path, "http_server_config: {headers: {X-Frame-Options: deny}}")) as door:
+        reader, writer = await asyncio.open_connection(door.host, door.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+        config(tmp_path, MUTUAL)
+
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                await reader.read()
+        writer.close()
 
 
 async def test_a_key_that_does_not_fit_leaves_the_old_certificate_in_force(

@@ -56,7 +56,7 @@ def test_only_the_missing_steps_are_taken(connection: sqlite3.Connection) -> Non
     assert connection.execute("SELECT * FROM one").fetchall() == [(1, 2)]
 
 
-def test_a_step_that_fails_leaves_what_the_steps_before_it_made(tmp_path: Path) -> None:
+def test_a_step_that_fails_leaves_nothing_of_the_steps_before_it_either(tmp_path: Path) -> None:
     path = tmp_path / "some.db"
     broken = "CREATE TABLE two (a); INSERT INTO one VALUES (7); SELECT missing;"
 
@@ -64,9 +64,8 @@ def test_a_step_that_fails_leaves_what_the_steps_before_it_made(tmp_path: Path) 
         schema.migrate(connection, [(1, ONE), (2, broken)])
 
     with closing(sqlite3.connect(path)) as connection:
-        assert version(connection) == 1
-        assert connection.execute("SELECT * FROM one").fetchall() == [(1,)]
-        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("one",)]
+        assert version(connection) == 0
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 def test_a_failing_step_leaves_a_ledger_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

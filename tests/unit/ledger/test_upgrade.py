@@ -104,9 +104,11 @@ def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(LedgerError) as told, SqliteLedger(path):
         pass
-    named = re.search(r"or put (\S+) in its place, which lacks all that was accounted since", str(told.value))
+    named = re.search(r"-shm and copy (\S+) over it, which lacks all that was accounted since", str(told.value))
     assert named
-    shutil.move(named[1], path)
+    for left in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{left}").unlink(missing_ok=True)
+    shutil.copy(named[1], path)
 
     with SqliteLedger(path):
         pass
@@ -173,4 +175,27 @@ def test_an_upgrade_that_is_tried_again_replaces_the_backup_of_the_first_try(
     with SqliteLedger(path):
         pass
 
-    assert held(Path(f"{path}.before-{NEWEST:04}"))[1].items() >= before.items()
+    assert held(Path(f"{path}.before-{NEWEST:04}")) == (1, before)
+
+
+def test_what_a_copy_left_behind_is_no_way_back(path: Path) -> None:
+    with SqliteLedger(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+    for ending in (".partial", ".partial-journal", "-wal"):
+        Path(f"{path}.before-{NEWEST:04}{ending}").write_bytes(bytes(100))
+
+    with pytest.raises(LedgerError, match=r"no backup gputally\.db\.before-"):
+        SqliteLedger(path)
+
+
+def test_the_leftovers_of_a_killed_upgrade_do_not_stand_in_the_way(path: Path) -> None:
+    before = written_by(1, path)
+    for ending in ("", ".partial"):
+        Path(f"{path}.before-{NEWEST:04}{ending}").write_bytes(bytes(100))
+
+    with SqliteLedger(path):
+        pass
+
+    assert held(Path(f"{path}.before-{NEWEST:04}")) == (1, before)
