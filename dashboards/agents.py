@@ -3,8 +3,9 @@
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeseries
+from monitoring.process import process
 from monitoring.selector import Selectors
-from monitoring.unit import BYTES, COUNT, GPUS, PER_SECOND, RATIO, SECONDS
+from monitoring.unit import COUNT, GPUS, PER_SECOND, SECONDS
 
 fleet = Selectors("cluster")
 select = Selectors("cluster", "instance")
@@ -12,7 +13,6 @@ NO_AGENT = "no agent answers"
 NO_EXPORTER = "no exporter answers"
 AGE = "time() - {} by (cluster, instance) ({})"
 ANSWERS = 'state="reachable"'
-OURS = "* on (cluster, job, instance) group_left () group by (cluster, job, instance) (gputally_agent_info)"
 
 PULLED = Row(
     "As the aggregator finds them",
@@ -158,20 +158,7 @@ OWN = Row(
             Look("Questions to kubelets, by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
             Query(f"sum by (outcome) ({select.rate('gputally_agent_kubelet_polls_total')})", "{{outcome}}"),
         ),
-        timeseries(
-            Look("Memory", "Resident, of the agents' processes.", unit=BYTES, empty="not read"),
-            Query(
-                f"max by (cluster, instance) ({select('process_resident_memory_bytes')} {OURS})",
-                "{{cluster}} {{instance}}",
-            ),
-        ),
-        timeseries(
-            Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
-            Query(
-                f"max by (cluster, instance) ({select.rate('process_cpu_seconds_total')} {OURS})",
-                "{{cluster}} {{instance}}",
-            ),
-        ),
+        *process(select, "gputally_agent_info", whose="of the agents' processes"),
     ),
 )
 

@@ -2,14 +2,14 @@
 
 from monitoring.board import Board, Row, Variable
 from monitoring.panel import GREEN, ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeline, timeseries
+from monitoring.process import process
 from monitoring.selector import Selectors
-from monitoring.unit import BYTES, COUNT, GPU_HOURS, GPU_SECONDS, MOMENT, MONEY, PER_SECOND, RATIO, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, GPU_SECONDS, MOMENT, MONEY, PER_SECOND, RATIO, SECONDS
 
 select = Selectors("cluster", "instance")
 WHO = "{{cluster}} {{instance}}"
 NO_EXPORTER = "no exporter answers"
 YES_OR_NO = {0: ("no", RED), 1: ("yes", GREEN)}
-OURS = "* on (cluster, job, instance) group_left () group by (cluster, job, instance) (gputally_build_info)"
 
 BOOKS = Row(
     "The books",
@@ -268,22 +268,7 @@ LEDGER = Row(
     ),
 )
 
-PROCESS = Row(
-    "Process",
-    (
-        timeseries(
-            Look("Memory", "Resident, of the aggregator's process.", unit=BYTES, empty="not read"),
-            Query(f"max by (cluster, instance) ({select('process_resident_memory_bytes')} {OURS})", WHO),
-        ),
-        timeseries(
-            Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
-            Query(
-                f"max by (cluster, instance) (rate({select('process_cpu_seconds_total')}[$__rate_interval]) {OURS})",
-                WHO,
-            ),
-        ),
-    ),
-)
+PROCESS = Row("Process", process(select, "gputally_build_info", whose="of the aggregator's process"))
 
 BOARD = Board(
     name="exporter",

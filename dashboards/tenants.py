@@ -3,7 +3,7 @@
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, YELLOW, Column, Look, Query, bars, stat, table, timeseries
-from monitoring.selector import Selectors
+from monitoring.selector import Selectors, grown_in_all
 from monitoring.unit import ENERGY, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, RATIO
 
 select = Selectors("cluster", "tier", "tenant", "gpu_model")
@@ -12,7 +12,6 @@ ALLOCATED = select("gputally_allocated_gpu_seconds_total")
 COST = select("gputally_allocated_cost_total")
 MEASURED = select("gputally_measured_gpu_seconds_total")
 USED = select("gputally_used_gpu_seconds_total")
-BURST = select("gputally_burst_gpu_seconds_total")
 IDLE_COST = select("gputally_idle_cost_total")
 UNPRICED = select("gputally_unpriced_gpu_seconds_total")
 BLIND = select("gputally_blind_gpu_seconds_total")
@@ -21,12 +20,6 @@ OF_THE_FLEET = (
     'sum(increase(gputally_capacity_gpu_seconds_total{cluster=~"$cluster", gpu_model=~"$gpu_model", '
     'state!="overcommitted"}[$__range]))'
 )
-
-
-def grown(counter: str, *labels: str) -> str:
-    """What a counter grew by in the time shown, in all or by labels."""
-    by = f" by ({', '.join(labels)}) " if labels else ""
-    return f"sum{by}(increase({counter}[$__range]))"
 
 
 BILL = Row(
@@ -41,7 +34,7 @@ BILL = Row(
                 empty="no price book",
                 width=5,
             ),
-            Query(grown(COST, "currency"), "{{currency}}"),
+            Query(grown_in_all(COST, "currency"), "{{currency}}"),
         ),
         stat(
             Look(
@@ -51,11 +44,11 @@ BILL = Row(
                 empty="nothing is measured, or has a price",
                 width=5,
             ),
-            Query(grown(IDLE_COST, "currency"), "{{currency}}"),
+            Query(grown_in_all(IDLE_COST, "currency"), "{{currency}}"),
         ),
         stat(
             Look("GPU-hours", "GPUs held, from binding to release.", unit=GPU_HOURS, empty="no pod held a GPU"),
-            Query(f"{grown(ALLOCATED)} / 3600", "held"),
+            Query(f"{grown_in_all(ALLOCATED)} / 3600", "held"),
         ),
         stat(
             Look(
@@ -66,7 +59,7 @@ BILL = Row(
                 empty="no pod held a GPU",
                 width=3,
             ),
-            Query(f"{grown(MEASURED)} / {grown(ALLOCATED)}", "measured"),
+            Query(f"{grown_in_all(MEASURED)} / {grown_in_all(ALLOCATED)}", "measured"),
         ),
         stat(
             Look(
@@ -76,7 +69,7 @@ BILL = Row(
                 empty="none",
                 steps={0.001: ORANGE},
             ),
-            Query(f"{grown(UNPRICED)} / 3600", "unpriced"),
+            Query(f"{grown_in_all(UNPRICED)} / 3600", "unpriced"),
         ),
         stat(
             Look(
@@ -87,7 +80,7 @@ BILL = Row(
                 steps={0.001: YELLOW},
                 width=3,
             ),
-            Query(f"{grown(BLIND)} / 3600", "uncertain"),
+            Query(f"{grown_in_all(BLIND)} / 3600", "uncertain"),
         ),
         table(
             Look(
@@ -103,17 +96,17 @@ BILL = Row(
                 height=10,
             ),
             {"tenant": "Tenant", "currency": "Currency"},
-            Column(head="GPU-hours", expression=f"{grown(ALLOCATED, 'tenant')} / 3600", unit=GPU_HOURS),
+            Column(head="GPU-hours", expression=f"{grown_in_all(ALLOCATED, 'tenant')} / 3600", unit=GPU_HOURS),
             Column(
                 head="Of the fleet",
-                expression=f"{grown(ALLOCATED, 'tenant')} / on () group_left () {OF_THE_FLEET}",
+                expression=f"{grown_in_all(ALLOCATED, 'tenant')} / on () group_left () {OF_THE_FLEET}",
                 unit=RATIO,
             ),
-            Column(head="Cost", expression=grown(COST, "tenant", "currency"), unit=MONEY),
-            Column(head="Used", expression=f"{grown(USED, 'tenant')} / 3600", unit=GPU_HOURS),
+            Column(head="Cost", expression=grown_in_all(COST, "tenant", "currency"), unit=MONEY),
+            Column(head="Used", expression=f"{grown_in_all(USED, 'tenant')} / 3600", unit=GPU_HOURS),
             Column(head="Busy", expression=select.busy("tenant", whole=True), unit=RATIO),
-            Column(head="Idle cost", expression=grown(IDLE_COST, "tenant", "currency"), unit=MONEY),
-            Column(head="Energy", expression=f"{grown(ENERGY_USED, 'tenant')} / 3600", unit=ENERGY),
+            Column(head="Idle cost", expression=grown_in_all(IDLE_COST, "tenant", "currency"), unit=MONEY),
+            Column(head="Energy", expression=f"{grown_in_all(ENERGY_USED, 'tenant')} / 3600", unit=ENERGY),
             order="GPU-hours",
         ),
         bars(
@@ -124,7 +117,7 @@ BILL = Row(
                 empty="no price book",
                 height=9,
             ),
-            Query(f"topk(10, {grown(COST, 'tenant', 'currency')})", "{{tenant}} {{currency}}"),
+            Query(f"topk(10, {grown_in_all(COST, 'tenant', 'currency')})", "{{tenant}} {{currency}}"),
         ),
         bars(
             Look(
@@ -134,7 +127,7 @@ BILL = Row(
                 empty="nothing is measured, or has a price",
                 height=9,
             ),
-            Query(f"topk(10, {grown(IDLE_COST, 'tenant', 'currency')})", "{{tenant}} {{currency}}"),
+            Query(f"topk(10, {grown_in_all(IDLE_COST, 'tenant', 'currency')})", "{{tenant}} {{currency}}"),
         ),
     ),
 )
@@ -170,12 +163,7 @@ OVER_TIME = Row(
                 unit=GPUS,
                 empty="nothing is measured: no agents",
             ),
-            Query(
-                f"sum by (tenant) (rate({MEASURED}[$__rate_interval]))"
-                f" - (sum by (tenant) (rate({USED}[$__rate_interval]))"
-                f" - sum by (tenant) (rate({BURST}[$__rate_interval])))",
-                "{{tenant}}",
-            ),
+            Query(select.idle("tenant"), "{{tenant}}"),
             stacked=True,
         ),
         timeseries(
@@ -185,10 +173,7 @@ OVER_TIME = Row(
                 unit=RATIO,
                 empty="nothing is measured: no agents",
             ),
-            Query(
-                select.busy("tenant"),
-                "{{tenant}}",
-            ),
+            Query(select.busy("tenant"), "{{tenant}}"),
         ),
     ),
 )

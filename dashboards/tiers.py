@@ -3,7 +3,7 @@
 from monitoring.board import Board, Constant, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, Column, Look, Query, stat, table, timeseries
-from monitoring.selector import Selectors
+from monitoring.selector import Selectors, grown_in_all
 from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, PER_HOUR, RATIO
 
 select = Selectors("cluster", "tier", "tenant", "gpu_model")
@@ -39,21 +39,17 @@ OVERVIEW = Row(
                 width=24,
             ),
             {"tier": "Tier", "currency": "Currency"},
-            Column(
-                head="GPU-hours", expression=f"sum by (tier) (increase({ALLOCATED}[$__range])) / 3600", unit=GPU_HOURS
-            ),
-            Column(head="Cost", expression=f"sum by (tier, currency) (increase({COST}[$__range]))", unit=MONEY),
+            Column(head="GPU-hours", expression=f"{grown_in_all(ALLOCATED, 'tier')} / 3600", unit=GPU_HOURS),
+            Column(head="Cost", expression=grown_in_all(COST, "tier", "currency"), unit=MONEY),
             Column(
                 head="Starting",
-                expression=f"sum by (tier) (increase({STARTING}[$__range]))"
-                f" / sum by (tier) (increase({ALLOCATED}[$__range]))",
+                expression=f"{grown_in_all(STARTING, 'tier')} / {grown_in_all(ALLOCATED, 'tier')}",
                 unit=RATIO,
                 steps={0.1: ORANGE},
             ),
             Column(
                 head="Terminating",
-                expression=f"sum by (tier) (increase({TERMINATING}[$__range]))"
-                f" / sum by (tier) (increase({ALLOCATED}[$__range]))",
+                expression=f"{grown_in_all(TERMINATING, 'tier')} / {grown_in_all(ALLOCATED, 'tier')}",
                 unit=RATIO,
                 steps={0.1: ORANGE},
             ),
@@ -64,7 +60,7 @@ OVERVIEW = Row(
             ),
             Column(
                 head="Idle cost",
-                expression=f"sum by (tier, currency) (increase({select('gputally_idle_cost_total')}[$__range]))",
+                expression=grown_in_all(select("gputally_idle_cost_total"), "tier", "currency"),
                 unit=MONEY,
             ),
             order="GPU-hours",
@@ -125,7 +121,7 @@ PREEMPTION = Row(
                 empty="no exporter answers",
                 height=9,
             ),
-            Query(f"sum(increase({PREEMPTIONS}[$__range]))", "preemptions"),
+            Query(grown_in_all(PREEMPTIONS), "preemptions"),
         ),
         stat(
             Look(
@@ -135,7 +131,7 @@ PREEMPTION = Row(
                 empty="no exporter answers",
                 height=9,
             ),
-            Query(f"sum(increase({PREEMPTED_GPUS}[$__range]))", "GPUs"),
+            Query(grown_in_all(PREEMPTED_GPUS), "GPUs"),
         ),
         timeseries(
             Look(
@@ -159,12 +155,12 @@ PREEMPTION = Row(
             {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
             Column(
                 head="Preemptions",
-                expression=f"sum by (preemptor_tier, victim_tier) (increase({PREEMPTIONS}[$__range])) > 0",
+                expression=f"{grown_in_all(PREEMPTIONS, 'preemptor_tier', 'victim_tier')} > 0",
                 unit=COUNT,
             ),
             Column(
                 head="GPUs taken",
-                expression=f"sum by (preemptor_tier, victim_tier) (increase({PREEMPTED_GPUS}[$__range])) > 0",
+                expression=f"{grown_in_all(PREEMPTED_GPUS, 'preemptor_tier', 'victim_tier')} > 0",
                 unit=GPUS,
             ),
             order="Preemptions",

@@ -25,6 +25,12 @@ def labels_of(name: str) -> tuple[str, ...]:
     return declared(name).labels + (("le",) if name.endswith("_bucket") else ())
 
 
+def grown_in_all(counter: str, *by: str) -> str:
+    """What the series of a selector grew by in the time shown, in all or by labels."""
+    split = f" by ({', '.join(by)}) " if by else ""
+    return f"sum{split}(increase({counter}[$__range]))"
+
+
 class Selectors:
     """Selectors for a board with these `variables`, which are names of labels."""
 
@@ -57,16 +63,20 @@ class Selectors:
         return f"{self(name, *more)} * on ({keys}) group_left ({taken}) {known}"
 
     def busy(self, *by: str, whole: bool = False) -> str:
-        """The share of the measured time in which GPUs worked for who holds them, now or over the time shown.
+        """The share of the measured time in which GPUs worked for who holds them, now or over the time shown."""
+        return f"{self.worked(*by, whole=whole)} / {self._growth('measured', by, whole=whole)}"
 
-        What was used above the share held is left out: it makes up for nobody's idleness.
-        """
-        grown = self.grown if whole else self.rate
+    def idle(self, *by: str) -> str:
+        """GPUs worth of the measured time in which they did not."""
+        return f"{self._growth('measured', by)} - {self.worked(*by)}"
+
+    def worked(self, *by: str, whole: bool = False) -> str:
+        """GPU time used, without what goes beyond the share held: that makes up for nobody's idleness."""
+        return f"({self._growth('used', by, whole=whole)} - {self._growth('burst', by, whole=whole)})"
+
+    def _growth(self, what: str, by: Sequence[str], *, whole: bool = False) -> str:
         total = f"sum by ({', '.join(by)})" if by else "sum"
-        used, burst, measured = (
-            f"{total} ({grown(f'gputally_{what}_gpu_seconds_total')})" for what in ("used", "burst", "measured")
-        )
-        return f"({used} - {burst}) / {measured}"
+        return f"{total} ({(self.grown if whole else self.rate)(f'gputally_{what}_gpu_seconds_total')})"
 
     def rate(self, name: str, *more: str) -> str:
         """What a counter grows by per second."""

@@ -1,0 +1,25 @@
+"""What a process of ours takes from the machine it runs on."""
+
+from typing import Any
+
+from monitoring.panel import Look, Query, timeseries
+from monitoring.selector import Selectors
+from monitoring.unit import BYTES, RATIO
+
+_LEGEND = "{{cluster}} {{instance}}"
+
+
+def process(select: Selectors, info: str, *, whose: str) -> tuple[Any, ...]:
+    """Memory and processor of the processes that expose the series `info`; others in the same Prometheus do so too."""
+    ours = f"* on (cluster, job, instance) group_left () group by (cluster, job, instance) ({info})"
+    memory, processor = select("process_resident_memory_bytes"), select.rate("process_cpu_seconds_total")
+    return (
+        timeseries(
+            Look("Memory", f"Resident, {whose}.", unit=BYTES, empty="not read"),
+            Query(f"max by (cluster, instance) ({memory} {ours})", _LEGEND),
+        ),
+        timeseries(
+            Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
+            Query(f"max by (cluster, instance) ({processor} {ours})", _LEGEND),
+        ),
+    )
