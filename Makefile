@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 WORKERS ?= 2
+HISTORIES ?= 1000
 # Servers are killed in these tests, and sockets die with them, some after the last test.
 SEVERED := -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify promtool generate e2e e2e-full e2e-node image bench bench-agent clean
+.PHONY: help demo test verify promtool generate e2e e2e-full e2e-node properties image bench bench-agent clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ e2e: $(READY) ## Run the tests on a real control plane, which is built from sour
 	$(BIN)/python -m tests.cluster.build
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign and not node" $(SEVERED) $(ARGS)
 
-e2e-full: e2e ## The same, and the long crash campaigns, each on a control plane of its own (some 30 minutes)
+e2e-full: e2e properties ## The same, long random histories, and the long crash campaigns (some 45 minutes)
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)
@@ -50,6 +51,9 @@ bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go 
 
 bench-agent: $(READY) ## Measure the agent with 8 GPUs and with 64 slices, in some 20 minutes (needs gcc; ARGS="--minutes 1")
 	$(BIN)/python -m tests.bench.agent $(ARGS)
+
+properties: $(READY) ## Run the properties of the accounting on 1,000 random histories each, of some 90 steps (HISTORIES=5000)
+	GPUTALLY_EXAMPLES=$(HISTORIES) $(BIN)/pytest -q -n $(WORKERS) tests/property $(ARGS)
 
 clean: ## Remove the virtual environment, caches and build outputs
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

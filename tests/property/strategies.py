@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gputally.accounting.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, us
+from tests.property.examples import PODS
 from tests.truth import Prices, Told
 
 Draw = st.DrawFn
@@ -65,7 +66,7 @@ class Cluster:
 def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
     """A few nodes and pods; with `outages`, nobody watched for a while."""
     nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name))]
-    lives = [draw(pod_lives(f"p{i}", nodes)) for i in range(draw(st.integers(1, 5)))]
+    lives = [draw(pod_lives(f"p{i}", nodes)) for i in range(draw(st.integers(*PODS)))]
     outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
     log = [
         *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=True)),

@@ -6,7 +6,7 @@ from random import Random
 from unittest.mock import patch
 
 import msgspec
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gputally.accounting import lifetime, node_account
@@ -20,6 +20,7 @@ from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
+from tests.property.examples import examples
 from tests.property.strategies import HORIZON, OPENED, Cluster, book_of, clusters, price_lists
 from tests.truth import Pod as TruePod
 from tests.truth import Prices, Told, Truth, account, seconds
@@ -30,7 +31,7 @@ RULES = Rules(
 KINDS = {"pod": (Kind.PODS, Pod), "node": (Kind.NODES, Node)}
 NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart")
-EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = examples(150)
 
 
 def new_replay(prices: Prices) -> Replay:

@@ -4,13 +4,14 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.sqlite import SqliteLedger
 from tests.core.manifests import us
 from tests.core.memory import Memory
+from tests.property.examples import examples
 from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
 from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay, next_news, tell, truth_of
 
@@ -36,7 +37,7 @@ class Filed(Memory):
 
 
 @given(clusters(outages=True), st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals import Total
@@ -13,6 +13,7 @@ from gputally.model.usage import GpuHour, GpuReport, HolderReport, Hour, UsageRe
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
+from tests.property.examples import examples
 
 AHEAD_US = 7 * US_PER_SECOND
 END_S = 5 * 3600
@@ -136,7 +137,7 @@ def pull(replay: Replay, agent: Agent) -> None:
 
 
 @given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=40), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_counters_are_the_sum_of_what_was_told_last_of_each_hour_and_never_fall(
     steps: list[str], data: st.DataObject
 ) -> None:
