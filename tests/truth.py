@@ -127,7 +127,8 @@ class Node:
 
     def weight(self, resource: str) -> int:
         """Millionths of a GPU of one unit."""
-        return weight(resource, replicas=int(self.labels.get("nvidia.com/gpu.replicas", "1")))
+        labelled = resource.removesuffix(".shared") + ".replicas"
+        return weight(resource, replicas=int(self.labels.get(labelled, "1")))
 
     def is_ready(self, second: int) -> bool:
         """By the last change of the condition up to then."""
@@ -239,7 +240,7 @@ class Pod:
 def weight(resource: str, *, replicas: int = 1) -> int:
     """Millionths of a GPU of one unit, MIG slices by compute."""
     if "/mig-" in resource:
-        return 10**6 * int(resource.split("/mig-")[1][0]) // 7
+        return 10**6 * int(resource.split("/mig-")[1][0]) // 7 // replicas
     return 10**6 // replicas
 
 

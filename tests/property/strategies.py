@@ -41,6 +41,16 @@ LAYOUTS = (
         labels={"nvidia.com/gpu.product": "A100", "nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"},
         capacity={"nvidia.com/mig-3g.40gb": 2, "nvidia.com/mig-1g.10gb": 5},
     ),
+    Layout(
+        labels={
+            "nvidia.com/gpu.product": "H100",
+            "nvidia.com/gpu.count": "3",
+            "nvidia.com/gpu.replicas": "2",
+            "nvidia.com/mig-3g.40gb.replicas": "1",
+            "nvidia.com/mig-1g.10gb.replicas": "4",
+        },
+        capacity={"nvidia.com/gpu": 4, "nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-1g.10gb.shared": 12},
+    ),
     Layout(labels={}, capacity={"amd.com/gpu": 3}),
 )
 

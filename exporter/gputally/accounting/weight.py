@@ -14,18 +14,41 @@ _FOUR_SLICES = ("A30", "RTX-PRO-6000")
 """GPU models that MIG cuts into four compute slices; all others have seven."""
 _MIB_PER_GB = 1024
 _NAMED_MEMORY = re.compile(r"-(\d+)GB")
+_PREFIX = "nvidia.com/"
+_WHOLE = "nvidia.com/gpu"
+_REPLICAS = ".replicas"
+_RENAMED = ".shared"
+"""Added to the name of a resource that is shared, with `renameByDefault`; its labels keep the plain name.
+
+Source: NVIDIA/k8s-device-plugin api/config/v1/consts.go, DefaultSharedResourceNameSuffix.
+"""
 
 
 def sharing_of(labels: Mapping[str, str]) -> Sharing:
-    """How a node divides its GPUs, from the labels of GPU feature discovery."""
-    product = labels.get("nvidia.com/gpu.product", "")
+    """How a node divides its GPUs, from the labels of GPU Feature Discovery.
+
+    Source: NVIDIA/k8s-device-plugin internal/lm/resource.go, baseLabeler; mig-strategy.go.
+    """
+    product = labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED")
     single = labels.get("nvidia.com/mig.strategy") == "single" and "-MIG-" in product
+    replicas = _replicas(labels)
     return Sharing(
-        replicas=max(1, _integer(labels.get("nvidia.com/gpu.replicas"), default=1)),
+        replicas=replicas.pop(_WHOLE, 1),
+        others=tuple(sorted(replicas.items())),
         profile=product.split("-MIG-")[1] if single else "",
         slices=4 if any(model in product for model in _FOUR_SLICES) else 7,
         memory_mib=_named_mib(product) if single else _integer(labels.get("nvidia.com/gpu.memory"), default=0),
     )
+
+
+def _replicas(labels: Mapping[str, str]) -> dict[str, int]:
+    """How many share one unit, by the name of each resource that is shared; GPUs with MIG on have 0 replicas."""
+    counts = {
+        key.removesuffix(_REPLICAS): _integer(text, default=1)
+        for key, text in labels.items()
+        if key.startswith(_PREFIX) and key.endswith(_REPLICAS)
+    }
+    return {resource: count for resource, count in counts.items() if count > 1}
 
 
 def _named_mib(product: str) -> int:
@@ -45,10 +68,11 @@ def unit_weight(resource: str, sharing: Sharing, rules: Rules) -> int:
 def _weight(resource: str, rule: ResourceRule, sharing: Sharing, basis: MigBasis) -> int:
     if rule.weighing is Weighing.FIXED:
         return rule.weight
+    replicas = dict(sharing.others).get(resource.removesuffix(_RENAMED))
     if rule.weighing is Weighing.MIG:
-        return _profile_weight(resource.partition("mig-")[2], sharing, basis) // sharing.replicas
+        return _profile_weight(resource.partition("mig-")[2], sharing, basis) // (replicas or 1)
     whole = _profile_weight(sharing.profile, sharing, basis) if sharing.profile else GPU
-    return whole // sharing.replicas
+    return whole // (replicas or sharing.replicas)
 
 
 def _profile_weight(profile: str, sharing: Sharing, basis: MigBasis) -> int:

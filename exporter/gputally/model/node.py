@@ -26,11 +26,13 @@ class CapacityState(StrEnum):
 class Sharing(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """How the node's GPUs are divided, from its labels.
 
-    `replicas` per GPU (time-slicing, MPS), `profile` of the single MIG strategy ("" for none), `slices` a
-    whole GPU has by compute, `memory_mib` of one GPU (0 when unknown).
+    `replicas` (time-slicing, MPS) of one unit of `nvidia.com/gpu`, and `others` those of one unit of each other
+    resource that is shared, by its own name. `profile` of the single MIG strategy ("" for none), `slices` a whole GPU
+    has by compute, `memory_mib` of one GPU (0 when unknown).
     """
 
     replicas: int = 1
+    others: tuple[tuple[str, int], ...] = ()
     profile: str = ""
     slices: int = 7
     memory_mib: int = 0

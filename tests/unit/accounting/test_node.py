@@ -193,7 +193,7 @@ def test_readiness_ahead_of_our_clock_is_held_to_the_observation() -> None:
 def test_what_a_pod_has_depends_on_how_its_node_shares() -> None:
     units = (("nvidia.com/gpu", 2), ("nvidia.com/mig-1g.10gb", 1))
 
-    assert quantities_on(units, Sharing(replicas=4), Rules()) == (
+    assert quantities_on(units, Sharing(replicas=4, others=(("nvidia.com/mig-1g.10gb", 4),)), Rules()) == (
         ("nvidia.com/gpu", 500_000),
         ("nvidia.com/mig-1g.10gb", 35_714),
     )

@@ -2,7 +2,7 @@ import pytest
 
 from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight
 from gputally.model.node import Sharing
-from gputally.model.rules import MigBasis, ResourceRule, Rules
+from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
 
 COMPUTE = Rules()
 MEMORY = Rules(mig_basis=MigBasis.MEMORY)
@@ -83,11 +83,36 @@ def test_under_the_mixed_strategy_the_plain_resource_is_a_whole_gpu() -> None:
     assert unit_weight("nvidia.com/mig-1g.10gb", mixed, COMPUTE) == 142_857
 
 
+def test_replicas_are_those_of_the_resource_whose_label_it_is() -> None:
+    labels = {
+        "nvidia.com/gpu.replicas": "2",
+        "nvidia.com/mig-1g.10gb.replicas": "4",
+        "nvidia.com/mig-2g.20gb.replicas": "1",
+    }
+    sharing = sharing_of(labels | {"example.com/gpu.replicas": "9"})
+
+    assert (sharing.replicas, sharing.others) == (2, (("nvidia.com/mig-1g.10gb", 4),))
+    assert unit_weight("nvidia.com/gpu", sharing, COMPUTE) == 500_000
+    assert unit_weight("nvidia.com/mig-1g.10gb", sharing, COMPUTE) == 35_714
+    assert unit_weight("nvidia.com/mig-1g.10gb.shared", sharing, COMPUTE) == 35_714
+    assert unit_weight("nvidia.com/mig-2g.20gb", sharing, COMPUTE) == 285_714
+
+
+def test_a_renamed_replica_without_a_label_of_its_own_is_one_of_a_whole_gpu() -> None:
+    """The device plugin may give any name; the labels keep that of the resource it replaces."""
+    rules = Rules(resources=(ResourceRule(pattern="nvidia.com/gpu-part", weighing=Weighing.REPLICA),))
+
+    assert unit_weight("nvidia.com/gpu-part", sharing_of({"nvidia.com/gpu.replicas": "4"}), rules) == 250_000
+
+
 def test_replicas_of_a_slice_share_the_slice() -> None:
     shared = single("NVIDIA-A100-SXM4-80GB-MIG-3g.40gb-SHARED")
 
     assert unit_weight("nvidia.com/gpu", Sharing(profile=shared.profile, replicas=2), COMPUTE) == 214_285
-    assert unit_weight("nvidia.com/mig-3g.40gb.shared", Sharing(replicas=2), COMPUTE) == 214_285
+    assert (
+        unit_weight("nvidia.com/mig-3g.40gb.shared", Sharing(others=(("nvidia.com/mig-3g.40gb", 2),)), COMPUTE)
+        == 214_285
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ _NOBODY = Division((), 1)
 def shares(weight: int, held: Sequence[Held]) -> tuple[int, ...]:
     """The share in µGPU of each who holds a part of that `weight`; together never more than it.
 
-    Who holds it exclusively has all of it, who holds replicas floor(weight x replicas / replicas in all). Where that is
-    too much (pods that share a claim, an ended pod still listed, replicas counted wrongly) all are scaled down alike,
-    by pod, as a claim is a pod's whatever the number of its containers.
+    Who holds it exclusively has all of it, who holds replicas floor(weight / replicas in all) for each, which is what
+    the aggregator counts for the same units. Where that is too much (pods that share a claim, an ended pod still
+    listed, replicas counted wrongly) all are scaled down alike, by pod, as a claim is a pod's whatever the number of
+    its containers.
     """
     claims = [_claim(weight, each) for each in held]
     if sum(claims) <= weight:
@@ -72,7 +73,7 @@ def memory(
 
 def _claim(weight: int, held: Held) -> int:
     in_all = max(1, held.replicas_in_all)
-    return weight * min(max(0, held.replicas), in_all) // in_all
+    return weight // in_all * min(max(0, held.replicas), in_all)
 
 
 def _weights(held_shares: Sequence[int]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ def replicas(pod: str, count: int, in_all: int) -> Held:
         ([replicas("a", 1, 4)], (35_714,)),
         ([replicas("a", 1, 4), replicas("b", 3, 4)], (35_714, 107_142)),
         ([replicas("a", 4, 4), replicas("b", 4, 4)], (71_429, 71_428)),
-        ([replicas("a", 9, 4)], (142_857,)),
+        ([replicas("a", 9, 4)], (142_856,)),
         ([replicas("a", 1, 0)], (142_857,)),
         ([replicas("a", -1, 2)], (0,)),
         ([A, replicas("b", 1, 3)], (107_143, 35_714)),

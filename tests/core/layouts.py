@@ -1,0 +1,120 @@
+"""Ways to divide the GPUs of a node, as both programs see them: the node's labels and offer, and what NVML and the
+kubelet tell of the same node."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gputally.accounting.devices.books import DeviceBooks
+from gputally.model.device import Gpu, Part, Reading
+from gputally.model.units import GPU
+from gputally.model.usage import HolderReport
+from gputally.sources.nvml.mig import weight_of
+from gputally.sources.pod_resources.allocations import allocations
+from gputally.sources.pod_resources.device_ids import parse
+from gputally.sources.pod_resources.holdings import Holding
+from gputally.sources.pod_resources.offer import Offer
+from gputally.sources.pod_resources.parts import Parts
+from tests.core.manifests import NodeForm, PodForm, us
+
+A100: Final = "NVIDIA A100-SXM4-80GB"
+PRODUCT: Final = "nvidia.com/gpu.product"
+MEMORY_MIB: Final = 81920
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """GPUs of one model with 80 GB: `profiles` are the MIG devices of each GPU, none for a whole one.
+
+    `replicas` are by the resource's own name, without `.shared`, as GPU Feature Discovery labels them.
+    """
+
+    profiles: tuple[tuple[str, ...], ...] = ((),)
+    replicas: dict[str, int]
+    renamed: bool = False
+    single: bool = False
+
+    @property
+    def node(self) -> NodeForm:
+        """As the API shows it."""
+        units = [resource for resource, _ in self._devices()]
+        return NodeForm(labels=self._labels(), capacity={name: units.count(name) for name in units})
+
+    def pod(self, name: str, resource: str, count: int = 1) -> PodForm:
+        """A pod that runs from 10 on with so many units."""
+        return PodForm(name=name, created=10, node="n1", scheduled=10, started=10, resource=resource, gpus=count)
+
+    def shares(self, *pods: PodForm) -> dict[str, int]:
+        """µGPU of each pod, as the agent reports them to the aggregator."""
+        found: dict[str, int] = {}
+        for holder in self.holders(*pods):
+            found[holder.pod] = found.get(holder.pod, 0) + holder.share
+        return found
+
+    def holders(self, *pods: PodForm) -> tuple[HolderReport, ...]:
+        """What the agent reports of the pods, each given the next devices of its resource."""
+        readings, offer = self._readings(), Offer()
+        parts, devices = Parts(readings), self._devices()
+        offer.told({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
+        holdings = []
+        for pod in pods:
+            mine = [device for name, device in devices if name == pod.resource][: pod.gpus]
+            devices = [entry for entry in devices if entry[1] not in mine]
+            holdings += [
+                Holding(namespace="ml", pod=pod.name, container="main", resource=pod.resource, device=parse(device))
+                for device in mine
+            ]
+        books = DeviceBooks()
+        for reading in readings:
+            books.read(reading)
+        books.allocated(allocations(holdings, offer.replicas, parts, at_us=us(10)))
+        return books.report(us(10), "n1", "e1").holders
+
+    def _labels(self) -> dict[str, str]:
+        profile = f"-MIG-{self.profiles[0][0]}" if self.single else ""
+        labels = {
+            PRODUCT: A100.replace(" ", "-") + profile,
+            "nvidia.com/gpu.count": str(sum(map(len, self.profiles)) if self.single else len(self.profiles)),
+            "nvidia.com/gpu.memory": "9728" if self.single else str(MEMORY_MIB),
+            "nvidia.com/mig.strategy": "single" if self.single else "mixed",
+            "nvidia.com/gpu.replicas": "1" if () in self.profiles or self.single else "0",
+        }
+        slices = () if self.single else {f"nvidia.com/mig-{each}" for gpu in self.profiles for each in gpu}
+        labels |= {f"{name}.replicas": "1" for name in slices}
+        labels |= {f"{name}.replicas": str(count) for name, count in self.replicas.items()}
+        if "nvidia.com/gpu" in self.replicas and not self.renamed:
+            labels[PRODUCT] += "-SHARED"
+        return labels
+
+    def _devices(self) -> list[tuple[str, str]]:
+        """(resource, device id) of all units offered."""
+        found = []
+        for gpu, profiles in enumerate(self.profiles):
+            parts = [(f"MIG-{gpu}-{i}", f"nvidia.com/mig-{each}") for i, each in enumerate(profiles)]
+            for uuid, resource in parts or [(f"GPU-{gpu}", "nvidia.com/gpu")]:
+                base = "nvidia.com/gpu" if self.single else resource
+                count = self.replicas.get(base, 1)
+                name = f"{base}.shared" if self.renamed and count > 1 else base
+                found += [(name, f"{uuid}::{n}") for n in range(count)] if count > 1 else [(name, uuid)]
+        return found
+
+    def _readings(self) -> list[Reading]:
+        return [_reading(gpu, profiles) for gpu, profiles in enumerate(self.profiles)]
+
+
+def _reading(index: int, profiles: tuple[str, ...]) -> Reading:
+    uuid = f"GPU-{index}"
+    gpu = Gpu(uuid=uuid, index=index, minor=index, model=A100, pci_bus_id="")
+    parts = tuple(
+        Part(uuid=f"MIG-{index}-{i}", weight=weight_of(profile, A100), profile=profile, gi=i, ci=0)
+        for i, profile in enumerate(profiles)
+    )
+    return Reading(gpu=gpu, at_us=us(9), mig=bool(parts), parts=parts or (Part(uuid=uuid, weight=GPU),))
+
+
+SEVEN: Final = ("1g.10gb",) * 7
+TIME_SLICED: Final = Layout(replicas={"nvidia.com/gpu": 4})
+RENAMED: Final = replace(TIME_SLICED, renamed=True)
+SHARED_SLICES: Final = Layout(profiles=(SEVEN,), replicas={"nvidia.com/mig-1g.10gb": 4})
+RENAMED_SLICES: Final = replace(SHARED_SLICES, renamed=True)
+SHARED_GPU_BESIDE_SLICES: Final = Layout(profiles=((), SEVEN), replicas={"nvidia.com/gpu": 4})
+SINGLE: Final = Layout(profiles=(SEVEN, SEVEN), replicas={"nvidia.com/gpu": 4}, single=True)
