@@ -100,6 +100,13 @@ class Product:
         """Whether there is a process, ready or not."""
         return self._process is not None and self._process.returncode is None
 
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory the process has had."""
+        assert self._process
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
     async def ended(self, *, within: float = 40) -> int:
         """The exit status of a process that ends by itself."""
         assert self._process

@@ -18,6 +18,8 @@ class Request:
 
     def __init__(self, raw: web.Request) -> None:
         self.path = raw.path
+        self.target = raw.raw_path
+        """Path and query as they came over the wire, nothing decoded."""
         self.query: Mapping[str, str] = dict(raw.query)
         self.headers: Mapping[str, str] = raw.headers
         self.answered: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()

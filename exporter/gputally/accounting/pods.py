@@ -21,6 +21,7 @@ from gputally.accounting.totals import Totals
 from gputally.model.allocation import Blind
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
+from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
@@ -95,7 +96,7 @@ class Pods:
                 self._guessed.discard(record.uid)
 
     def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
-        """An owner came back from the API: the walks that waited for it go on."""
+        """An owner was looked up: the walks that waited for it go on."""
         for uid in self.walks.learn(owner):
             if uid in self.records:
                 self._settle(self.records[uid], at_us=at_us)
@@ -171,7 +172,7 @@ class Pods:
             units=shared(units),
             class_name=shared(pod.spec.priority_class_name),
             priority=pod.spec.priority,
-            owner=next((o for o in meta.owner_references or () if o.controller), None),
+            owner=controller_of(meta.owner_references),
             created_us=lifetime.created_us(pod, at_us),
         )
 
@@ -281,6 +282,7 @@ class Pods:
         del self.records[record.uid]
         self._news.pop(record.uid, None)
         self._guessed.discard(record.uid)
+        self.walks.leave(record.uid)
         self.index.drop(record)
         self._departed[record.uid] = (at_us, preemptor)
         self._touched.add(record.uid)

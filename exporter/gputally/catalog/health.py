@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gputally.catalog.metric import Kind, Metric, Row
 from gputally.model.health import Health, WatchHealth
+from gputally.model.owner import Lookup
 from gputally.model.units import US_PER_SECOND
 
 
@@ -125,6 +126,15 @@ SKIPPED_OBJECTS = Metric[Health](
     rows=lambda health: [Row((watch.kind.value,), health.skipped.get(watch.kind, 0)) for watch in health.watches],
 )
 
+OWNER_LOOKUPS = Metric[Health](
+    name="gputally_owner_lookups_total",
+    kind=Kind.COUNTER,
+    help="Lookups of the owners that jobs are named by; while an owner is unknown, the job is named by one below it.",
+    labels=("result",),
+    rows=lambda health: (Row((result.value,), health.owners.lookups.get(result, 0)) for result in Lookup),
+    reference_only=True,
+)
+
 QUEUED_OBSERVATIONS = Metric[Health](
     name="gputally_queued_observations",
     kind=Kind.GAUGE,
@@ -194,6 +204,7 @@ METRICS = (
     WATCH_MALFORMED,
     WATCH_ERRORS,
     SKIPPED_OBJECTS,
+    OWNER_LOOKUPS,
     QUEUED_OBSERVATIONS,
     LEDGER_WRITABLE,
     LEDGER_WAITING,

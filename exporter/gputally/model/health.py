@@ -3,6 +3,7 @@
 from msgspec import Struct, field
 
 from gputally.model.kube import Kind
+from gputally.model.owner import Lookup
 
 
 class WatchHealth(Struct, kw_only=True):
@@ -61,6 +62,13 @@ class AgentsHealth(Struct, kw_only=True):
     """By outcome."""
 
 
+class OwnersHealth(Struct, kw_only=True):
+    """How the lookups of owners go: written by the owner walk, read by the exposition."""
+
+    lookups: dict[Lookup, int] = field(default_factory=dict)
+    """By how they ended."""
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, apart from what it measures."""
 
@@ -70,6 +78,7 @@ class Health(Struct, kw_only=True):
     ledger: LedgerHealth
     clock: ClockHealth = field(default_factory=ClockHealth)
     agents: AgentsHealth = field(default_factory=AgentsHealth)
+    owners: OwnersHealth = field(default_factory=OwnersHealth)
     skipped: dict[Kind, int] = field(default_factory=dict)
     """Objects that contradict themselves, left out of the accounting."""
     queued: int = 0

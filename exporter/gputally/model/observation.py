@@ -7,7 +7,8 @@ known to be complete. Only facts without an API timestamp of their own depend on
 
 from msgspec import Struct
 
-from gputally.model.kube import Kind, Object
+from gputally.model.kube import Kind, Object, OwnerReference
+from gputally.model.owner import Owner
 from gputally.model.usage import UsageReport
 
 
@@ -59,15 +60,10 @@ class Progress(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """An owner fetched for the owner walk; `parent` is its controller, None at the top or when it is gone."""
+    """An owner looked up for the owner walk; `parent` is its controller, None at the top or when it is not known."""
 
-    uid: str
-    kind: str
-    name: str
-    parent_uid: str | None
-    parent_kind: str
-    parent_name: str
-    parent_api_version: str
+    owner: Owner
+    parent: OwnerReference | None
     at_us: int
 
 

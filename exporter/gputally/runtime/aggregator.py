@@ -110,7 +110,9 @@ async def _run(
         books = running.books
         tasks.create_task(books.keep_flushed(), name="ledger")
         tasks.create_task(account(books), name="account")
-        tasks.create_task(settle(books, OwnerWalk(api, books, clock=clock, tasks=tasks)), name="settle")
+        owners = OwnerWalk(api, books, clock=clock)
+        tasks.create_task(settle(books, owners), name="settle")
+        tasks.create_task(owners.run(), name="owners")
         watch_all(api, books, clock=clock, tasks=tasks)
         tasks.create_task(release(books), name="release")
         tasks.create_task(settle_down(books), name="settle down")

@@ -11,11 +11,11 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class TextFormatter(logging.Formatter):
-    """Time (UTC), level and message; what has several lines is set out in one."""
+    """Time (UTC), level and message; what has several lines is set out in one, without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line, with the traceback of a bug below it."""
-        line = f"{utc(record)} {record.levelname:<7} {' | '.join(record.getMessage().splitlines())}"
+        line = f"{utc(record)} {record.levelname:<7} {_one_line(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -34,6 +34,11 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry)
+
+
+def _one_line(text: str) -> str:
+    """A name that somebody else chose must neither pass as a line of ours nor move a terminal's cursor."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " | ".join(text.splitlines()))
 
 
 def utc(record: logging.LogRecord) -> str:

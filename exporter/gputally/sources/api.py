@@ -21,18 +21,23 @@ from aiohttp import (
     SocketTimeoutError,
 )
 from msgspec import Struct, structs
+from yarl import URL
 
 import gputally
 from gputally.model.kube import Status
-from gputally.sources.failures import Failure, LoginRefused, RequestFailed, error_of
+from gputally.sources.failures import AnswerTooLarge, Failure, LoginRefused, RequestFailed, error_of
 
 JSON: Final = "application/json"
 CONNECT_SECONDS: Final = 10
-ANSWER_SECONDS: Final = 60
-"""How long a plain request may stay without a byte; the server itself gives up after 60 s."""
+ANSWER_SECONDS: Final = 60.0
+"""How long a plain request may take, if nothing else is said; the server itself gives up after 60 s."""
+MOST_BYTES: Final = 8 << 20
+"""Of a plain answer, if nothing else is said: several objects of the largest size that the server stores."""
 LOGIN_SECONDS: Final = 30
 """How long an exec plugin may take."""
 BUFFER_BYTES: Final = 1 << 20
+_MOST_REFUSAL_BYTES: Final = 64 << 10
+"""What is read of a refusal; its Status has some 500."""
 
 T = TypeVar("T")
 
@@ -123,16 +128,31 @@ class Api:
         """The server's URL."""
         return self._access.server
 
-    async def get_json(self, path: str, params: Mapping[str, str], shape: type[T], *, accept: str = JSON) -> T:
-        """The document at `path` decoded as `shape`; one that cannot be is a RequestFailed."""
-        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=ANSWER_SECONDS)
-        async with self._get(path, params, accept, patience) as response:
-            with _reached(self.server + path):
-                body = await response.read()
+    async def get_json(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        shape: type[T],
+        *,
+        accept: str = JSON,
+        most_bytes: int = MOST_BYTES,
+        deadline_s: float = ANSWER_SECONDS,
+    ) -> T:
+        """The document at `path`, which is sent as it is, decoded as `shape`; one that cannot be is a RequestFailed.
+
+        Raises also: AnswerTooLarge; RequestFailed when the whole answer has not come after `deadline_s`.
+        """
+        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=deadline_s)
+        url = self.server + path
+        async with _by_deadline(url, deadline_s), self._get(path, params, accept, patience) as response:
+            with _reached(url):
+                body = await _read(response, most_bytes)
+        if len(body) > most_bytes:
+            raise AnswerTooLarge(f"{url}: the answer is larger than {most_bytes >> 10} KiB", Failure.SERVER)
         try:
             return msgspec.json.decode(body, type=shape)
-        except ValueError as error:
-            raise RequestFailed(f"{self.server}{path}: unexpected answer: {error}", Failure.SERVER) from error
+        except (ValueError, RecursionError) as error:
+            raise RequestFailed(f"{url}: unexpected answer: {error}", Failure.SERVER) from error
 
     @asynccontextmanager
     async def stream(
@@ -168,7 +188,7 @@ class Api:
     ) -> ClientResponse:
         try:
             return await self._session.get(
-                access.server + path,
+                _url(access.server, path),
                 params=params,
                 headers={"Accept": accept} | await self._authorization(access),
                 ssl=access.tls or True,
@@ -202,8 +222,10 @@ class Api:
             raise RequestFailed(f"{login}: {str(error) or repr(error)}", Failure.UNREACHABLE) from error
 
     async def _refuse(self, response: ClientResponse, path: str) -> None:
-        with _reached(self.server + path):
-            status = _status(response.status, await response.read())
+        url = self.server + path
+        async with _by_deadline(url, ANSWER_SECONDS):
+            with _reached(url):
+                status = _status(response.status, await _read(response, _MOST_REFUSAL_BYTES))
         pause = response.headers.get("Retry-After", "")
         error = error_of(status, self.server, path, retry_after_seconds=float(pause) if pause.isdigit() else 0.0)
         if status.code == HTTPStatus.UNAUTHORIZED:
@@ -214,6 +236,32 @@ class Api:
 def monotonic_us() -> int:
     """Microseconds of a clock that no one sets."""
     return time.monotonic_ns() // 1000
+
+
+def _url(server: str, path: str) -> URL:
+    """`path` reaches the server as it is written: no dots are resolved, and nothing is quoted or unquoted."""
+    base = URL(server)
+    return base.with_path(base.raw_path.rstrip("/") + path, encoded=True)
+
+
+async def _read(response: ClientResponse, most_bytes: int) -> bytes:
+    """The body; of one that is larger than `most_bytes` not much more than these, and its connection is closed."""
+    body = bytearray()
+    while len(body) <= most_bytes and (chunk := await response.content.readany()):
+        body += chunk
+    if not response.content.at_eof():
+        response.close()
+    return bytes(body)
+
+
+@asynccontextmanager
+async def _by_deadline(url: str, seconds: float) -> AsyncIterator[None]:
+    """What takes longer is a RequestFailed, however many bytes come meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise RequestFailed(f"{url}: no whole answer within {seconds:g} s", Failure.SERVER) from None
 
 
 def _status(code: int, body: bytes) -> Status:

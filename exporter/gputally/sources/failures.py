@@ -2,9 +2,13 @@
 
 from enum import StrEnum
 from http import HTTPStatus
+from typing import Final
 
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable, VersionExpired
 from gputally.model.kube import Status
+
+_MOST_CHARACTERS: Final = 500
+"""Of a server's message: it repeats what was asked for."""
 
 
 class Failure(StrEnum):
@@ -25,6 +29,10 @@ class RequestFailed(ApiUnreachable):
         super().__init__(text)
         self.failure = failure
         self.retry_after_seconds = retry_after_seconds
+
+
+class AnswerTooLarge(RequestFailed):
+    """The server answers with more than is read; what was asked for may shrink."""
 
 
 class LoginRefused(ApiForbidden):
@@ -54,7 +62,8 @@ def failure_of(error: ApiError) -> Failure:
 
 def error_of(status: Status, server: str, path: str, *, retry_after_seconds: float = 0.0) -> ApiError:
     """The error a Status stands for, be it the body of an answer or an ERROR event inside a watch."""
-    text = f"{server}{path}: {status.code} {status.reason or ''}".rstrip() + f": {status.message or 'no message'}"
+    message = (status.message or "no message")[:_MOST_CHARACTERS]
+    text = f"{server}{path}: {status.code} {status.reason or ''}".rstrip() + f": {message}"
     if status.code == HTTPStatus.GONE or _is_from_another_history(status):
         return VersionExpired(text)
     if status.code == HTTPStatus.UNAUTHORIZED:
@@ -80,10 +89,10 @@ def _is_from_another_history(status: Status) -> bool:
 def remedy(path: str) -> str:
     """The RBAC rule that would allow a GET of `path`: `grant list,watch on nodes in API group ''`."""
     match path.strip("/").split("/"):
-        case ["api", _, *rest]:
-            return _grant("", rest)
-        case ["apis", group, _, *rest]:
-            return _grant(group, rest)
+        case ["api", _, _, *_] as parts:
+            return _grant("", parts[2:])
+        case ["apis", group, _, _, *_] as parts:
+            return _grant(group, parts[3:])
         case _:
             return f"grant get on the non-resource URL '{path}'"
 

@@ -16,10 +16,11 @@ class Once:
         self._about = about
         self._said: set[str] = set()
 
-    def warn(self, text: str) -> None:
-        """Log `text` as a warning unless it was."""
-        if text not in self._said and len(self._said) < MOST_TEXTS:
-            self._said.add(text)
+    def warn(self, text: str, *, reason: str = "") -> None:
+        """Log `text` as a warning unless it was, or another text for the same `reason`."""
+        key = reason or text
+        if key not in self._said and len(self._said) < MOST_TEXTS:
+            self._said.add(key)
             self._logger.warning("%s: %s", self._subject, text, extra=self._about)
 
     def forget(self) -> None:

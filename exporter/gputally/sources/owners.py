@@ -1,138 +1,105 @@
-"""Who owns an object: one metadata-only request per owner, remembered."""
+"""Who owns an object: one metadata-only request per owner, to nowhere but where the server serves its kind."""
 
-import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import quote
 
-from gputally.errors import ApiError, ApiForbidden
-from gputally.model.kube import OwnerMeta, OwnerReference
+from gputally.errors import ApiForbidden, VersionExpired
+from gputally.model.kube import OwnerMeta
 from gputally.model.observation import OwnerSeen
+from gputally.model.owner import Lookup, Owner, can_exist, controller_of
 from gputally.sources.api import Api
-from gputally.sources.failures import RequestRefused, remedy
+from gputally.sources.discovery import LIFETIME_SECONDS, Discovery, Served
+from gputally.sources.failures import AnswerTooLarge, LoginRefused, RequestRefused, remedy
 from gputally.sources.once import Once
 
 logger = logging.getLogger(__name__)
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
 """Servers that cannot cut an object down send it whole: its metadata has the same shape."""
-CLUSTER_KINDS: Final = frozenset({"Node", "Namespace", "PersistentVolume", "ClusterQueue", "NodeClaim", "NodePool"})
-"""Kinds without a namespace that own something."""
+MOST_BYTES: Final = 1 << 20
+"""Of one owner. Metadata has some 5 kB; a tenant can bring its own to the 1.5 MB that the server takes."""
+DEADLINE_SECONDS: Final = 15.0
+FORBIDDEN_SECONDS: Final = 600.0
+"""How long a kind that may not be read is not asked for: rights are granted by people."""
 
 
-def path_of(reference: OwnerReference, namespace: str) -> str:
-    """Where the owner is served: /apis/batch/v1/namespaces/ml/jobs/train.
+class Answer(NamedTuple):
+    """How a lookup ended; without `seen`, the owner may be looked up again after `pause_s`."""
 
-    A kind's plural is guessed as its definitions are; a wrong guess ends in 404, the walk one step early.
-    Source: k8s.io/apimachinery pkg/api/meta/restmapper.go, UnsafeGuessKindToResource.
+    result: Lookup
+    seen: OwnerSeen | None = None
+    pause_s: float = 0.0
+
+
+def path_of(served: Served, owner: Owner) -> str:
+    """Where the owner is served, each part of it one segment: /apis/batch/v1/namespaces/ml/jobs/train.
+
+    Raises: ValueError for what no server could serve; it must never become part of a path.
     """
-    root = "apis" if "/" in reference.api_version else "api"
-    scope = "" if reference.kind in CLUSTER_KINDS else f"/namespaces/{namespace}"
-    return f"/{root}/{reference.api_version}{scope}/{plural(reference.kind)}/{reference.name}"
-
-
-def plural(kind: str) -> str:
-    """`ReplicaSet` is served as replicasets, `Policy` as policies."""
-    singular = kind.lower()
-    if singular.endswith("s"):
-        return f"{singular}es"
-    if singular.endswith("y"):
-        return f"{singular[:-1]}ies"
-    return f"{singular}s"
-
-
-async def fetch_owner(
-    api: Api,
-    reference: OwnerReference,
-    *,
-    namespace: str,
-    clock: Callable[[], int],
-    forbidden: Callable[[str], None] = logger.warning,
-) -> OwnerSeen:
-    """The owner and its own controller; without one when it is gone, replaced, or not ours to read.
-
-    Raises: RequestFailed when the server gives no answer; the same call may succeed later.
-    """
-    path = path_of(reference, namespace)
-    owner = None
-    try:
-        owner = await api.get_json(path, {}, OwnerMeta, accept=METADATA_ONLY)
-    except ApiForbidden:
-        forbidden(f"those of kind {reference.kind} stay unknown: {remedy(path)}")
-    except RequestRefused as error:
-        logger.debug("owner %s %s: %s", reference.kind, reference.name, error)
-    return _seen(reference, owner if owner and owner.metadata.uid == reference.uid else None, clock())
-
-
-def _seen(reference: OwnerReference, owner: OwnerMeta | None, at_us: int) -> OwnerSeen:
-    references = (owner and owner.metadata.owner_references) or ()
-    parent = next((r for r in references if r.controller), None)
-    return OwnerSeen(
-        uid=reference.uid,
-        kind=reference.kind,
-        name=reference.name,
-        parent_uid=parent.uid if parent else None,
-        parent_kind=parent.kind if parent else "",
-        parent_name=parent.name if parent else "",
-        parent_api_version=parent.api_version if parent else "",
-        at_us=at_us,
-    )
-
-
-class _Fetch:
-    """A request under way that others wait for."""
-
-    def __init__(self) -> None:
-        self.done = asyncio.Event()
-        self.error: ApiError | None = None
+    if not can_exist(owner.reference):
+        raise ValueError("a reference to what cannot exist")
+    scope = f"/namespaces/{quote(owner.namespace, safe='')}" if served.namespaced else ""
+    return f"{served.root}{scope}/{served.plural}/{quote(owner.reference.name, safe='')}"
 
 
 class Owners:
-    """Remembers the `size` owners last asked for; asks once per owner, for at most `concurrency` at a time.
+    """Looks up one owner at a time for each who asks; `clock` is the server's time (µs), `now` monotonic (s)."""
 
-    An owner's controller never changes, so what was seen stays true; a missing permission does too,
-    until the next start.
-    """
-
-    def __init__(self, api: Api, *, clock: Callable[[], int], size: int = 20_000, concurrency: int = 8) -> None:
+    def __init__(self, api: Api, *, clock: Callable[[], int], now: Callable[[], float]) -> None:
         self._api = api
         self._clock = clock
-        self._size = size
-        self._slots = asyncio.Semaphore(concurrency)
-        self._known: OrderedDict[str, OwnerSeen] = OrderedDict()
-        self._under_way: dict[str, _Fetch] = {}
-        self._forbidden = Once(logger, "owners")
+        self._now = now
+        self._discovery = Discovery(api, now=now)
+        self._forbidden_until_s: dict[tuple[str, str], float] = {}
+        self._missing_rights = Once(logger, "owners")
 
-    async def owner(self, reference: OwnerReference, *, namespace: str) -> OwnerSeen:
-        """What is known of the owner, or what the server says. Raises: RequestFailed."""
-        while (seen := self._known.get(reference.uid)) is None:
-            fetch = self._under_way.get(reference.uid)
-            if fetch is None:
-                return await self._fetch(reference, namespace)
-            await fetch.done.wait()  # whoever asks may be cancelled: then one of those who wait asks again
-            if fetch.error:
-                raise fetch.error
-        self._known.move_to_end(reference.uid)
-        return seen
-
-    async def _fetch(self, reference: OwnerReference, namespace: str) -> OwnerSeen:
-        fetch = self._under_way[reference.uid] = _Fetch()
+    async def look_up(self, owner: Owner) -> Answer:
+        """The owner's controller, or why it is not known. Raises: ApiError when another try may succeed."""
+        if not can_exist(owner.reference):
+            return self.unknown(Lookup.REFUSED, owner)
         try:
-            async with self._slots:
-                seen = await fetch_owner(
-                    self._api, reference, namespace=namespace, clock=self._clock, forbidden=self._forbidden.warn
-                )
-            self._remember(seen)
-        except ApiError as error:
-            fetch.error = error
+            served = await self._discovery.served(owner.reference.api_version, owner.reference.kind)
+        except LoginRefused:
             raise
-        finally:
-            del self._under_way[reference.uid]
-            fetch.done.set()
-        return seen
+        except ApiForbidden as error:
+            self._missing_rights.warn(f"all stay unknown: {error}")
+            return Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+        if served is None:
+            return Answer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
+        pause_s = self._forbidden_until_s.get(served.resource, 0.0) - self._now()
+        if pause_s > 0:
+            return Answer(Lookup.FORBIDDEN, pause_s=pause_s)
+        return await self._fetch(served, owner)
 
-    def _remember(self, seen: OwnerSeen) -> None:
-        self._known[seen.uid] = seen
-        while len(self._known) > self._size:
-            self._known.popitem(last=False)
+    async def _fetch(self, served: Served, owner: Owner) -> Answer:
+        path = path_of(served, owner)
+        try:
+            found = await self._api.get_json(
+                path, {}, OwnerMeta, accept=METADATA_ONLY, most_bytes=MOST_BYTES, deadline_s=DEADLINE_SECONDS
+            )
+        except LoginRefused:
+            raise
+        except ApiForbidden:
+            self._missing_rights.warn(f"those of kind {owner.reference.kind} stay unknown: {remedy(path)}")
+            self._forbidden_until_s[served.resource] = self._now() + FORBIDDEN_SECONDS
+            return Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+        except AnswerTooLarge:
+            return self.unknown(Lookup.OVERSIZED, owner)
+        except RequestRefused as error:
+            return self.unknown(Lookup.GONE if error.status == HTTPStatus.NOT_FOUND else Lookup.REFUSED, owner)
+        except VersionExpired:  # 410 answers no request of this form
+            return self.unknown(Lookup.REFUSED, owner)
+        return self._found(owner, found)
+
+    def unknown(self, result: Lookup, owner: Owner) -> Answer:
+        """For good: nothing is known above the owner."""
+        return Answer(result, OwnerSeen(owner=owner, parent=None, at_us=self._clock()))
+
+    def _found(self, owner: Owner, found: OwnerMeta) -> Answer:
+        if found.metadata.uid != owner.reference.uid:
+            return self.unknown(Lookup.GONE, owner)
+        parent = controller_of(found.metadata.owner_references)
+        return Answer(Lookup.FOUND, OwnerSeen(owner=owner, parent=parent, at_us=self._clock()))

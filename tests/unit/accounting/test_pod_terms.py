@@ -6,7 +6,7 @@ import pytest
 from gputally.accounting.totals import Total
 from gputally.errors import MalformedObject
 from gputally.model.allocation import Blind
-from gputally.model.kube import Kind
+from gputally.model.kube import Kind, OwnerReference
 from gputally.model.observation import OwnerSeen, Seen
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import as_pod, namespace, us
@@ -95,19 +95,11 @@ def test_the_job_is_known_after_the_owner_walk_and_costs_nothing_twice() -> None
     worker = {"kind": "Worker", "name": "w", "uid": "w", "controller": True, "apiVersion": "x/v1"}
     replay = cluster()
     replay.see(replace(RUNNING, owners=(worker,)), at=13)
-    assert [reference.name for reference, _ in replay.fleet.pods.walks.wanted.values()] == ["w"]
+    [wanted] = replay.fleet.pods.walks.wanted
+    assert wanted.reference.name == "w"
 
-    top = OwnerSeen(
-        uid="w",
-        kind="Worker",
-        name="w",
-        parent_uid="t",
-        parent_kind="Trainer",
-        parent_name="bert",
-        parent_api_version="x/v1",
-        at_us=us(14),
-    )
-    replay.apply(top)
+    trainer = OwnerReference(kind="Trainer", name="bert", uid="t", api_version="x/v1", controller=True)
+    replay.apply(OwnerSeen(owner=wanted, parent=trainer, at_us=us(14)))
     replay.flush()
 
     record = replay.memory.revisions["uid-a"]
@@ -240,18 +232,9 @@ def test_a_restart_keeps_the_job_that_was_walked_to() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": True}
     replay = cluster()
     replay.see(replace(RUNNING, owners=(owner,)), at=13)
-    replay.apply(
-        OwnerSeen(
-            uid="rs",
-            kind="ReplicaSet",
-            name="rs",
-            parent_uid="ro",
-            parent_kind="Rollout",
-            parent_name="ro",
-            parent_api_version="argoproj.io/v1alpha1",
-            at_us=us(14),
-        )
-    )
+    [wanted] = replay.fleet.pods.walks.wanted
+    rollout = OwnerReference(kind="Rollout", name="ro", uid="ro", api_version="argoproj.io/v1alpha1", controller=True)
+    replay.apply(OwnerSeen(owner=wanted, parent=rollout, at_us=us(14)))
     replay.flush()
     replay.restart()
     replay.see(replace(RUNNING, owners=(owner,), version=9), at=20)

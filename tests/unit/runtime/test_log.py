@@ -62,3 +62,9 @@ def test_what_is_below_the_level_is_not_said(
         root.setLevel(before)
 
     assert len(capsys.readouterr().err.splitlines()) == said
+
+
+def test_control_characters_of_a_message_are_shown_and_not_obeyed() -> None:
+    line = TextFormatter().format(record("pod \x1b[2J\x07\u202ename\x00 é"))
+
+    assert line.endswith(" pod \\x1b[2J\\x07\\u202ename\\x00 é")

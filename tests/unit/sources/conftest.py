@@ -32,6 +32,16 @@ class Clock:
         return self.now
 
 
+class Seconds:
+    """A monotonic clock that stands still until the test moves it (s)."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Watcher:
     """Runs `follow` in the background and hands out what it tells."""
 
@@ -73,6 +83,11 @@ class Watcher:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
 
 
 @pytest.fixture

@@ -1,27 +1,38 @@
-"""Owners: fetched by their metadata alone, once each."""
+"""Owners: looked up by their metadata alone, where the server serves their kind and nowhere else."""
 
 import asyncio
+import logging
 
 import pytest
+from msgspec.structs import replace
 
 from gputally.errors import ApiUnreachable
 from gputally.model.kube import OwnerReference
 from gputally.model.observation import OwnerSeen
+from gputally.model.owner import Lookup, Owner
 from gputally.sources.api import Api
-from gputally.sources.owners import Owners, fetch_owner, path_of
+from gputally.sources.discovery import LIFETIME_SECONDS, Served
+from gputally.sources.failures import LoginRefused
+from gputally.sources.owners import FORBIDDEN_SECONDS, MOST_BYTES, Answer, Owners, path_of
+from tests.fakes.discovery import beyond_discovery
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi
-from tests.unit.sources.conftest import Clock
+from tests.unit.sources.conftest import Clock, Seconds
+
+JOB_SET = OwnerReference(
+    kind="JobSet", name="set", uid="uid-set", api_version="jobset.x-k8s.io/v1alpha2", controller=True
+)
 
 
-def reference(name: str = "train", kind: str = "Job", api_version: str = "batch/v1") -> OwnerReference:
-    """A reference whose uid is derived from the name."""
-    return OwnerReference(kind=kind, name=name, uid=f"uid-{name}", api_version=api_version, controller=True)
+def owner(name: str = "train", *, kind: str = "Job", api_version: str = "batch/v1", namespace: str = "ml") -> Owner:
+    """An owner whose uid is derived from the name."""
+    reference = OwnerReference(kind=kind, name=name, uid=f"uid-{name}", api_version=api_version, controller=True)
+    return Owner(namespace, reference)
 
 
-def owned(name: str = "train") -> dict[str, object]:
+def owned(name: str = "train", **more: object) -> dict[str, object]:
     """The owner itself, controlled by a JobSet."""
     owners = [
-        {"kind": "Queue", "name": "q", "uid": "uid-q"},
+        {"apiVersion": "v1", "kind": "Queue", "name": "q", "uid": "uid-q"},
         {
             "kind": "JobSet",
             "name": "set",
@@ -30,144 +41,204 @@ def owned(name: str = "train") -> dict[str, object]:
             "controller": True,
         },
     ]
-    return {"kind": "PartialObjectMetadata", "metadata": {"uid": f"uid-{name}", "ownerReferences": owners}}
+    return {"kind": "PartialObjectMetadata", "metadata": {"uid": f"uid-{name}", "ownerReferences": owners} | more}
 
 
-def ask(owners: Owners, name: str = "train") -> asyncio.Task[OwnerSeen]:
+@pytest.fixture
+def owners(api: Api, clock: Clock, seconds: Seconds) -> Owners:
+    return Owners(api, clock=clock, now=seconds)
+
+
+def ask(owners: Owners, asked: Owner | None = None) -> asyncio.Task[Answer]:
     """The question in the background, so that the test can answer it."""
-    return asyncio.create_task(asyncio.wait_for(owners.owner(reference(name), namespace="ml"), PATIENCE_SECONDS))
+    return asyncio.create_task(asyncio.wait_for(owners.look_up(asked or owner()), PATIENCE_SECONDS))
 
 
 @pytest.mark.parametrize(
-    ("kind", "api_version", "path"),
+    ("asked", "target"),
     [
-        ("ReplicaSet", "apps/v1", "/apis/apps/v1/namespaces/ml/replicasets/x"),
-        ("Deployment", "apps/v1", "/apis/apps/v1/namespaces/ml/deployments/x"),
-        ("CronJob", "batch/v1", "/apis/batch/v1/namespaces/ml/cronjobs/x"),
-        ("JobSet", "jobset.x-k8s.io/v1alpha2", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ml/jobsets/x"),
-        ("PyTorchJob", "kubeflow.org/v1", "/apis/kubeflow.org/v1/namespaces/ml/pytorchjobs/x"),
-        ("RayCluster", "ray.io/v1", "/apis/ray.io/v1/namespaces/ml/rayclusters/x"),
-        ("LeaderWorkerSet", "lws.example/v1", "/apis/lws.example/v1/namespaces/ml/leaderworkersets/x"),
-        ("Workflow", "argoproj.io/v1alpha1", "/apis/argoproj.io/v1alpha1/namespaces/ml/workflows/x"),
-        ("Policy", "example.com/v1", "/apis/example.com/v1/namespaces/ml/policies/x"),
-        ("Ingress", "networking.k8s.io/v1", "/apis/networking.k8s.io/v1/namespaces/ml/ingresses/x"),
-        ("ReplicationController", "v1", "/api/v1/namespaces/ml/replicationcontrollers/x"),
-        ("Node", "v1", "/api/v1/nodes/x"),
+        (owner(), "/apis/batch/v1/namespaces/ml/jobs/train"),
+        (owner(kind="Buch", api_version="ml.example/v1"), "/apis/ml.example/v1/namespaces/ml/buecher/train"),
+        (owner(kind="Pod", api_version="v1"), "/api/v1/namespaces/ml/pods/train"),
+        (owner("n1", kind="Node", api_version="v1"), "/api/v1/nodes/n1"),
+        (owner("system:node é"), "/apis/batch/v1/namespaces/ml/jobs/system%3Anode%20%C3%A9"),
+        (owner("?watch=true#"), "/apis/batch/v1/namespaces/ml/jobs/%3Fwatch%3Dtrue%23"),
+        (owner("...\\..;x=y&z"), "/apis/batch/v1/namespaces/ml/jobs/...%5C..%3Bx%3Dy%26z"),
     ],
-)  # fmt: skip
-def test_an_owner_is_looked_for_where_its_kind_is_served(kind: str, api_version: str, path: str) -> None:
-    assert path_of(reference("x", kind, api_version), "ml") == path
+)
+async def test_an_owner_is_looked_for_where_its_kind_is_served(
+    server: ScriptedApi, owners: Owners, asked: Owner, target: str
+) -> None:
+    answer = ask(owners, asked)
+    request = await beyond_discovery(server)
+    request.refuse(404)
+
+    assert request.target == target
+    assert (await answer).result is Lookup.GONE
 
 
 async def test_an_owner_is_seen_with_its_controller_from_its_metadata_alone(
-    server: ScriptedApi, api: Api, clock: Clock
+    server: ScriptedApi, owners: Owners, clock: Clock
 ) -> None:
-    fetched = asyncio.create_task(fetch_owner(api, reference(), namespace="ml", clock=clock))
-    request = await server.request()
+    asked = ask(owners)
+    request = await beyond_discovery(server)
     request.answer(owned())
 
     assert request.headers["Accept"].startswith("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-    assert await fetched == OwnerSeen(
-        uid="uid-train",
-        kind="Job",
-        name="train",
-        parent_uid="uid-set",
-        parent_kind="JobSet",
-        parent_name="set",
-        parent_api_version="jobset.x-k8s.io/v1alpha2",
-        at_us=clock.now,
-    )
+    assert await asked == Answer(Lookup.FOUND, OwnerSeen(owner=owner(), parent=JOB_SET, at_us=clock.now))
 
 
-@pytest.mark.parametrize("status", [403, 404])
-async def test_an_owner_that_is_gone_or_hidden_has_no_parent(
-    server: ScriptedApi, api: Api, clock: Clock, status: int
+@pytest.mark.parametrize(
+    ("status", "result"), [(404, Lookup.GONE), (400, Lookup.REFUSED), (405, Lookup.REFUSED), (410, Lookup.REFUSED)]
+)
+async def test_an_owner_that_is_gone_or_cannot_be_got_has_no_parent(
+    server: ScriptedApi, owners: Owners, status: int, result: Lookup
 ) -> None:
-    fetched = asyncio.create_task(fetch_owner(api, reference(), namespace="ml", clock=clock))
-    (await server.request()).refuse(status)
+    asked = ask(owners)
+    (await beyond_discovery(server)).refuse(status)
 
-    assert (await fetched).parent_uid is None
-
-
-async def test_a_successor_of_the_same_name_is_not_the_owner(server: ScriptedApi, api: Api, clock: Clock) -> None:
-    fetched = asyncio.create_task(fetch_owner(api, reference(), namespace="ml", clock=clock))
-    (await server.request()).answer(owned("another"))
-
-    assert (await fetched).parent_uid is None
+    answer = await asked
+    assert answer.result is result
+    assert answer.seen
+    assert answer.seen.parent is None
 
 
-async def test_a_missing_permission_is_said_once_a_kind(
-    server: ScriptedApi, api: Api, clock: Clock, caplog: pytest.LogCaptureFixture
+async def test_a_successor_of_the_same_name_is_not_the_owner(server: ScriptedApi, owners: Owners) -> None:
+    asked = ask(owners)
+    (await beyond_discovery(server)).answer(owned("another"))
+
+    answer = await asked
+    assert answer.result is Lookup.GONE
+    assert answer.seen
+    assert answer.seen.parent is None
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"name": ".."},
+        {"name": "."},
+        {"name": ""},
+        {"name": "../../../kube-system/configmaps/secret"},
+        {"name": "..%2F..%2Fkube-system"},
+        {"name": "x" * 254},
+        {"name": "a\r\nHost: elsewhere"},
+        {"kind": "../../pods#"},
+        {"kind": "pods?watch=true#"},
+        {"kind": ""},
+        {"api_version": "v1?x=#"},
+        {"api_version": "../v1"},
+        {"api_version": ""},
+        {"api_version": f"{'a.' * 130}b/v1"},
+        {"uid": ""},
+        {"uid": "u" * 129},
+    ],
+)
+async def test_what_cannot_exist_is_not_asked_for_and_not_followed(
+    server: ScriptedApi, owners: Owners, forged: dict[str, str]
 ) -> None:
-    owners = Owners(api, clock=clock)
-    for name in ("a", "b"):
-        asked = ask(owners, name)
-        (await server.request()).refuse(403)
-        await asked
+    reference = replace(owner().reference, **forged)
+    refused = await owners.look_up(Owner("ml", reference))
+    with pytest.raises(ValueError, match="cannot exist"):
+        path_of(Served("batch/v1", "jobs", namespaced=True), Owner("ml", reference))
 
-    (record,) = caplog.records
-    assert "grant get on jobs in API group 'batch'" in record.getMessage()
+    assert refused.result is Lookup.REFUSED
+    assert server.is_left_alone
+    asked = ask(owners)
+    wire = {"apiVersion": reference.api_version} | {each: getattr(reference, each) for each in ("kind", "name", "uid")}
+    (await beyond_discovery(server)).answer(owned(ownerReferences=[wire | {"controller": True}]))
+    answer = await asked
+    assert answer.seen
+    assert answer.seen.parent is None
 
 
-async def test_an_owner_is_asked_for_once_however_many_pods_it_has(server: ScriptedApi, api: Api, clock: Clock) -> None:
-    owners = Owners(api, clock=clock)
-    asked = [ask(owners) for _ in range(5)]
-    (await server.request()).answer(owned())
-    await asyncio.gather(*asked)
-    await owners.owner(reference(), namespace="ml")
+async def test_a_kind_that_discovery_does_not_have_is_asked_for_again_after_a_while(
+    server: ScriptedApi, owners: Owners
+) -> None:
+    asked = ask(owners, owner(kind="Invented"))
+    answered = asyncio.create_task(beyond_discovery(server))
 
+    assert await asked == Answer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
+    answered.cancel()
+
+
+async def test_a_missing_permission_is_said_once_and_asked_about_again_after_ten_minutes(
+    server: ScriptedApi, owners: Owners, seconds: Seconds, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = ask(owners)
+    (await beyond_discovery(server)).refuse(403)
+    assert await asked == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+
+    seconds.now += 240
+    elsewhere = owner("other", namespace="elsewhere")
+    assert await owners.look_up(elsewhere) == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS - 240)
+    assert server.is_left_alone
+    asked = ask(owners, owner(kind="CronJob"))
+    (await beyond_discovery(server)).refuse(404)
+    assert (await asked).result is Lookup.GONE, "another kind of the group may be read"
+
+    seconds.now += 360
+    for _ in range(2):
+        asked = ask(owners)
+        (await beyond_discovery(server)).refuse(403)
+        assert (await asked).result is Lookup.FORBIDDEN
+        seconds.now += FORBIDDEN_SECONDS
+    asked = ask(owners)
+    (await beyond_discovery(server)).answer(owned())
+    assert (await asked).result is Lookup.FOUND
+    [record] = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert "those of kind Job stay unknown: grant get on jobs in API group 'batch'" in record.getMessage()
+
+
+async def test_without_the_right_to_discover_all_stay_unknown_for_ten_minutes(
+    server: ScriptedApi, owners: Owners, seconds: Seconds, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = ask(owners)
+    (await server.request()).refuse(403)
+    assert await asked == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+    assert (await owners.look_up(owner("other"))).result is Lookup.FORBIDDEN
     assert server.is_left_alone
 
+    seconds.now += FORBIDDEN_SECONDS
+    asked = ask(owners)
+    (await beyond_discovery(server)).answer(owned())
+    assert (await asked).result is Lookup.FOUND
+    [record] = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert "grant get on the non-resource URL '/apis'" in record.getMessage()
 
-async def test_an_error_reaches_all_who_wait_and_the_next_question_is_asked_anew(
-    server: ScriptedApi, api: Api, clock: Clock
+
+async def test_an_owner_that_is_too_large_is_not_read(server: ScriptedApi, owners: Owners) -> None:
+    asked = ask(owners)
+    (await beyond_discovery(server)).answer(owned(labels={"padding": "x" * MOST_BYTES}))
+
+    answer = await asked
+    assert answer.result is Lookup.OVERSIZED
+    assert answer.seen
+    assert answer.seen.parent is None
+
+
+@pytest.mark.parametrize(("status", "error"), [(503, ApiUnreachable), (429, ApiUnreachable), (401, LoginRefused)])
+async def test_what_passes_is_an_error(
+    server: ScriptedApi, owners: Owners, status: int, error: type[Exception]
 ) -> None:
-    owners = Owners(api, clock=clock)
-    asked = [ask(owners) for _ in range(3)]
-    (await server.request()).refuse(503)
-    results = await asyncio.gather(*asked, return_exceptions=True)
-    later = ask(owners)
-    (await server.request()).answer(owned())
+    asked = ask(owners)
+    (await beyond_discovery(server)).refuse(status)
+    if status == 401:
+        (await server.request()).refuse(status)
 
-    assert all(isinstance(result, ApiUnreachable) for result in results)
-    assert (await later).parent_uid == "uid-set"
-
-
-async def test_when_the_one_who_asked_is_cancelled_another_asks_in_its_place(
-    server: ScriptedApi, api: Api, clock: Clock
-) -> None:
-    owners = Owners(api, clock=clock)
-    first, second = ask(owners), ask(owners)
-    await server.request()
-    first.cancel()
-    (await server.request()).answer(owned())
-
-    assert (await second).parent_uid == "uid-set"
-
-
-async def test_no_more_requests_run_at_once_than_allowed(server: ScriptedApi, api: Api, clock: Clock) -> None:
-    owners = Owners(api, clock=clock, concurrency=2)
-    asked = [ask(owners, name) for name in "abc"]
-    first, _ = await server.request(), await server.request()
-    was_left_alone = server.is_left_alone
-    first.refuse(404)
-    await server.request()
-
-    assert was_left_alone
-    for task in asked:
-        task.cancel()
-
-
-async def test_the_owner_asked_for_longest_ago_is_forgotten_first(server: ScriptedApi, api: Api, clock: Clock) -> None:
-    owners = Owners(api, clock=clock, size=2)
-    for name in ("a", "b"):
-        asked = ask(owners, name)
-        (await server.request()).answer(owned(name))
-        await asked
-    await owners.owner(reference("a"), namespace="ml")
-    for name in ("c", "b"):
-        asked = ask(owners, name)
-        (await server.request()).answer(owned(name))
+    with pytest.raises(error):
         await asked
 
-    assert server.is_left_alone
+
+async def test_an_answer_that_is_sent_a_byte_at_a_time_has_a_deadline(
+    server: ScriptedApi, owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputally.sources.owners.DEADLINE_SECONDS", 0.3)
+    asked = ask(owners)
+    request = await beyond_discovery(server)
+    while not asked.done():
+        await request.send(b" ")
+        await asyncio.sleep(0.02)
+
+    with pytest.raises(ApiUnreachable, match=r"no whole answer within 0\.3 s"):
+        await asked

@@ -37,16 +37,21 @@ class AgentChoice:
         return "https" if self.authority or self.certificate else "http"
 
     def targets(self, found: Mapping[str, AgentPod]) -> list[Target]:
-        """One for each node: a URL that was named wins."""
+        """One for each node: a URL that was named wins. A pod's address that is none is not asked."""
         named = {target.node for target in self.urls}
-        return [*self.urls, *(self._target(pod) for node, pod in found.items() if node not in named)]
-
-    def _target(self, pod: AgentPod) -> Target:
-        return Target(pod.node, f"{self.scheme}://{_host(pod.address)}:{self.port}")
+        hosts = {node: _host(pod.address) for node, pod in found.items() if node not in named}
+        return [
+            *self.urls,
+            *(Target(node, f"{self.scheme}://{host}:{self.port}") for node, host in hosts.items() if host),
+        ]
 
 
 def _host(address: str) -> str:
+    """As it stands in a URL; "" for what is no IP address, and for one that needs a zone."""
     try:
-        return f"[{address}]" if isinstance(ip_address(address), IPv6Address) else address
+        ip = ip_address(address)
     except ValueError:
-        return address
+        return ""
+    if isinstance(ip, IPv6Address):
+        return "" if ip.scope_id else f"[{ip}]"
+    return str(ip)

@@ -35,5 +35,8 @@ def test_an_agent_that_is_named_is_asked_instead_of_the_one_that_is_found() -> N
     assert AgentChoice(urls=named).targets(FOUND) == [*named, Target("n1", "http://10.0.0.1:9837")]
 
 
-def test_what_is_no_ip_address_is_taken_as_a_name() -> None:
-    assert AgentChoice().targets({"n1": pod("n1", "host")}) == [Target("n1", "http://host:9837")]
+@pytest.mark.parametrize(
+    "address", ["host", "10.0.0.1:80/x?", "user@10.0.0.1", "fe80::1%eth0", "10.0.0.1#", "1\r\n", ""]
+)
+def test_what_is_no_ip_address_is_not_asked(address: str) -> None:
+    assert AgentChoice().targets(FOUND | {"n1": pod("n1", address)}) == AgentChoice().targets({"n2": FOUND["n2"]})
