@@ -150,6 +150,8 @@ class Pods:
         for record in records:
             self.records[record.uid] = record
             self.index.put(record, tenant=self.namespaces.tenant(record))
+            if record.walking:
+                self.walks.job(record)  # as far as it had come by then; this wants the first owner again
             if record.node_uid:
                 account = self._nodes.of_pod(record)
                 account.take_up((), record.segments)
@@ -214,7 +216,7 @@ class Pods:
         before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
         kind, name = self.walks.job(record)
-        record = replace(record, job_kind=kind, job=name)
+        record = replace(record, job_kind=kind, job=name, walking=self.walks.waits(record.uid))
         if record.scheduled_us is None:
             self._posting.announce(tier_of(record.class_name, record.priority, self._rules), tenant)
         else:

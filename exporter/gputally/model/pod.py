@@ -36,6 +36,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     blind: Blind | None = None
     job_kind: str = ""
     job: str = ""
+    walking: bool = False
+    """Whether the job is named by an owner below the top, because the next one is not known yet."""
     terms: tuple[Terms, ...] = ()
     segments: tuple[Segment, ...] = ()
     revision: int = 0

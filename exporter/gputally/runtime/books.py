@@ -22,6 +22,7 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Gone, Listed, Observation, Seen
 from gputally.runtime.backlog import Backlog
 from gputally.runtime.clock import Clock
+from gputally.sources.once import Once
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Books:
         self._ledger = ledger
         self._clock = clock
         self._sound = True
+        self._malformed = Once(logger, "left out of the accounting")
         self._residual: tuple[int, int] | None = None
         self._unwritten: Changes | None = None
         self._writing = asyncio.Lock()
@@ -191,7 +193,7 @@ class Books:
         if isinstance(observation, Seen | Gone):
             skipped = self.health.skipped
             skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
-        logger.warning("left out of the accounting: %s", error)
+        self._malformed.warn(str(error))
 
     def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
         health = self.health.ledger

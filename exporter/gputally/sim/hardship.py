@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from itertools import cycle
 
 from gputally.sim import workloads
+from gputally.sim.documents import Doc
 from gputally.sim.faults import Faults
 from gputally.sim.fleet import NodePool, gpu_node
 from gputally.sim.instants import SECOND_US
@@ -26,6 +28,15 @@ VANISHING = "vanishing"
 """The name of one node after another, and of a pod on it that is taken by surprise."""
 
 _TAINT = {"key": "gputally.io/hardship", "value": "true", "effect": "NoSchedule"}
+FORGED: tuple[Doc, ...] = (
+    {"apiVersion": "v1", "kind": "../../pods#", "name": "all"},
+    {"apiVersion": "v1", "kind": "Pod", "name": "?watch=true#"},
+    {"apiVersion": "v1", "kind": "Node", "name": ".."},
+    {"apiVersion": "invented.example/v1", "kind": "Invented", "name": "unknown"},
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "gone"},
+)
+"""What the pods say that owns them: a real server takes anything that is not empty."""
+
 _LIVES = 3
 _MAX_SKEW_S = 30
 _REFUSALS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -52,6 +63,7 @@ class Hardship:
         self._every_us = every_us
         self._over = False
         self._random = choices(seed, "hardship")
+        self._forged = cycle(FORGED)
         self._troubles: dict[str, Callable[[], str | None]] = {
             "drop": self._drop,
             "cut": self._cut,
@@ -234,6 +246,7 @@ class Hardship:
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
         pod = workloads.bare_pod(Work(app=name, kind="hardship", lasts_us=lasts_us), name)
         pod["spec"]["nodeName"] = name
+        pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)
 
     def _add_node(self, name: str) -> None:

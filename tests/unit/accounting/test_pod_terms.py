@@ -241,3 +241,18 @@ def test_a_restart_keeps_the_job_that_was_walked_to() -> None:
 
     [record] = replay.fleet.pods.records.values()
     assert (record.job_kind, record.job) == ("Rollout", "ro")
+
+
+def test_after_a_restart_a_walk_that_had_not_come_to_the_top_goes_on() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": True}
+    replay = cluster()
+    replay.see(replace(RUNNING, owners=(owner,)), at=13)
+    replay.flush()
+    replay.restart()
+    [wanted] = replay.fleet.pods.walks.wanted
+    replay.apply(OwnerSeen(owner=wanted, parent=None, at_us=us(14)))
+    replay.flush()
+    assert replay.fleet.pods.walks.wanted == {}
+
+    replay.restart()
+    assert replay.fleet.pods.walks.wanted == {}, "a walk that has ended is not begun again"

@@ -2,7 +2,7 @@ from http import HTTPStatus
 
 import pytest
 
-from gputally.sim.hardship import NAMESPACE, REBORN, VANISHING, Hardship
+from gputally.sim.hardship import FORGED, NAMESPACE, REBORN, VANISHING, Hardship
 from gputally.sim.instants import DAY_US, HOUR_US
 from gputally.sim.pods import is_terminal
 from gputally.sim.refusals import StatusError
@@ -221,3 +221,17 @@ def test_its_own_nodes_take_no_other_pods() -> None:
     world.run_for(seconds(1))
 
     assert not node_of(world, "a")
+
+
+def test_its_pods_name_owners_that_cannot_be_followed() -> None:
+    world = small_world()
+    hardship = hard(world)
+    forged = set[str]()
+    for _ in FORGED:
+        hardship.do("reborn")
+        for _ in range(10):
+            world.run_for(seconds(1))
+            owners = [stored.doc["metadata"]["ownerReferences"][0] for _, stored in world.store.snapshot("pods")]
+            forged |= {f"{owner['kind']} {owner['name']}" for owner in owners}
+
+    assert forged == {f"{owner['kind']} {owner['name']}" for owner in FORGED}
