@@ -22,6 +22,15 @@ PRICE = Price(
     purchase=Purchase.SPOT,
 )
 ASSET = Asset(instance_type="p5", gpu_model="H100", pool="a", purchase=Purchase.SPOT, labels=(("zone", "z1"),))
+TERMS = Terms(
+    from_us=2,
+    tier="low",
+    tenant="red",
+    gpu_model="H100",
+    pool="a",
+    asset=ASSET,
+    quantities=(("nvidia.com/gpu", GPU),),
+)
 FACTS = NodeFacts(
     physical=8 * GPU,
     covered=8 * GPU,
@@ -94,17 +103,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
         "blind": Blind(from_us=6, to_us=9),
         "job_kind": "Job",
         "job": "train",
-        "terms": (
-            Terms(
-                from_us=2,
-                tier="low",
-                tenant="red",
-                gpu_model="H100",
-                pool="a",
-                asset=ASSET,
-                quantities=(("nvidia.com/gpu", GPU),),
-            ),
-        ),
+        "terms": (TERMS,),
     }
     return PodRecord(uid=uid, segments=segments, revision=revision, **fields | more)
 

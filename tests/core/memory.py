@@ -3,10 +3,12 @@
 from copy import copy
 
 import msgspec
+from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.model.agent import AgentPod
+from gputally.model.history import grown
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
@@ -36,6 +38,7 @@ class Memory:
     def write(self, changes: Changes) -> None:
         """Take in one step of the accounting."""
         self.evaluated_us, self.at_us = changes.evaluated_us, changes.at_us
+        self._expect_known(changes)
         for kept, records in (
             (self.pods, changes.pods),
             (self.nodes, changes.nodes),
@@ -47,7 +50,7 @@ class Memory:
                 if record is None:
                     kept.pop(uid, None)
                 else:
-                    kept[uid] = msgspec.json.encode(record)
+                    kept[uid] = msgspec.json.encode(record, enc_hook=tuple)
         self.revisions |= changes.revisions
         self.series |= changes.series
         self.admitted += changes.admitted
@@ -56,13 +59,24 @@ class Memory:
         self.held_usage |= changes.held_usage
         self.unheld_usage |= changes.unheld_usage
 
+    def _expect_known(self, changes: Changes) -> None:
+        """What a ledger need not write again is what was written before."""
+        for uid, known in changes.known.items():
+            if uid in changes.revisions and known.segments:
+                before, after = self.revisions[uid].segments, changes.revisions[uid].segments
+                assert tuple(before[: known.segments]) == tuple(after[: known.segments])
+            record = changes.pods.get(uid)
+            if record and known.terms:
+                written = msgspec.json.decode(self.pods[uid], type=PodRecord).terms
+                assert tuple(written[: known.terms]) == tuple(record.terms[: known.terms])
+
     def saved(self) -> Saved:
         """What the next process starts from."""
         return Saved(
             opened_us=self.opened_us,
             evaluated_us=self.evaluated_us,
             at_us=self.at_us,
-            pods=tuple(msgspec.json.decode(text, type=PodRecord) for text in self.pods.values()),
+            pods=tuple(map(_pod, self.pods.values())),
             nodes=tuple(msgspec.json.decode(text, type=NodeRecord) for text in self.nodes.values()),
             preemptions=tuple(msgspec.json.decode(text, type=Preemption) for text in self.preemptions.values()),
             series={key: copy(series) for key, series in self.series.items()},
@@ -70,6 +84,11 @@ class Memory:
             resumes=dict(self.resumes),
             held_usage=tuple(self.held_usage[key] for key in sorted(self.held_usage) if self.held_usage[key].open),
             unheld_usage=tuple(row for row in self.unheld_usage.values() if row.open),
-            departed=tuple(msgspec.json.decode(text, type=PodRecord) for text in self.departed.values()),
+            departed=tuple(map(_pod, self.departed.values())),
             agents=tuple(msgspec.json.decode(text, type=AgentPod) for text in self.agents.values()),
         )
+
+
+def _pod(text: bytes) -> PodRecord:
+    record = msgspec.json.decode(text, type=PodRecord)
+    return replace(record, segments=grown((), 0, record.segments), terms=grown((), 0, record.terms))

@@ -1,6 +1,6 @@
 """A fleet fed, scraped and restarted as the runtime does it, all in seconds; a counter that falls fails the test."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from gputally.accounting.fleet import Fleet
@@ -126,7 +126,7 @@ class Replay:
         """Cost by labels, in units of the currency."""
         return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(total, at).items()}
 
-    def segments(self, name: str = "a") -> tuple[Segment, ...]:
+    def segments(self, name: str = "a") -> Sequence[Segment]:
         """The allocation of a pod as last handed to the ledger."""
         self.flush()
         return self.memory.revisions[f"uid-{name}"].segments if f"uid-{name}" in self.memory.revisions else ()

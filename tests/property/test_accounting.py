@@ -1,5 +1,5 @@
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
@@ -235,7 +235,7 @@ def unlabelled(told: Told) -> Told:
     return replace(told, manifest={**told.manifest, "metadata": meta})
 
 
-def segments_of(replay: Replay) -> dict[str, tuple[Segment, ...]]:
+def segments_of(replay: Replay) -> dict[str, Sequence[Segment]]:
     return {uid: record.segments for uid, record in replay.fleet.pods.records.items()}
 
 

@@ -1,5 +1,6 @@
 """The capacity of a node over time, divided by precedence among the states; a pure function of its history."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -85,18 +86,19 @@ def slices_of(
 
 def facts_at(record: NodeRecord, at_us: int) -> NodeFacts:
     """The facts that held at `at_us`; the first ones before that."""
-    found = record.facts[0][1]
-    for from_us, facts in record.facts:
-        if from_us <= at_us:
-            found = facts
-    return found
+    return record.facts[max(0, bisect_right(record.facts, at_us, key=_from_us) - 1)][1]
 
 
 def _instants(record: NodeRecord, steps: Steps, since_us: int, price_changes: tuple[int, ...]) -> list[int]:
     """Where anything may change between `since_us` and the node's end."""
-    candidates = {since_us, *steps, *(from_us for from_us, _ in record.facts), *price_changes}
+    facts = (from_us for from_us, _ in record.facts[bisect_right(record.facts, since_us, key=_from_us) :])
+    candidates = {since_us, *steps, *facts, *price_changes[bisect_right(price_changes, since_us) :]}
     end_us = record.gone_us
     return sorted(i for i in candidates if i >= since_us and (end_us is None or i < end_us))
+
+
+def _from_us(entry: tuple[int, NodeFacts]) -> int:
+    return entry[0]
 
 
 def extend(slices: list[CapacitySlice], following: CapacitySlice) -> None:

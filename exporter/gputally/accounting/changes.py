@@ -4,13 +4,15 @@ Everything is keyed, and a later value replaces an earlier one: changes that cou
 merged with those that follow, and writing the same changes twice is harmless.
 """
 
+from typing import NamedTuple, Self
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.model.agent import AgentPod
 from gputally.model.kube import Kind
-from gputally.model.node import NodeRecord
+from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
@@ -18,21 +20,39 @@ from gputally.model.units import US_PER_SECOND
 from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 
 
+class Known(NamedTuple):
+    """How many of a pod's segments, and of its terms, are as they were handed over before."""
+
+    segments: int
+    terms: int
+
+    def both(self, other: Self) -> "Known":
+        """What is known after both of two steps."""
+        return Known(min(self.segments, other.segments), min(self.terms, other.terms))
+
+
+UNKNOWN = Known(0, 0)
+
+
 class Changes(Struct, frozen=True, kw_only=True):
     """One consistent step of the accounting.
 
-    `revisions` are allocations whose segments changed. `pods`, `nodes`, `preemptions`, `departed` and `agents` are the
-    working state to resume from, None for what is no longer kept. `live` is the allocated GPU-time as the counters
-    know it, as the line (a, b); None when nothing is to be compared. `interruptions` are times nobody
-    watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder and start or by GPU.
+    `revisions` are allocations whose segments changed, `known` what of them and of the `pods` is as it was: nothing of
+    one it does not name. `pods`, `nodes`, `preemptions`, `departed` and `agents` are the working state to resume from,
+    None for what is no longer kept. `capacity` is what became known of nodes, by UID and instant: name and facts.
+    `live` is the allocated GPU-time as the counters know it, as the line (a, b); None when nothing is to be compared.
+    `interruptions` are times nobody watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder
+    and start or by GPU.
     """
 
     opened_us: int
     evaluated_us: int
     at_us: int
     revisions: dict[str, PodRecord] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
     pods: dict[str, PodRecord | None] = field(default_factory=dict)
     nodes: dict[str, NodeRecord | None] = field(default_factory=dict)
+    capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
     preemptions: dict[str, Preemption | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
@@ -50,8 +70,10 @@ class Changes(Struct, frozen=True, kw_only=True):
         return replace(
             later,
             revisions=self.revisions | later.revisions,
+            known=self.known | {uid: self._known(uid, known) for uid, known in later.known.items()},
             pods=self.pods | later.pods,
             nodes=self.nodes | later.nodes,
+            capacity=self.capacity | later.capacity,
             preemptions=self.preemptions | later.preemptions,
             counted_preemptions=self.counted_preemptions | later.counted_preemptions,
             series=self.series | later.series,
@@ -63,6 +85,9 @@ class Changes(Struct, frozen=True, kw_only=True):
             departed=self.departed | later.departed,
             agents=self.agents | later.agents,
         )
+
+    def _known(self, uid: str, later: Known) -> Known:
+        return later.both(self.known.get(uid, UNKNOWN)) if uid in self.revisions or uid in self.pods else later
 
     @property
     def weight(self) -> int:

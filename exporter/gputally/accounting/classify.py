@@ -1,6 +1,7 @@
 """Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from gputally.accounting.node import quantities_on
 from gputally.accounting.tenant import relevant_labels
 from gputally.accounting.tier import tier_of
 from gputally.model.allocation import Terms
+from gputally.model.history import grown
 from gputally.model.kube import Labels
 from gputally.model.node import NodeFacts
 from gputally.model.pod import PodRecord
@@ -50,14 +52,19 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
     )
 
 
-def with_terms(history: tuple[Terms, ...], terms: Terms, *, since_us: int, amends: bool) -> tuple[Terms, ...]:
-    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on."""
+def with_terms(history: Sequence[Terms], terms: Terms, *, since_us: int, amends: bool) -> Sequence[Terms]:
+    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on.
+
+    Of terms from one instant on the last count, and should a clock have been set back, those told last.
+    """
     if not history:
         return (replace(terms, from_us=since_us),)
     if amends:
-        return (*history[:-1], replace(terms, from_us=history[-1].from_us))
+        return grown(history, len(history) - 1, (replace(terms, from_us=history[-1].from_us),))
     latest = history[-1]
-    return history if replace(terms, from_us=latest.from_us) == latest else (*history, terms)
+    if replace(terms, from_us=latest.from_us) == latest:
+        return history
+    return grown(history, bisect_left(history, terms.from_us, key=lambda each: each.from_us), (terms,))
 
 
 def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:

@@ -94,9 +94,10 @@ class Fleet:
         if now_us >= self._next_round_us:
             self.settle()
         self.now_us = max(self.now_us, now_us)
-        if self.pricing.advance(self.now_us):
-            self.nodes.outdate_all()
-            self.pods.account_all(at_us=self.now_us)
+        changed_us = self.pricing.advance(self.now_us)
+        if changed_us is not None:
+            self.nodes.outdate_all(since_us=changed_us)
+            self.pods.account_all(at_us=self.now_us, since_us=changed_us)
         if self.now_us < self._next_round_us:
             return
         self._next_round_us = self.now_us + _ROUND_US
@@ -110,14 +111,17 @@ class Fleet:
         self.settle()
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
-        revisions, pods = self.pods.drain()
+        revisions, pods, known = self.pods.drain()
+        nodes, capacity = self.nodes.drain()
         changes = Changes(
             opened_us=self.totals.opened_us,
             evaluated_us=self.totals.evaluated_us,
             at_us=self.now_us,
             revisions=revisions,
+            known=known,
             pods=pods,
-            nodes=self.nodes.drain(),
+            nodes=nodes,
+            capacity=capacity,
             preemptions={uid: self.preemptions.known.get(uid) for uid in self.preemptions.changed},
             counted_preemptions=dict(self.preemptions.counted),
             series=self.totals.drain(),
@@ -234,9 +238,9 @@ class Fleet:
             self.totals.close(total, at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
         self.pods.restore(saved.pods)
-        self.nodes.outdate_all()
+        self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
-        self.pods.account_all(at_us=saved.at_us)
+        self.pods.account_all(at_us=saved.at_us, since_us=saved.at_us)
         self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.capacity import CapacityTerms, extend, slices_of
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
+from gputally.model.history import alike
 from gputally.model.node import CapacitySlice, CapacityState, NodeRecord
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
@@ -17,7 +18,7 @@ _WINDOW = 64
 _SETTLE_US = 6 * US_PER_HOUR
 """How long a slice stays open to correction, unless there are too many."""
 _MOST = 512
-"""Slices of a node with many short pods: beyond this the older half is settled."""
+"""Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is settled."""
 
 _Lines = dict[tuple[tuple[str, str, str], Price | None], tuple[int, int]]
 """GPU-time as lines a + b·t, by exported labels and price."""
@@ -54,12 +55,12 @@ class NodeAccount:
 
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""
+        self.outdate(_changed_us(self.record, record))
         self.record = record
-        self._stale_us = 0
 
-    def outdate(self) -> None:
-        """Prices may have changed: derive everything anew."""
-        self._stale_us = 0
+    def outdate(self, since_us: int) -> None:
+        """Facts or prices may have changed: derive all from `since_us` on anew."""
+        self._stale_us = since_us if self._stale_us is None else min(self._stale_us, since_us)
 
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
@@ -100,8 +101,7 @@ class NodeAccount:
         for each in fresh:
             extend(self.slices, each)
         self._remember(terms)
-        if from_us == begin_us:
-            self._post_physical(at_us=at_us)
+        self._post_physical(at_us=at_us)
         self._stale_us = None
         self._settle_old(at_us)
 
@@ -143,16 +143,17 @@ class NodeAccount:
     def _post_physical(self, *, at_us: int) -> None:
         """The physical GPUs from the log of facts alone, which the slices must add up to."""
         spans = tuple(_physical(self.record, self.settled_us))
-        if spans == self._physical:
-            return
+        kept = alike(self._physical, spans)
         for sign, parts in ((-1, self._physical), (1, spans)):
-            for start_us, end_us, quantity in parts:
+            for start_us, end_us, quantity in parts[kept:]:
                 self._totals.accrue(Total.PHYSICAL, (), sign * quantity, (start_us, end_us), at_us=at_us)
         self._physical = spans
 
     def _settle_old(self, at_us: int) -> None:
         if len(self.slices) > _MOST:
             self._settle(self.slices[len(self.slices) // 2].start_us)
+        elif len(self.record.facts) > _MOST:
+            self._settle(self.record.facts[len(self.record.facts) // 2][0])
         elif len(self.slices) > _WINDOW:
             self._settle(at_us - _SETTLE_US)
 
@@ -191,6 +192,13 @@ class NodeAccount:
             if self._price:
                 cost_labels = (*labels, self._price.currency)
                 self._totals.count(Total.CAPACITY_COST, cost_labels, amount * self._price.rate, at_us=at_us)
+
+
+def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
+    """From when on the capacity may be another; all of it where nothing tells."""
+    kept = alike(before.facts, record.facts)
+    changed = [facts[kept][0] for facts in (before.facts, record.facts) if kept < len(facts)] if kept else [0]
+    return min([*changed, *(at for at in (before.gone_us, record.gone_us) if at is not None)], default=0)
 
 
 def _add(lines: _Lines, each: CapacitySlice, sign: int) -> None:

@@ -12,6 +12,7 @@ from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Segment
+from gputally.model.history import alike
 from gputally.model.kube import Node
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
@@ -55,6 +56,7 @@ class Nodes:
         self._admission = admission
         self._by_name: dict[str, list[str]] = {}
         self._changed: set[str] = set()
+        self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self._inventory: Inventory | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity is to be derived anew."""
@@ -142,10 +144,10 @@ class Nodes:
             self.accounts[uid].rebuild(terms, at_us=at_us)
         self._stale.clear()
 
-    def outdate_all(self) -> None:
-        """Every node's capacity is to be derived anew, after prices changed."""
+    def outdate_all(self, *, since_us: int) -> None:
+        """Every node's capacity is to be derived anew, after prices of `since_us` or later changed."""
         for account in self.accounts.values():
-            account.outdate()
+            account.outdate(since_us)
         self._stale.update(self.accounts)
         self._inventory = None
 
@@ -176,11 +178,12 @@ class Nodes:
         conflicts = sum(1 for each in facts if each.purchase_conflict)
         return Inventory(sum(1 for each in facts if each.physical), conflicts, unpriced)
 
-    def drain(self) -> dict[str, NodeRecord | None]:
-        """The records changed since the last call; None for those dropped."""
+    def drain(self) -> tuple[dict[str, NodeRecord | None], dict[tuple[str, int], tuple[str, NodeFacts]]]:
+        """Since the last call: records changed, None for those dropped; what became known, by UID and instant."""
         changed = {uid: self.accounts[uid].record if uid in self.accounts else None for uid in self._changed}
         self._changed.clear()
-        return changed
+        learned, self._learned = self._learned, {}
+        return changed, learned
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
@@ -197,6 +200,8 @@ class Nodes:
         return account
 
     def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
+        fresh = record.facts[alike(account.record.facts, record.facts) :]
+        self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
         account.observe(record)
         self._inventory = None
         self._changed.add(record.uid)

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
+from gputally.accounting.changes import UNKNOWN, Known
 from gputally.accounting.classify import kept_labels, moved, terms_of, with_terms
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
@@ -14,11 +15,12 @@ from gputally.accounting.pod_index import PodIndex
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.request import effective_units
-from gputally.accounting.segments import alike, segments_of
+from gputally.accounting.segments import segments_of
 from gputally.accounting.shared import shared
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Blind
+from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
 from gputally.model.owner import controller_of
@@ -49,7 +51,7 @@ class Pods:
         self._news: dict[str, tuple[PodRecord | None, int]] = {}
         """Pods of which something was learned: each as last accounted, and when the latest was told."""
         self._revised: dict[str, PodRecord] = {}
-        self._touched: set[str] = set()
+        self._touched: dict[str, Known] = {}
 
     def known(self) -> set[str]:
         """UIDs of the pods that exist as far as we know."""
@@ -86,7 +88,9 @@ class Pods:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
         if record.node_uid not in self._nodes.accounts:
             return record
-        return self._accounted(record, replace(record, end_us=blind.from_us, blind=blind), at_us=at_us)
+        fresh = self._accounted(record, replace(record, end_us=blind.from_us, blind=blind), at_us=at_us, since_us=None)
+        self._touch(record, fresh)
+        return fresh
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
@@ -115,10 +119,10 @@ class Pods:
             for uid in tuple(self.index.on_node.get(node, ())):
                 self._settle(self.records[uid], at_us=at_us)
 
-    def account_all(self, *, at_us: int) -> None:
-        """Look at every pod again, after prices or rules changed."""
+    def account_all(self, *, at_us: int, since_us: int) -> None:
+        """Look at every pod again, after rules changed, or prices of `since_us` or later."""
         for record in tuple(self.records.values()):
-            self._settle(record, at_us=at_us)
+            self._settle(record, at_us=at_us, since_us=since_us)
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
@@ -139,11 +143,11 @@ class Pods:
             del self._departed[next(iter(self._departed))]
         self.walks.forget(self.records.values())
 
-    def drain(self) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None]]:
-        """Allocations revised, and working state touched, since the last call."""
-        revised, touched = self._revised, {uid: self.records.get(uid) for uid in self._touched}
-        self._revised, self._touched = {}, set()
-        return revised, touched
+    def drain(self) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
+        """Since the last call: allocations revised, working state touched, what of their histories is as it was."""
+        revised, known = self._revised, self._touched
+        self._revised, self._touched = {}, {}
+        return revised, {uid: self.records.get(uid) for uid in known}, known
 
     def restore(self, records: Iterable[PodRecord]) -> None:
         """Take up the pods an earlier process knew, as they were posted then."""
@@ -208,10 +212,10 @@ class Pods:
         accounted, at_us = self._news.get(uid, (record, 0))
         return record if accounted is record else self._settle(record, at_us=at_us)
 
-    def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False) -> PodRecord:
+    def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
-        `amends` tells that what is known better now was so all along.
+        `amends` tells that what is known better now was so all along, `since_us` that prices changed from then on.
         """
         before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
@@ -221,12 +225,12 @@ class Pods:
             self._posting.announce(tier_of(record.class_name, record.priority, self._rules), tenant)
         else:
             record = self._classified(record, tenant, at_us=at_us, amends=amends)
-            record = self._accounted(before, record, at_us=at_us)
+            record = self._accounted(before, record, at_us=at_us, since_us=since_us)
         self.records[record.uid] = record
         if record.uid in self._news:
             self._news[record.uid] = record, at_us
         if before is None or replace(record, version=before.version) != before:
-            self._touched.add(record.uid)
+            self._touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
 
@@ -246,36 +250,44 @@ class Pods:
         terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us))
         return replace(record, terms=with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
-    def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+    def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()
         record = replace(
             record,
             segments=segments_of(
                 record,
+                before,
+                since_us=since_us,
                 gone_us=self._nodes.gone_us(record),
-                price_of=self._pricing.keeping(posted),
-                price_changes=self._pricing.cuts(posted),
+                prices=self._pricing.keeping(posted),
                 admit=self._posting.labels_of,
             ),
         )
-        self._posting.post(before, record, at_us=at_us)
-        self._hold(before, record, at_us=at_us)
-        if before is None or _kept_of(before) != _kept_of(record):
+        kept = alike(posted, record.segments)
+        self._posting.post(before, record, kept=kept, at_us=at_us)
+        self._hold(before, record, kept=kept, at_us=at_us)
+        if before is None or _kept_of(before) != _kept_of(record) or not len(posted) == kept == len(record.segments):
             # above whatever was handed over of this UID before it was forgotten, or by an earlier process
             record = replace(record, revision=max(record.revision + 1, at_us))
             self._revised[record.uid] = record
         return record
 
-    def _hold(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> None:
+    def _hold(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
         """Let the nodes know; a pod first put on a stand-in moves to its node when that is known."""
         old = before.segments if before else ()
-        if before and (before.node_uid, old) == (record.node_uid, record.segments):
-            return
         if before and before.node_uid and before.node_uid != record.node_uid:
             self._nodes.hold(before.node_uid, old, (), at_us=at_us)
-            old = ()
-        kept = alike(old, record.segments)
-        self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
+            old, kept = (), 0
+        if not len(old) == kept == len(record.segments):
+            self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
+
+    def _touch(self, before: PodRecord | None, record: PodRecord) -> None:
+        """Note how much of the pod's histories is still as it was handed over last."""
+        known = UNKNOWN
+        if before:
+            known = Known(alike(before.segments, record.segments), alike(before.terms, record.terms))
+        was = self._touched.get(record.uid)
+        self._touched[record.uid] = known if was is None else was.both(known)
 
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
@@ -287,10 +299,10 @@ class Pods:
         self.walks.leave(record.uid)
         self.index.drop(record)
         self._departed[record.uid] = (at_us, preemptor)
-        self._touched.add(record.uid)
+        self._touched.setdefault(record.uid, UNKNOWN)
         return record
 
 
 def _kept_of(record: PodRecord) -> tuple[object, ...]:
-    """What of a pod is a revision of its allocation, one that was over when it was first told of included."""
-    return record.segments, record.job, record.scheduled_us, record.end_us, record.blind
+    """What of a pod, besides its segments, is a revision of its allocation."""
+    return record.job, record.scheduled_us, record.end_us, record.blind

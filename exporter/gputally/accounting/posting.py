@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from gputally.accounting.admission import Admission
-from gputally.accounting.segments import alike
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment, Terms
 from gputally.model.pod import PodRecord
@@ -31,13 +30,10 @@ class Posting:
         self._admission.admit("tier", tier)
         self._admission.admit("tenant", tenant)
 
-    def post(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
-        """Replace `before` by `after` in the totals."""
-        old, new = before.segments if before else (), after.segments
-        if old != new:
-            kept = alike(old, new)
-            self._segments(old[kept:], sign=-1, at_us=at_us)
-            self._segments(new[kept:], sign=1, at_us=at_us)
+    def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
+        """Replace `before` by `after` in the totals, where the first `kept` segments of both are the same."""
+        self._segments(before.segments[kept:] if before else (), sign=-1, at_us=at_us)
+        self._segments(after.segments[kept:], sign=1, at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
         self._blind(before, after, at_us=at_us)

@@ -1,6 +1,6 @@
 """What a GPU-hour costs: ordered rules, each with dated prices."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from decimal import Context, Decimal, Inexact
 from enum import StrEnum
@@ -74,9 +74,9 @@ class PriceRule(Struct, frozen=True, kw_only=True):
         bought = not self.purchases or asset.purchase in self.purchases
         return bought and all(criterion.fits(asset) for criterion in self.criteria)
 
-    def effective(self, at_us: int) -> DatedPrice | None:
-        """The price that holds at `at_us`; None before the first one."""
-        return max((p for p in self.prices if p.from_us <= at_us), key=lambda p: p.from_us, default=None)
+    def by_date(self) -> tuple[DatedPrice, ...]:
+        """Its prices, the earliest first."""
+        return tuple(sorted(self.prices, key=_from_us))
 
 
 class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -105,6 +105,14 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
         index = bisect_right(instants, at_us)
         return prices[index - 1] if index else None
 
+    def steps(self, asset: Asset, *, tier: str, from_us: int, until_us: int) -> Iterator[tuple[int, Price | None]]:
+        """The price of an allocation at `from_us`, and each that takes effect later and before `until_us`."""
+        instants, prices = _timeline(self, asset, tier)
+        first = bisect_right(instants, from_us)
+        yield from_us, prices[first - 1] if first else None
+        for index in range(first, bisect_left(instants, until_us, first)):
+            yield instants[index], prices[index]
+
     def changes(self) -> tuple[int, ...]:
         """The instants (µs) from which on any price takes effect, sorted; between two of them none changes."""
         instants = {price.from_us for rule in self.rules for price in rule.prices}
@@ -119,16 +127,21 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
 @lru_cache(maxsize=16_384)
 def _timeline(book: PriceBook, asset: Asset, tier: str | None) -> tuple[tuple[int, ...], tuple[Price, ...]]:
     """The price of `asset` as a step function: the instants of its steps, and the price from each of them on."""
-    rules = [rule for rule in book.rules if rule.fits(asset)]
+    rules = [(rule, rule.by_date()) for rule in book.rules if rule.fits(asset)]
     multiplier = dict(book.tiers).get(tier, Decimal(1)) if tier is not None else Decimal(1)
-    instants = tuple(sorted({price.from_us for rule in rules for price in rule.prices}))
+    instants = tuple(sorted({price.from_us for _, dates in rules for price in dates}))
     steps = (_first_effective(rules, at_us) for at_us in instants)
     return instants, tuple(_price(book, rule, dated, asset.purchase, multiplier) for rule, dated in steps)
 
 
-def _first_effective(rules: list[PriceRule], at_us: int) -> tuple[PriceRule, DatedPrice]:
+def _first_effective(rules: list[tuple[PriceRule, tuple[DatedPrice, ...]]], at_us: int) -> tuple[PriceRule, DatedPrice]:
     """Exists for every instant at which one of `rules` has a price begin."""
-    return next((rule, dated) for rule in rules if (dated := rule.effective(at_us)))
+    passed = ((rule, dates, bisect_right(dates, at_us, key=_from_us)) for rule, dates in rules)
+    return next((rule, dates[count - 1]) for rule, dates, count in passed if count)
+
+
+def _from_us(price: DatedPrice) -> int:
+    return price.from_us
 
 
 def _price(book: PriceBook, rule: PriceRule, dated: DatedPrice, purchase: Purchase, multiplier: Decimal) -> Price:

@@ -1,11 +1,11 @@
 """The price book as the fleet asks it, with the instants up to now at which prices changed."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from gputally.accounting.price_book import PriceBook
-from gputally.accounting.segments import PriceOf
-from gputally.model.allocation import Segment
+from gputally.accounting.segments import Prices
+from gputally.model.allocation import Segment, Terms
 from gputally.model.price import Asset, Price
 
 
@@ -14,58 +14,68 @@ class Pricing:
 
     def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
         self.book = book
-        self._loaded_us = now_us
-        self._of_book = book.changes() if book else ()
-        self._all = tuple(sorted({now_us, *self._of_book}))
+        self.loaded_us = now_us
+        self._all = tuple(sorted({now_us, *(book.changes() if book else ())}))
+        self._now_us = now_us
         self.changes: tuple[int, ...] = ()
-        self._cuts: tuple[int, ...] = ()
         self.label_keys: frozenset[str] = book.label_keys() if book else frozenset()
         self.advance(now_us)
 
-    def advance(self, now_us: int) -> bool:
-        """Let time pass; True when a price may have changed since the last call."""
-        passed = bisect_right(self._all, now_us)
-        if passed == len(self.changes):
-            return False
+    def advance(self, now_us: int) -> int | None:
+        """Let time pass; the first instant since the last call at which a price may have changed."""
+        self._now_us = max(self._now_us, now_us)
+        before, passed = len(self.changes), bisect_right(self._all, now_us)
+        if passed <= before:
+            return None
         self.changes = self._all[:passed]
-        self._cuts = self._of_book[: bisect_right(self._of_book, now_us)]
-        return True
+        return self._all[before]
 
-    def of_allocation(self, asset: Asset, tier: str, at_us: int) -> Price | None:
-        """The price of one GPU-hour of what a pod of `tier` has."""
-        return self.book.price_of(asset, tier=tier, at_us=at_us) if self.book else None
+    def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+        """The price of one GPU-hour under `terms`, and how it changes until `until_us`, or up to now."""
+        if self.book is None:
+            return iter(((from_us, None),))
+        until_us = self._now_us + 1 if until_us is None else min(until_us, self._now_us + 1)
+        return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 
-    def keeping(self, posted: Sequence[Segment]) -> PriceOf:
+    def keeping(self, posted: Sequence[Segment]) -> Prices:
         """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past."""
-        if not self._predates(posted):
+        if not posted or posted[0].start_us >= self.loaded_us:
             return self.of_allocation
 
-        def price_of(asset: Asset, tier: str, at_us: int) -> Price | None:
-            known = self._known(posted, asset, tier, at_us)
-            return known.price if known else self.of_allocation(asset, tier, at_us)
+        def prices(terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+            steps = dict(self.of_allocation(terms, from_us, until_us))
+            for at_us in sorted({*steps, *self._posted_in(posted, from_us, until_us)}):
+                known = self._known(posted, terms, at_us)
+                yield at_us, known.price if known else self._at(terms, at_us)
 
-        return price_of
+        return prices
 
-    def cuts(self, posted: Sequence[Segment]) -> tuple[int, ...]:
-        """The instants up to now at which the price of such an allocation may have changed."""
-        if not self._predates(posted):
-            return self._cuts
-        return (*self.changes, *(s.start_us for s in posted if s.start_us < self._loaded_us))
+    def _posted_in(self, posted: Sequence[Segment], from_us: int, until_us: int | None) -> Iterator[int]:
+        """Where what was posted under an earlier book may change its price, and where that book ends."""
+        last_us = self.loaded_us + 1 if until_us is None else min(until_us, self.loaded_us + 1)
+        first = bisect_right(posted, from_us, key=_start_us)
+        for index in range(first, bisect_left(posted, last_us, key=_start_us)):
+            yield posted[index].start_us
+        if from_us < self.loaded_us < last_us:
+            yield self.loaded_us
 
-    def _predates(self, posted: Sequence[Segment]) -> bool:
-        """Whether any of it was priced by an earlier book."""
-        return bool(posted) and posted[0].start_us < self._loaded_us
-
-    def _known(self, posted: Sequence[Segment], asset: Asset, tier: str, at_us: int) -> Segment | None:
-        if at_us >= self._loaded_us:
+    def _known(self, posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
+        """What was posted for `at_us` under an earlier book, if under such terms."""
+        index = bisect_right(posted, at_us, key=_start_us) - 1
+        if at_us >= self.loaded_us or index < 0:
             return None
-        terms = (tier, asset.gpu_model, asset.pool)
-        return next((s for s in posted if _covers(s, at_us) and (s.tier, s.gpu_model, s.pool) == terms), None)
+        found = posted[index]
+        covers = found.end_us is None or at_us < found.end_us
+        alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
+        return found if covers and alike else None
+
+    def _at(self, terms: Terms, at_us: int) -> Price | None:
+        return self.book.price_of(terms.asset, tier=terms.tier, at_us=at_us) if self.book else None
 
     def of_capacity(self, asset: Asset, at_us: int) -> Price | None:
         """The price of one GPU-hour of what a node offers, whoever has it."""
         return self.book.price_of(asset, tier=None, at_us=at_us) if self.book else None
 
 
-def _covers(segment: Segment, at_us: int) -> bool:
-    return segment.start_us <= at_us and (segment.end_us is None or at_us < segment.end_us)
+def _start_us(segment: Segment) -> int:
+    return segment.start_us

@@ -1,6 +1,10 @@
-"""An allocation as segments of constant state, terms and price: a pure function of what is known of the pod."""
+"""An allocation as segments of constant state, terms and price: a pure function of what is known of the pod.
 
-from collections.abc import Callable, Sequence
+It is derived anew only from where something changed: a pod that changes often costs the same each time.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,13 +12,16 @@ from msgspec.structs import replace
 
 from gputally.accounting.lifetime import never_held
 from gputally.model.allocation import Segment, State, Terms
+from gputally.model.history import alike, grown
 from gputally.model.pod import PodRecord
-from gputally.model.price import Asset, Price
+from gputally.model.price import Price
 
-PriceOf = Callable[[Asset, str, int], Price | None]
-"""The price of an asset for a tier at an instant."""
+Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]
+"""The price of what is held under terms from an instant on, and where it changes until another (None: until now)."""
 Admit = Callable[[Terms], tuple[str, str, str]]
 """The exported (tier, tenant, gpu_model) of terms, bounded."""
+ALWAYS = 0
+_NEVER = 1 << 62
 
 
 class _Stretch(NamedTuple):
@@ -27,25 +34,54 @@ class _Stretch(NamedTuple):
 
 
 def segments_of(
-    record: PodRecord, *, gone_us: int | None, price_of: PriceOf, price_changes: tuple[int, ...], admit: Admit
-) -> tuple[Segment, ...]:
-    """The segments of `record`, by resource and time; none for a pod never bound, rejected or without terms.
+    record: PodRecord,
+    before: PodRecord | None = None,
+    *,
+    since_us: int | None = None,
+    gone_us: int | None,
+    prices: Prices,
+    admit: Admit,
+) -> Sequence[Segment]:
+    """The segments of `record`, by time and resource; none for a pod never bound, rejected or without terms.
 
-    `gone_us` is when the pod's node ceased to exist: no allocation outlives its node. `price_changes`
-    are the instants up to now at which any price changes.
+    `before` is the record as it was accounted last: up to where they differ, its segments stay as they are.
+    `since_us` is from when on prices may have changed since. `gone_us` is when the pod's node ceased to exist: no
+    allocation outlives its node.
     """
     span = span_of(record, gone_us)
     if span is None or not record.terms:
         return ()
-    stretches = _stretches(record, span, price_of, price_changes)
+    posted = before.segments if before else ()
+    kept = 0
+    if before and posted and posted[0].start_us == span[0]:
+        changed_us = min(_changed_us(before, record, span[1]), _NEVER if since_us is None else since_us)
+        kept = bisect_left(posted, changed_us, key=_end_us)
+    if kept and kept == len(posted):
+        return posted
+    start_us = posted[kept].start_us if kept else span[0]
+    return grown(posted, kept, _segments(record, (start_us, span[1]), prices, admit))
+
+
+def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
+    """From when on `record` may have other segments than `before`, if it is priced alike."""
+    ended_us = before.segments[-1].end_us
+    pairs = [(before.started_us, record.started_us), (before.deletion_us, record.deletion_us), (ended_us, end_us)]
+    kept = alike(before.terms, record.terms)
+    changed = [terms[kept].from_us if kept else ALWAYS for terms in (before.terms, record.terms) if kept < len(terms)]
+    changed += [at for was, now in pairs if was != now for at in (was, now) if at is not None]
+    return min(changed, default=_NEVER)
+
+
+def _end_us(segment: Segment) -> int:
+    return _NEVER if segment.end_us is None else segment.end_us
+
+
+def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices, admit: Admit) -> Iterator[Segment]:
+    stretches = _stretches(record, span, prices)
     ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
-    return tuple(
-        [
-            _segment(resource, stretch, end_us, admit)
-            for resource, _ in record.units
-            for stretch, end_us in zip(stretches, ends, strict=True)
-        ]
-    )
+    for stretch, end_us in zip(stretches, ends, strict=True):
+        for resource, _ in record.units:
+            yield _segment(resource, stretch, end_us, admit)
 
 
 def _segment(resource: str, stretch: _Stretch, end_us: int | None, admit: Admit) -> Segment:
@@ -72,17 +108,16 @@ def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, s
     return (*labels, state.value)
 
 
-def _stretches(
-    record: PodRecord, span: tuple[int, int | None], price_of: PriceOf, price_changes: tuple[int, ...]
-) -> list[_Stretch]:
+def _stretches(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Stretch]:
     """Neighbours that differ in nothing are one: a price change elsewhere cuts nothing here."""
     found: list[_Stretch] = []
-    for from_us in _cuts(record, price_changes, *span):
-        terms = _terms_at(record, from_us)
-        price = price_of(terms.asset, terms.tier, from_us)
-        stretch = _Stretch(from_us, _state_at(record, from_us), terms, price)
-        if not found or not _continues(found[-1], stretch):
-            found.append(stretch)
+    cuts = _cuts(record, *span)
+    for from_us, until_us in zip(cuts, (*cuts[1:], span[1]), strict=True):
+        terms, state = _terms_at(record, from_us), _state_at(record, from_us)
+        for at_us, price in prices(terms, from_us, until_us):
+            stretch = _Stretch(at_us, state, terms, price)
+            if not found or not _continues(found[-1], stretch):
+                found.append(stretch)
     return found
 
 
@@ -102,9 +137,10 @@ def span_of(record: PodRecord, gone_us: int | None) -> tuple[int, int | None] | 
     return None if end_us == record.scheduled_us else (record.scheduled_us, end_us)
 
 
-def _cuts(record: PodRecord, price_changes: tuple[int, ...], start_us: int, end_us: int | None) -> list[int]:
-    """The instants at which anything may change, from the start on."""
-    candidates = {record.started_us, record.deletion_us, *[terms.from_us for terms in record.terms], *price_changes}
+def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
+    """The instants at which state or terms change, from the start on."""
+    first = bisect_right(record.terms, start_us, key=_from_us)
+    candidates = {record.started_us, record.deletion_us, *[terms.from_us for terms in record.terms[first:]]}
     return [start_us, *sorted([at for at in candidates if at and start_us < at and (end_us is None or at < end_us)])]
 
 
@@ -118,16 +154,8 @@ def _state_at(record: PodRecord, at_us: int) -> State:
 
 def _terms_at(record: PodRecord, at_us: int) -> Terms:
     """The last terms that began by `at_us`; the first ones before that."""
-    found = record.terms[0]
-    for terms in record.terms:
-        if terms.from_us <= at_us:
-            found = terms
-    return found
+    return record.terms[max(0, bisect_right(record.terms, at_us, key=_from_us) - 1)]
 
 
-def alike(old: Sequence[Segment], new: Sequence[Segment]) -> int:
-    """How many segments both begin with."""
-    for index, (was, now) in enumerate(zip(old, new, strict=False)):
-        if was != now:
-            return index
-    return min(len(old), len(new))
+def _from_us(terms: Terms) -> int:
+    return terms.from_us

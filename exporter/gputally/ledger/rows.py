@@ -2,202 +2,39 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes import Changes
-from gputally.ledger.protocol import Entry, Line
-from gputally.model.allocation import Segment, State
+from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.model.allocation import Segment, Terms
+from gputally.model.history import grown
+from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.price import Basis, Price, Purchase
-from gputally.model.units import PICO
 
 Row = tuple[Any, ...]
-_STATES: Final = {state.value: state for state in State}
 
 
 def _insert(columns: int, into: str) -> str:
     return f"INSERT OR {into} VALUES ({', '.join('?' * columns)})"  # noqa: S608 (literals only)
 
 
-INSERT_ALLOCATION: Final = _insert(19, "IGNORE INTO allocations")
-INSERT_SEGMENT: Final = _insert(17, "ABORT INTO segments")
-INSERT_PRICE: Final = _insert(5, "IGNORE INTO prices")
 INSERT_CAPACITY: Final = _insert(13, "REPLACE INTO capacity")
 INSERT_NODE_END: Final = _insert(3, "IGNORE INTO node_ends")
 INSERT_PREEMPTION: Final = _insert(15, "REPLACE INTO preemptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
-SELECT_SPANS: Final = """
-SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
-FROM json_each(?) AS uid
-JOIN allocations a
-  ON a.pod_uid = uid.value AND a.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = uid.value)
-LEFT JOIN segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
-"""
-"""The current revision of each UID of a JSON array with its segments: one statement, as one for each pod takes longer
-than writing them."""
-_SEGMENT: Final = """
-s.resource, s.start_us, s.end_us, s.state, s.quantity, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, s.price_key,
-s.label_tier, s.label_tenant, s.label_gpu_model, p.currency, p.per_gpu_hour, p.basis, p.purchase
-"""
-SELECT_WORKING_SEGMENTS: Final = f"""
-SELECT w.uid, s.revision, {_SEGMENT}
-FROM working w
-JOIN segments s
-  ON s.pod_uid = w.uid AND s.revision = (SELECT max(revision) FROM allocations WHERE pod_uid = w.uid)
-LEFT JOIN prices p ON p.price_key = s.price_key
-WHERE w.kind = ?
-ORDER BY w.uid, s.ordinal
-"""  # noqa: S608 (literals only)
-OVERLAPPING: Final = f"""
-SELECT s.pod_uid, a.namespace, a.name, a.node, a.job_kind, a.job, s.revision, {_SEGMENT}
-FROM current_segments s
-JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
-LEFT JOIN prices p ON p.price_key = s.price_key
-WHERE s.start_us < ? AND (s.end_us IS NULL OR s.end_us > ?)
-ORDER BY s.start_us, s.pod_uid, s.ordinal
-"""  # noqa: S608 (literals only)
-
-
-def allocation(record: PodRecord, recorded_us: int) -> Row:
-    """One revision of an allocation."""
-    return (
-        record.uid,
-        record.revision,
-        recorded_us,
-        record.namespace,
-        record.name,
-        record.node,
-        record.node_uid,
-        record.class_name,
-        record.priority,
-        record.job_kind,
-        record.job,
-        record.created_us,
-        record.scheduled_us,
-        record.started_us,
-        record.deletion_us,
-        record.end_us,
-        record.end_by,
-        record.blind.from_us if record.blind else None,
-        record.blind.to_us if record.blind else None,
-    )
-
-
-def segments(record: PodRecord) -> list[Row]:
-    """All segments of the record's revision."""
-    return [
-        (
-            record.uid,
-            record.revision,
-            ordinal,
-            s.resource,
-            s.start_us,
-            s.end_us,
-            s.state.value,
-            s.quantity,
-            s.tier,
-            s.tenant,
-            s.queue,
-            s.gpu_model,
-            s.pool,
-            s.price.key if s.price else None,
-            *s.labels[:3],
-        )
-        for ordinal, s in enumerate(record.segments)
-    ]
-
-
-def line_of(spans: Iterable[tuple[int, int | None, int]], opened_us: int) -> Line:
-    """GPU-time since the books were opened, as the line (a, b)."""
-    a = b = 0
-    for start_us, end_us, quantity in spans:
-        from_us = max(start_us, opened_us)
-        if end_us is None:
-            a, b = a - quantity * from_us, b + quantity
-        else:
-            a += quantity * max(0, end_us - from_us)
-    return a, b
-
-
-def entry(row: Row) -> Entry:
-    """One row of OVERLAPPING."""
-    uid, namespace, name, node, job_kind, job, revision, *rest = row
-    return Entry(
-        pod_uid=uid,
-        namespace=namespace,
-        name=name,
-        node=node,
-        job_kind=job_kind,
-        job=job,
-        revision=revision,
-        segment=segment(rest),
-    )
-
-
-def segment(columns: Sequence[Any]) -> Segment:
-    """The segment in the columns of _SEGMENT."""
-    resource, start_us, end_us, state, quantity, tier, tenant, queue, gpu_model, pool, price_key, *tail = columns
-    return Segment(
-        resource=resource,
-        start_us=start_us,
-        end_us=end_us,
-        state=_STATES[state],
-        quantity=quantity,
-        tier=tier,
-        tenant=tenant,
-        queue=queue,
-        gpu_model=gpu_model,
-        pool=pool,
-        price=_price(price_key, *tail[3:]) if price_key else None,
-        labels=(*tail[:3], state),
-    )
-
-
-@lru_cache(maxsize=1024)
-def _price(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
-    amount = Decimal(per_gpu_hour)
-    return Price(
-        key=key,
-        currency=currency,
-        per_gpu_hour=amount,
-        rate=int(amount * PICO),
-        basis=Basis(basis),
-        purchase=Purchase(purchase),
-    )
-
-
-def prices(changes: Changes) -> Iterator[Row]:
-    """Every price the revised segments refer to."""
-    found = {s.price.key: s.price for r in changes.revisions.values() for s in r.segments if s.price}
-    for key, price in found.items():
-        yield key, price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
+INSERT_HISTORY: Final = _insert(4, "REPLACE INTO histories")
+_HEAD: Final = 8
+"""Entries of a history that its document holds; those of most pods are fewer."""
 
 
 def capacity(changes: Changes) -> Iterator[Row]:
-    """The facts of the changed nodes; those recorded before are there already."""
-    for record in filter(None, changes.nodes.values()):
-        for from_us, f in record.facts:
-            yield (
-                record.uid,
-                from_us,
-                changes.at_us,
-                record.name,
-                f.physical,
-                f.covered,
-                f.allocatable,
-                f.ready,
-                f.cordoned,
-                f.gpu_model,
-                f.pool,
-                f.asset.instance_type,
-                f.asset.purchase.value,
-            )
+    """What became known of the facts of nodes."""
+    for (uid, from_us), (name, f) in changes.capacity.items():
+        offered = (f.physical, f.covered, f.allocatable, f.ready, f.cordoned, f.gpu_model, f.pool)
+        yield uid, from_us, changes.at_us, name, *offered, f.asset.instance_type, f.asset.purchase.value
 
 
 def node_ends(changes: Changes) -> Iterator[Row]:
@@ -243,14 +80,46 @@ def series(changes: Changes) -> Iterator[Row]:
 
 
 def working(changes: Changes) -> Iterator[Row]:
-    """Working state that changed; a pod's segments are in their own table."""
+    """Working state that changed, each document as long as any other."""
     encode = msgspec.json.Encoder().encode
     for kind, records in _working(changes):
         for uid, record in records.items():
-            if isinstance(record, PodRecord):
-                yield kind, uid, encode(replace(record, segments=()))
-            elif record is not None:
-                yield kind, uid, encode(record)
+            if record is not None:
+                yield kind, uid, encode(_short(record))
+
+
+def _short(record: object) -> object:
+    """Without what has rows of its own, or none: a node's capacity before its last facts is final after a restart."""
+    match record:
+        case PodRecord():
+            return replace(record, segments=(), terms=record.terms[:_HEAD])
+        case NodeRecord():
+            return replace(record, facts=record.facts[-_HEAD:])
+        case _:
+            return record
+
+
+def histories(changes: Changes) -> Iterator[Row]:
+    """The terms of pods that became long."""
+    encode = msgspec.json.Encoder().encode
+    for kind, records in (("pod", changes.pods), ("departed", changes.departed)):
+        for uid, record in records.items():
+            if record and len(record.terms) > _HEAD:
+                kept = changes.known.get(uid, UNKNOWN).terms if kind == "pod" else 0
+                for ordinal, terms in enumerate(record.terms[max(kept, _HEAD) :], max(kept, _HEAD)):
+                    yield kind, uid, ordinal, encode(terms)
+
+
+def outdated(changes: Changes) -> Iterator[Row]:
+    """Where what is left of histories begins that became shorter, or are no longer kept."""
+    for kind, records in (("pod", changes.pods), ("departed", changes.departed)):
+        for uid, record in records.items():
+            yield kind, uid, len(record.terms) if record else 0
+
+
+def with_history(record: PodRecord, segments: Sequence[Segment], terms: Iterable[Terms]) -> PodRecord:
+    """A pod as it was kept: of its terms the document holds the first."""
+    return replace(record, segments=grown((), 0, segments), terms=grown(record.terms[:_HEAD], _HEAD, (*terms,)))
 
 
 def dropped(changes: Changes) -> Iterator[Row]:

@@ -2,35 +2,31 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger import rows, usage_rows
+from gputally.ledger.allocations import Allocations
 from gputally.ledger.lock import Lock
 from gputally.ledger.protocol import Entry, Line
 from gputally.ledger.schema import connect
 from gputally.model.agent import AgentPod
+from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 
-if TYPE_CHECKING:
-    from gputally.model.allocation import Segment
-
 Record = TypeVar("Record")
-Span = tuple[int, int | None, int]
-"""Start and end (µs; None while it lasts) and µGPU."""
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -44,6 +40,7 @@ class SqliteLedger:
         self._lock.acquire()
         try:
             self._connection = connect(path)
+            self._allocations = Allocations(self._connection)
         except BaseException:
             self._lock.release()
             raise
@@ -93,7 +90,7 @@ class SqliteLedger:
     def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
         """See `Ledger.overlapping`."""
         with self._answering():
-            return [rows.entry(row) for row in self._connection.execute(rows.OVERLAPPING, (end_us, start_us))]
+            return list(self._allocations.overlapping(start_us, end_us))
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -116,6 +113,7 @@ class SqliteLedger:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
+            self._allocations.forget()
             if self._connection.in_transaction:  # a full disk may have rolled back already
                 self._connection.execute("ROLLBACK")
             raise
@@ -147,8 +145,7 @@ class SqliteLedger:
 
     def _write(self, changes: Changes) -> Line:
         many = self._connection.executemany
-        balance = self._revise(changes)
-        many(rows.INSERT_PRICE, rows.prices(changes))
+        balance = self._balance(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
@@ -160,6 +157,8 @@ class SqliteLedger:
         many("INSERT OR IGNORE INTO admitted VALUES (?, ?)", changes.admitted)
         many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
         many("DELETE FROM working WHERE kind = ? AND uid = ?", rows.dropped(changes))
+        many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
+        many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
         marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us}
         marks |= {"balance_a": balance[0], "balance_b": balance[1]}
@@ -167,46 +166,30 @@ class SqliteLedger:
         many("INSERT OR IGNORE INTO meta VALUES ('opened_us', ?)", [(str(changes.opened_us),)])
         return balance
 
-    def _revise(self, changes: Changes) -> Line:
-        """Append the revisions; the balance is kept from the ledger's own rows, never from the counters."""
-        revisions, replaced = self._current(changes.revisions)
-        fresh = [each for each in changes.revisions.values() if each.revision > revisions.get(each.uid, 0)]
-        fresh.sort(key=lambda each: each.uid)  # in the order of the tables' keys, each page is visited once
-        self._connection.executemany(
-            rows.INSERT_ALLOCATION, (rows.allocation(record, changes.at_us) for record in fresh)
-        )
-        self._connection.executemany(rows.INSERT_SEGMENT, (row for record in fresh for row in rows.segments(record)))
-        a, b = int(self._meta("balance_a") or 0), int(self._meta("balance_b") or 0)
-        for record in fresh:
-            added = [(s.start_us, s.end_us, s.quantity) for s in record.segments]
-            for spans, sign in ((replaced.get(record.uid, ()), -1), (added, 1)):
-                more_a, more_b = rows.line_of(spans, changes.opened_us)
-                a, b = a + sign * more_a, b + sign * more_b
-        return a, b
-
-    def _current(self, uids: Iterable[str]) -> tuple[dict[str, int], dict[str, list[Span]]]:
-        """Revision and spans of the pods of `uids` as the ledger has them; nothing of those it does not know."""
-        revisions: dict[str, int] = {}
-        spans: dict[str, list[Span]] = {}
-        wanted = msgspec.json.encode(tuple(uids)).decode()
-        for uid, revision, start_us, end_us, quantity in self._connection.execute(rows.SELECT_SPANS, (wanted,)):
-            revisions[uid] = revision
-            if start_us is not None:
-                spans.setdefault(uid, []).append((start_us, end_us, quantity))
-        return revisions, spans
+    def _balance(self, changes: Changes) -> Line:
+        """What all current segments add up to, from the ledger's own rows and never from the counters."""
+        a, b = self._allocations.append(changes)
+        return int(self._meta("balance_a") or 0) + a, int(self._meta("balance_b") or 0) + b
 
     def _meta(self, key: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def _pods(self, kind: str) -> tuple[PodRecord, ...]:
-        segments: dict[tuple[str, int], list[Segment]] = {}
-        for uid, revision, *columns in self._connection.execute(rows.SELECT_WORKING_SEGMENTS, (kind,)):
-            segments.setdefault((uid, revision), []).append(rows.segment(columns))
+        segments = self._allocations.of_working(kind)
+        terms = self._histories(kind)
         return tuple(
-            replace(record, segments=tuple(segments.get((record.uid, record.revision), ())))
+            rows.with_history(record, segments.get(record.uid, ()), terms.get(record.uid, ()))
             for record in self._working(kind, PodRecord)
         )
+
+    def _histories(self, kind: str) -> dict[str, list[Terms]]:
+        decode, found = msgspec.json.Decoder(Terms).decode, dict[str, list[Terms]]()
+        for uid, entry in self._connection.execute(
+            "SELECT uid, entry FROM histories WHERE kind = ? ORDER BY uid, ordinal", (kind,)
+        ):
+            found.setdefault(uid, []).append(decode(entry))
+        return found
 
     def _working(self, kind: str, type_: type[Record]) -> tuple[Record, ...]:
         decoder = msgspec.json.Decoder(type_)

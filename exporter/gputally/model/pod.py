@@ -1,5 +1,7 @@
 """What is kept of a pod that asks for GPUs."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from gputally.model.allocation import Blind, End, Segment, Terms
@@ -11,7 +13,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     Times are µs. `units` are device counts by resource name. `labels` holds only what the rules and the
     job derivation look at. `terms` is the history of classification, the oldest first; `segments` is the
-    allocation as last computed. `revision` rises with each state of it that is handed to the ledger.
+    allocation as last computed, by time and then resource. `revision` rises with each state of it that is handed
+    to the ledger.
     """
 
     uid: str
@@ -38,6 +41,6 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     job: str = ""
     walking: bool = False
     """Whether the job is named by an owner below the top, because the next one is not known yet."""
-    terms: tuple[Terms, ...] = ()
-    segments: tuple[Segment, ...] = ()
+    terms: Sequence[Terms] = ()
+    segments: Sequence[Segment] = ()
     revision: int = 0

@@ -1,3 +1,4 @@
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -30,21 +31,17 @@ def price(rate: int) -> Price:
 
 def segments(
     record: PodRecord, *, gone_us: int | None = None, prices: dict[int, int] | None = None
-) -> tuple[Segment, ...]:
+) -> Sequence[Segment]:
     """`prices` is rate by instant from which on it holds."""
     dated = prices or {}
 
-    def price_of(asset: Asset, tier: str, at_us: int) -> Price | None:
-        assert (asset, tier) == (TERMS.asset, TERMS.tier)
-        past = [rate for from_us, rate in dated.items() if from_us <= at_us]
-        return price(past[-1]) if past else None
+    def steps(_: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+        past = [rate for at_us, rate in dated.items() if at_us <= from_us]
+        yield from_us, price(past[-1]) if past else None
+        yield from ((at, price(rate)) for at, rate in dated.items() if from_us < at < (until_us or max(dated) + 1))
 
     return segments_of(
-        record,
-        gone_us=gone_us,
-        price_of=price_of,
-        price_changes=tuple(dated),
-        admit=lambda terms: (terms.tier, terms.tenant, terms.gpu_model),
+        record, gone_us=gone_us, prices=steps, admit=lambda terms: (terms.tier, terms.tenant, terms.gpu_model)
     )
 
 
@@ -120,8 +117,8 @@ def test_each_resource_has_its_own_segments() -> None:
 
     assert [(s.resource, s.quantity, s.state) for s in found] == [
         (GPU, 2_000_000, State.STARTING),
-        (GPU, 2_000_000, State.RUNNING),
         ("nvidia.com/mig-1g.10gb", 142_857, State.STARTING),
+        (GPU, 2_000_000, State.RUNNING),
         ("nvidia.com/mig-1g.10gb", 142_857, State.RUNNING),
     ]
 

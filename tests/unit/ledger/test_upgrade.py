@@ -8,12 +8,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
+from msgspec import structs
 
+from gputally.accounting.changes import Known
 from gputally.errors import LedgerError
 from gputally.ledger import schema
 from gputally.ledger.sqlite import SqliteLedger
-from tests.contract.records import pod, segment, step
+from gputally.model.pod import PodRecord
+from tests.contract.records import PRICE, TERMS, line, pod, segment, step
 
 NEWEST = schema.migrations()[-1][0]
 OLDER = [number for number, _ in schema.migrations() if number < NEWEST]
@@ -43,24 +47,31 @@ def written_by(version: int, path: Path) -> dict[str, list[tuple[object, ...]]]:
         schema.migrate(connection, schema.migrations()[:version])
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"ATTACH '{recent}' AS recent")
-        for table in tables(connection):
-            connection.execute(f"INSERT INTO main.{table} SELECT * FROM recent.{table}")
-        return rows(connection)
+        for table, columns in tables(connection).items():
+            connection.execute(f"INSERT INTO main.{table} SELECT {columns} FROM recent.{table}")
+        return rows(connection, tables(connection))
 
 
-def tables(connection: sqlite3.Connection) -> list[str]:
+def tables(connection: sqlite3.Connection) -> dict[str, str]:
+    """The tables of an older schema with their columns, which later ones have too, if not as tables."""
     found = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-    return [name for (name,) in found]
+    return {
+        name: ", ".join(column for _, column, *_ in connection.execute(f"PRAGMA main.table_info({name})"))
+        for (name,) in found.fetchall()
+    }
 
 
-def rows(connection: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
-    return {table: connection.execute(f"SELECT * FROM main.{table}").fetchall() for table in tables(connection)}
+def rows(connection: sqlite3.Connection, wanted: dict[str, str]) -> dict[str, list[tuple[object, ...]]]:
+    return {
+        table: sorted(connection.execute(f"SELECT {columns} FROM main.{table}").fetchall(), key=repr)
+        for table, columns in wanted.items()
+    }
 
 
-def held(path: Path) -> tuple[int, dict[str, list[tuple[object, ...]]]]:
-    """Schema and content."""
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute("PRAGMA user_version").fetchone()[0], rows(connection)
+def held(path: Path, wanted: Path | None = None) -> tuple[int, dict[str, list[tuple[object, ...]]]]:
+    """Schema and content, of the tables of the older ledger `wanted`."""
+    with closing(sqlite3.connect(wanted or path)) as older, closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0], rows(connection, tables(older))
 
 
 @pytest.mark.parametrize("version", OLDER)
@@ -70,11 +81,66 @@ def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: 
     with SqliteLedger(path) as ledger:
         assert sorted(entry.pod_uid for entry in ledger.overlapping(0, 10**12)) == sorted(PODS)
 
-    now, content = held(path)
-    assert now == NEWEST
-    assert {table: content[table] for table in before} == before
-    assert held(Path(f"{path}.before-{NEWEST:04}")) == (version, before)
+    backup = Path(f"{path}.before-{NEWEST:04}")
+    assert held(path, backup) == (NEWEST, before)
+    assert held(backup) == (version, before)
     assert before["allocations"]
+
+
+def working_by(version: int, path: Path, *records: PodRecord) -> None:
+    """A ledger as a program of schema 3 left it, with its pods in the working state and segments by resource."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        schema.migrate(connection, schema.migrations()[:version])
+        connection.execute("INSERT INTO meta VALUES ('opened_us', '1000000000'), ('at_us', '2000000000')")
+        for each in records:
+            ordered = sorted(each.segments, key=lambda s: s.resource)
+            columns: tuple[object, ...] = (each.uid, each.revision, 7, each.namespace, each.name, each.node, each.node_uid)
+            columns += (each.class_name, each.priority, each.job_kind, each.job, each.created_us, each.scheduled_us)
+            columns += (each.started_us, each.deletion_us, each.end_us, each.end_by, 6, 9)
+            connection.execute(f"INSERT INTO allocations VALUES ({', '.join('?' * 19)})", columns)
+            for ordinal, s in enumerate(ordered):
+                key = (each.uid, each.revision, ordinal, s.resource, s.start_us, s.end_us, s.state, s.quantity, s.tier)
+                labels = (s.tenant, s.queue, s.gpu_model, s.pool, s.price.key if s.price else None, *s.labels[:3])
+                connection.execute(f"INSERT INTO segments VALUES ({', '.join('?' * 17)})", key + labels)
+                rated = (PRICE.key, PRICE.currency, str(PRICE.per_gpu_hour), PRICE.basis, PRICE.purchase)
+                connection.execute("INSERT OR IGNORE INTO prices VALUES (?, ?, ?, ?, ?)", rated)
+            document = msgspec.json.encode(structs.replace(each, segments=()), enc_hook=tuple)
+            connection.execute("INSERT INTO working VALUES ('pod', ?, ?)", (each.uid, document))
+        a, b = line(*records)
+        connection.execute("INSERT INTO meta VALUES ('balance_a', ?), ('balance_b', ?)", (str(a), str(b)))
+
+
+def test_pods_of_an_older_ledger_go_on_as_they_were(path: Path) -> None:
+    two = {"resource": "nvidia.com/mig-1g.10gb", "price": None}
+    parts = segment(1000, 1010), segment(1000, 1010, **two), segment(1010, None), segment(1010, None, **two)
+    terms = tuple(structs.replace(TERMS, from_us=i, tenant=f"tenant-{i}") for i in range(30))
+    live, over = pod("live", *parts, terms=terms, revision=4), pod("over", segment(1000, 1500))
+    working_by(3, path, live, over)
+
+    with SqliteLedger(path) as ledger:
+        found = [(e.pod_uid, e.revision, e.segment) for e in ledger.overlapping(0, 10**12)]
+        assert sorted(found, key=repr) == sorted(
+            [("live", 4, each) for each in parts] + [("over", 1, over.segments[0])], key=repr
+        )
+        assert {each.uid: each for each in ledger.saved(now_us=0).pods} == {"live": live, "over": over}
+        ended = structs.replace(live, revision=5, segments=(*parts[:2], segment(1010, 1700)))
+        known = {"live": Known(segments=2, terms=30)}
+        assert ledger.write(step(ended, pods={"live": ended}, known=known, live=line(ended, over))) == (0, 0)
+        assert {each.uid: each for each in ledger.saved(now_us=0).pods} == {"live": ended, "over": over}
+
+
+def test_what_was_over_before_an_upgrade_may_be_revised_after_it(path: Path) -> None:
+    over = pod("over", segment(1000, 1500))
+    working_by(3, path, over)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM working")
+
+    with SqliteLedger(path) as ledger:
+        assert ledger.write(step(over)) == (0, 0)
+        assert [(e.revision, e.segment) for e in ledger.overlapping(0, 10**12)] == [(1, over.segments[0])]
+        again = pod("over", segment(1000, 1400), revision=2)
+        assert ledger.write(step(again)) == (0, 0)
+        assert [(e.revision, e.segment) for e in ledger.overlapping(0, 10**12)] == [(2, again.segments[0])]
 
 
 def test_a_ledger_of_this_schema_and_a_new_one_are_not_copied(path: Path) -> None:
@@ -110,7 +176,7 @@ def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         path.with_name(f"{path.name}{left}").unlink(missing_ok=True)
     shutil.copy(named[1], path)
 
-    with SqliteLedger(path):
+    with closing(schema.connect(path)):
         pass
     assert held(path) == (NEWEST - 1, before)
 

@@ -1,0 +1,239 @@
+"""Allocations as rows: each revision with what differs from the one before, texts and prices by number."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.ledger.dictionary import Dictionary
+from gputally.ledger.protocol import Entry, Line
+from gputally.model.allocation import Segment, State
+from gputally.model.pod import PodRecord
+from gputally.model.price import Basis, Price, Purchase
+from gputally.model.units import PICO
+
+Row = tuple[Any, ...]
+Span = tuple[int, int | None, int]
+"""Start and end (µs; None while it lasts) and µGPU."""
+_STATES: Final = {state.value: state for state in State}
+_TERMS: Final = ("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool")
+_LABELS: Final = ("label_tier", "label_tenant", "label_gpu_model")
+_PRICE: Final = ("currency", "per_gpu_hour", "basis", "purchase")
+_LAST: Final = """
+SELECT p.uid, p.id, r.number, r.revision, r.segments
+FROM json_each(?) AS wanted
+CROSS JOIN pods p ON p.uid = wanted.value
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+"""
+"""What is known of each UID of a JSON array: one statement, as one for each takes longer than writing them."""
+_REPLACED: Final = """
+SELECT s.start_us, s.end_us, s.quantity
+FROM json_each(?) AS wanted
+CROSS JOIN pod_segments s
+  ON s.pod = json_extract(wanted.value, '$[0]')
+ AND s.ordinal >= json_extract(wanted.value, '$[1]') AND s.ordinal < json_extract(wanted.value, '$[2]')
+ AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
+"""
+"""The current segments of [pod, from ordinal, up to ordinal]."""
+_NEW_POD: Final = """
+INSERT INTO pods (uid, namespace_text, name, class_name_text, priority, created_us) VALUES (?, ?, ?, ?, ?, ?)
+RETURNING id
+"""
+_OLD: Final = """
+SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
+FROM json_each(?) AS wanted
+CROSS JOIN old_allocations a ON a.pod_uid = wanted.value
+ AND a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = wanted.value)
+LEFT JOIN old_segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
+"""
+"""The same of what was over before the file was brought to this schema."""
+_WORKING: Final = """
+SELECT p.uid, s.start_us, s.end_us, s.quantity, s.terms, s.price
+FROM working w
+CROSS JOIN pods p ON p.uid = w.uid
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+CROSS JOIN pod_segments s
+  ON s.pod = p.id AND s.ordinal < r.segments
+ AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
+WHERE w.kind = ?
+"""
+_ENTRY: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
+_OVERLAPPING: Final = f"""
+SELECT {", ".join(_ENTRY)}, start_us, end_us, quantity,
+       {", ".join((*_TERMS, *_LABELS))}, price_key, {", ".join(_PRICE)}
+FROM allocation_segments
+WHERE start_us < ? AND (end_us IS NULL OR end_us > ?)
+ORDER BY start_us, pod_uid, ordinal
+"""  # noqa: S608 (literals only)
+
+
+class _Plan(NamedTuple):
+    """A revision to be added, as the `number`th of its pod, with what is behind the first `kept` of `had` segments."""
+
+    record: PodRecord
+    pod: int
+    number: int
+    kept: int
+    had: int
+
+    @property
+    def fresh(self) -> Sequence[Segment]:
+        """The segments to be added."""
+        return self.record.segments[self.kept :]
+
+
+class Allocations:
+    """The tables of allocations, through one connection; transactions are the caller's."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._texts = Dictionary(connection, "texts", ("text",))
+        self._terms = Dictionary(connection, "terms", (*_TERMS, *_LABELS))
+        self._prices = Dictionary(connection, "prices", ("price_key",), _PRICE)
+        self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
+
+    def append(self, changes: Changes) -> Line:
+        """Add the revisions that are not there yet; by how much all current segments become more, from the rows."""
+        known = self._known(changes.revisions)
+        old = self._old(changes.revisions.keys() - known.keys())
+        plans = []
+        for uid, record in changes.revisions.items():
+            pod, number, revision, had = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
+            if record.revision > revision:
+                kept = min(changes.known.get(uid, UNKNOWN).segments, had)
+                plans.append(_Plan(record, pod or self._new_pod(record), number + 1, kept, had))
+        plans.sort(key=lambda plan: plan.pod)  # in the order of the tables, each page is visited once
+        replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
+        replaced += self._replaced(plans)
+        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=16)
+        self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
+        a, b = line_of(((s.start_us, s.end_us, s.quantity) for p in plans for s in p.fresh), changes.opened_us)
+        less_a, less_b = line_of(replaced, changes.opened_us)
+        return a - less_a, b - less_b
+
+    def of_working(self, kind: str) -> dict[str, list[Segment]]:
+        """The segments of the pods in the working state, by UID."""
+        found: dict[str, list[Segment]] = {}
+        for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
+            rated = _price(*self._prices.row(price)) if price else None
+            span = (start_us, end_us, quantity)
+            found.setdefault(uid, []).append(_segment(span, self._terms.row(terms), rated))
+        return found
+
+    def overlapping(self, start_us: int, end_us: int) -> Iterator[Entry]:
+        """See `Ledger.overlapping`."""
+        for row in self._connection.execute(_OVERLAPPING, (end_us, start_us)):
+            whose, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
+            segment = _segment(span, terms, _price(*price) if price[0] else None)
+            yield Entry(**dict(zip(_ENTRY, whose, strict=True)), segment=segment)
+
+    def forget(self) -> None:
+        """The transaction was rolled back."""
+        for dictionary in (self._texts, self._terms, self._prices):
+            dictionary.forget()
+
+    def _known(self, uids: Iterable[str]) -> dict[str, tuple[int, int, int, int]]:
+        """Pod, number, revision and how many segments of the last revision that is there, by UID."""
+        found = self._connection.execute(_LAST, (json.dumps(tuple(uids)),))
+        return {uid: (pod, number, revision, had) for uid, pod, number, revision, had in found}
+
+    def _old(self, uids: Iterable[str]) -> dict[str, dict[int, list[Span]]]:
+        """What an older schema left of others: their spans by last revision."""
+        found: dict[str, dict[int, list[Span]]] = {}
+        rows = self._connection.execute(_OLD, (json.dumps(tuple(uids)),)) if self._has_old else ()
+        for uid, revision, start_us, end_us, quantity in rows:
+            spans = found.setdefault(uid, {revision: []})[revision]
+            spans += [(start_us, end_us, quantity)] if start_us is not None else []
+        return found
+
+    def _replaced(self, plans: Iterable[_Plan]) -> Iterable[Span]:
+        wanted = [(plan.pod, plan.kept, plan.had) for plan in plans if plan.kept < plan.had]
+        return self._connection.execute(_REPLACED, (json.dumps(wanted),))
+
+    def _insert(self, table: str, rows: Iterable[Row], *, columns: int) -> None:
+        marks = ", ".join("?" * columns)
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 (literals only)
+
+    def _new_pod(self, record: PodRecord) -> int:
+        namespace, class_name = self._texts.number((record.namespace,)), self._texts.number((record.class_name,))
+        row = (record.uid, namespace, record.name, class_name, record.priority, record.created_us)
+        number: int = self._connection.execute(_NEW_POD, row).fetchone()[0]
+        return number
+
+    def _revision(self, plan: _Plan, at_us: int) -> Row:
+        record, text = plan.record, self._texts.number
+        texts = (record.node, record.node_uid, record.job_kind, record.job)
+        stages = (record.scheduled_us, record.started_us, record.deletion_us, record.end_us)
+        return (
+            *(plan.pod, plan.number, record.revision, None if at_us == record.revision else at_us),
+            *(text((each,)) for each in texts),
+            *stages,
+            text((record.end_by.value,)) if record.end_by else None,
+            record.blind.from_us if record.blind else None,
+            record.blind.to_us if record.blind else None,
+            len(record.segments),
+        )
+
+    def _segments(self, plan: _Plan) -> Iterator[Row]:
+        for ordinal, s in enumerate(plan.fresh, plan.kept):
+            terms = (s.resource, s.state.value, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
+            price = self._prices.number((s.price.key,), _rated(s.price)) if s.price else None
+            times = (s.start_us, s.end_us)
+            yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
+
+
+def line_of(spans: Iterable[Span], opened_us: int) -> Line:
+    """GPU-time since the books were opened, as the line (a, b)."""
+    a = b = 0
+    for start_us, end_us, quantity in spans:
+        from_us = max(start_us, opened_us)
+        if end_us is None:
+            a, b = a - quantity * from_us, b + quantity
+        else:
+            a += quantity * max(0, end_us - from_us)
+    return a, b
+
+
+def _segment(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
+    resource, state, tier, tenant, queue, gpu_model, pool, *labels = terms
+    start_us, end_us, quantity = span
+    return Segment(
+        resource=resource,
+        start_us=start_us,
+        end_us=end_us,
+        state=_STATES[state],
+        quantity=quantity,
+        tier=tier,
+        tenant=tenant,
+        queue=queue,
+        gpu_model=gpu_model,
+        pool=pool,
+        price=price,
+        labels=_labels(*labels, state),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
+    """The same tuple for all pods alike, which are thousands."""
+    return tier, tenant, gpu_model, state
+
+
+def _rated(price: Price) -> Row:
+    return price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
+
+
+@lru_cache(maxsize=1024)
+def _price(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
+    amount = Decimal(per_gpu_hour)
+    return Price(
+        key=key,
+        currency=currency,
+        per_gpu_hour=amount,
+        rate=int(amount * PICO),
+        basis=Basis(basis),
+        purchase=Purchase(purchase),
+    )

@@ -1,0 +1,50 @@
+"""Rows that come again and again, kept once each under a number."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+Row = tuple[Any, ...]
+_REMEMBERED = 100_000
+
+
+class Dictionary:
+    """The rows of `table`, which has a number `id`; those that agree in the `key` columns are one."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, table: str, key: Sequence[str], more: Sequence[str] = ()
+    ) -> None:
+        columns, marks = ", ".join((*key, *more)), ", ".join("?" * (len(key) + len(more)))
+        found = " AND ".join(f"{name} = ?" for name in key)
+        self._insert = f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"  # noqa: S608 (literals only)
+        self._select = f"SELECT id FROM {table} WHERE {found}"  # noqa: S608 (literals only)
+        self._by_number = f"SELECT {columns} FROM {table} WHERE id = ?"  # noqa: S608 (literals only)
+        self._connection = connection
+        self._numbers: dict[Row, int] = {}
+        self._rows: dict[int, Row] = {}
+
+    def number(self, key: Row, more: Row = ()) -> int:
+        """That of the row with this key, which is added if there is none."""
+        number = self._numbers.get(key)
+        if number is None:
+            found = self._connection.execute(self._select, key).fetchone()
+            number = (found or self._connection.execute(self._insert, key + more).fetchone())[0]
+            if len(self._numbers) >= _REMEMBERED:
+                self.forget()
+            self._numbers[key] = number
+        return number
+
+    def row(self, number: int) -> Row:
+        """The row of that number."""
+        row = self._rows.get(number)
+        if row is None:
+            row = self._connection.execute(self._by_number, (number,)).fetchone()
+            if row is None:
+                raise LookupError(number)
+            self._rows[number] = row
+        return row
+
+    def forget(self) -> None:
+        """Numbers given in a transaction that was rolled back mean nothing."""
+        self._numbers.clear()
+        self._rows.clear()

@@ -1,0 +1,88 @@
+"""Histories that grow at their end, where each version shares with the one before what both begin with.
+
+A short one is a tuple. A long one is kept in chapters, so that another entry costs the same whatever its length:
+whoever can change a label often must not make each change dearer than the one before.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TypeVar, overload
+
+Entry = TypeVar("Entry")
+CHAPTER = 64
+"""Entries of a chapter; twice as many may be open at the end."""
+
+
+class Chapters(Sequence[Entry]):
+    """A long history: whole chapters that are never touched again, and what is open at the end."""
+
+    __slots__ = ("open", "whole")
+
+    def __init__(self, whole: tuple[tuple[Entry, ...], ...], open_: tuple[Entry, ...]) -> None:
+        self.whole = whole
+        self.open = open_
+
+    def __len__(self) -> int:
+        return len(self.whole) * CHAPTER + len(self.open)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self._since(0)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Sequence) and len(self) == len(other) == alike(self, other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return tuple(islice(self._since(start), max(0, stop - start)))
+        chapter, place = divmod(index + len(self) if index < 0 else index, CHAPTER)
+        if chapter < 0:
+            raise IndexError(index)
+        if chapter < len(self.whole):
+            return self.whole[chapter][place]
+        return self.open[place + (chapter - len(self.whole)) * CHAPTER]
+
+    def _since(self, start: int) -> Iterator[Entry]:
+        first, place = divmod(start, CHAPTER)
+        if first >= len(self.whole):
+            return islice(self.open, start - len(self.whole) * CHAPTER, None)
+        return chain(self.whole[first][place:], *self.whole[first + 1 :], self.open)
+
+
+def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequence[Entry]:
+    """The first `kept` entries of `history`, and `more`."""
+    whole = history.whole[: kept // CHAPTER] if isinstance(history, Chapters) else ()
+    tail = (*history[len(whole) * CHAPTER : kept], *more)
+    closed = max(0, len(tail) // CHAPTER - 1)
+    whole += tuple(tail[i * CHAPTER : (i + 1) * CHAPTER] for i in range(closed))
+    return Chapters(whole, tail[closed * CHAPTER :]) if whole else tail
+
+
+def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
+    """How many entries both begin with."""
+    shared = _shared(old, new) * CHAPTER
+    for index, (was, now) in enumerate(zip(old[shared:], new[shared:], strict=False), shared):
+        if was is not now and was != now:
+            return index
+    return min(len(old), len(new))
+
+
+def _shared(old: Sequence[Entry], new: Sequence[Entry]) -> int:
+    """How many chapters one has from the other: with a chapter it has all that come before."""
+    if not (isinstance(old, Chapters) and isinstance(new, Chapters)):
+        return 0
+    count = min(len(old.whole), len(new.whole))
+    while count and old.whole[count - 1] is not new.whole[count - 1]:
+        count -= 1
+    return count
