@@ -1,7 +1,7 @@
 """Back-ends, each opened again and again on one fresh ledger, with a way past them to its rows."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,3 +36,9 @@ BACK_ENDS = {"sqlite": sqlite}
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request: pytest.FixtureRequest, tmp_path: Path) -> BackEnd:
     return BACK_ENDS[request.param](tmp_path)
+
+
+@pytest.fixture
+def ledger(back_end: BackEnd) -> Iterator[Ledger]:
+    with back_end.open() as ledger:
+        yield ledger

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.protocol import Entry
 from gputally.model.allocation import Blind, End, Segment, State, Terms
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord, Sharing
@@ -13,6 +14,8 @@ from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 
 OPENED_S = 1000
+FOR_EVER = 10**12
+BALANCED = (0, 0)
 PRICE = Price(
     key="0123456789ab/h100@0:spot",
     currency="CHF",
@@ -124,3 +127,20 @@ def line(*records: PodRecord) -> tuple[int, int]:
         elif each.end_us > start_us:
             a += (each.end_us - start_us) * each.quantity
     return a, b
+
+
+def entries(record: PodRecord) -> list[Entry]:
+    """What `overlapping` is to say of the pod's revision."""
+    return [
+        Entry(
+            pod_uid=record.uid,
+            namespace=record.namespace,
+            name=record.name,
+            node=record.node,
+            job_kind=record.job_kind,
+            job=record.job,
+            revision=record.revision,
+            segment=each,
+        )
+        for each in record.segments
+    ]

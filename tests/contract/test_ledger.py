@@ -1,47 +1,30 @@
 """What every ledger does, whatever keeps it."""
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from gputally.accounting.changes import Changes, Known, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals import Series, Total
-from gputally.ledger.protocol import Entry, Ledger
-from gputally.model.history import grown
+from gputally.ledger.protocol import Ledger
 from gputally.model.kube import Kind
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from tests.contract.conftest import BackEnd
-from tests.contract.records import FACTS, NODE, OPENED_S, PREEMPTION, TERMS, line, pod, segment, step, us
-
-FOR_EVER = us(10**6)
-BALANCED = (0, 0)
-
-
-@pytest.fixture
-def ledger(back_end: BackEnd) -> Iterator[Ledger]:
-    with back_end.open() as ledger:
-        yield ledger
-
-
-def entries(record: PodRecord) -> list[Entry]:
-    """What `overlapping` is to say of the pod's revision."""
-    return [
-        Entry(
-            pod_uid=record.uid,
-            namespace=record.namespace,
-            name=record.name,
-            node=record.node,
-            job_kind=record.job_kind,
-            job=record.job,
-            revision=record.revision,
-            segment=each,
-        )
-        for each in record.segments
-    ]
+from tests.contract.records import (
+    BALANCED,
+    FACTS,
+    FOR_EVER,
+    NODE,
+    OPENED_S,
+    PREEMPTION,
+    entries,
+    line,
+    pod,
+    segment,
+    step,
+    us,
+)
 
 
 def saved_by(back_end: BackEnd, *steps: Changes) -> Saved:
@@ -75,63 +58,6 @@ def test_a_later_revision_replaces_an_earlier_one_whole(ledger: Ledger) -> None:
     ledger.write(step(second))
 
     assert ledger.overlapping(0, FOR_EVER) == entries(second)
-
-
-def long(count: int, *, revision: int, last: int | None = None, **more: Any) -> PodRecord:  # noqa: ANN401
-    """A pod that changed its tenant every second."""
-    cuts = [*range(1000, 1000 + count), last]
-    parts = [segment(a, b, tenant=f"tenant-{a % 7}") for a, b in pairwise(cuts) if a is not None]
-    terms = [replace(TERMS, from_us=us(1000 + i), tenant=f"tenant-{i}") for i in range(count)]
-    record = pod("a", revision=revision, **more)
-    return replace(record, segments=grown((), 0, parts), terms=grown((), 0, terms))
-
-
-@pytest.mark.parametrize("count", [3, 8, 9, 70, 300])
-def test_of_a_revision_only_what_differs_need_be_told_again(back_end: BackEnd, count: int) -> None:
-    first, second = long(count, revision=1), long(count + 1, revision=2)
-    known = {"a": Known(segments=count - 1, terms=count)}
-    untold = replace(
-        second, segments=(segment(1, 2),) * (count - 1) + tuple(second.segments[count - 1 :]), terms=second.terms
-    )
-
-    with back_end.open() as ledger:
-        ledger.write(step(first, pods={"a": first}))
-        live = line(second)
-        assert ledger.write(step(untold, pods={"a": second}, known=known, live=live)) == BALANCED
-        assert ledger.write(step(untold, pods={"a": second}, known=known, live=live)) == BALANCED
-        assert ledger.overlapping(0, FOR_EVER) == entries(second)
-    with back_end.open() as ledger:
-        assert ledger.saved(now_us=0).pods == (second,)
-
-
-def test_what_was_told_before_a_step_that_was_not_written_is_told_with_the_next(ledger: Ledger) -> None:
-    first, second, third = (long(count, revision=count) for count in (5, 9, 12))
-    ledger.write(step(first, pods={"a": first}))
-    unwritten = step(second, pods={"a": second}, known={"a": Known(segments=4, terms=5)})
-    later = step(third, pods={"a": third}, known={"a": Known(segments=8, terms=9)})
-
-    assert ledger.write(unwritten.followed_by(later)) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == entries(third)
-    assert ledger.saved(now_us=0).pods == (third,)
-
-
-def test_an_end_that_comes_to_light_late_replaces_what_it_cut_off(ledger: Ledger) -> None:
-    ledger.write(step(long(200, revision=1)))
-    ended = long(150, revision=2, last=1150)
-
-    assert ledger.write(step(ended, known={"a": Known(segments=149, terms=0)})) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == entries(ended)
-
-    later = long(152, revision=3)
-    assert ledger.write(step(later, known={"a": Known(segments=149, terms=0)})) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == entries(later)
-
-
-def test_what_the_ledger_does_not_have_is_not_taken_for_known(ledger: Ledger) -> None:
-    record = long(20, revision=5)
-
-    assert ledger.write(step(record, known={"a": Known(segments=10, terms=10)})) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == entries(record)
 
 
 def test_a_revision_without_segments_leaves_nothing_of_the_pod(ledger: Ledger) -> None:

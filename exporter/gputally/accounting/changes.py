@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.totals import Labels, Series, Total
 from gputally.model.agent import AgentPod
+from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Resume
@@ -32,6 +33,13 @@ class Known(NamedTuple):
 
 
 UNKNOWN = Known(0, 0)
+
+
+def known_of(before: PodRecord | None, record: PodRecord) -> Known:
+    """What of `record` is as it was in `before`."""
+    if before is None:
+        return UNKNOWN
+    return Known(alike(before.segments, record.segments), alike(before.terms, record.terms))
 
 
 class Changes(Struct, frozen=True, kw_only=True):

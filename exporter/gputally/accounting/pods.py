@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
-from gputally.accounting.changes import UNKNOWN, Known
+from gputally.accounting.changes import UNKNOWN, Known, known_of
 from gputally.accounting.classify import kept_labels, moved, terms_of, with_terms
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
@@ -283,11 +283,8 @@ class Pods:
 
     def _touch(self, before: PodRecord | None, record: PodRecord) -> None:
         """Note how much of the pod's histories is still as it was handed over last."""
-        known = UNKNOWN
-        if before:
-            known = Known(alike(before.segments, record.segments), alike(before.terms, record.terms))
-        was = self._touched.get(record.uid)
-        self._touched[record.uid] = known if was is None else was.both(known)
+        known = known_of(before, record)
+        self._touched[record.uid] = known.both(self._touched.get(record.uid, known))
 
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
@@ -304,5 +301,4 @@ class Pods:
 
 
 def _kept_of(record: PodRecord) -> tuple[object, ...]:
-    """What of a pod, besides its segments, is a revision of its allocation."""
     return record.job, record.scheduled_us, record.end_us, record.blind

@@ -94,7 +94,15 @@ def working_by(version: int, path: Path, *records: PodRecord) -> None:
         connection.execute("INSERT INTO meta VALUES ('opened_us', '1000000000'), ('at_us', '2000000000')")
         for each in records:
             ordered = sorted(each.segments, key=lambda s: s.resource)
-            columns: tuple[object, ...] = (each.uid, each.revision, 7, each.namespace, each.name, each.node, each.node_uid)
+            columns: tuple[object, ...] = (
+                each.uid,
+                each.revision,
+                7,
+                each.namespace,
+                each.name,
+                each.node,
+                each.node_uid,
+            )
             columns += (each.class_name, each.priority, each.job_kind, each.job, each.created_us, each.scheduled_us)
             columns += (each.started_us, each.deletion_us, each.end_us, each.end_by, 6, 9)
             connection.execute(f"INSERT INTO allocations VALUES ({', '.join('?' * 19)})", columns)
