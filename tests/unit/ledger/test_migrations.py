@@ -74,7 +74,7 @@ def test_a_failing_step_leaves_a_ledger_as_it_was(tmp_path: Path, monkeypatch: p
         ledger.write(step(pod("a", segment(1000, None))))
     before = path.read_bytes()
     newest = schema.migrations()[-1][0] + 1
-    steps = [*schema.migrations(), (newest, "DELETE FROM segments; SELECT missing;")]
+    steps = [*schema.migrations(), (newest, "DELETE FROM pod_segments; SELECT missing;")]
     monkeypatch.setattr(schema, "migrations", lambda: steps)
 
     with pytest.raises(LedgerError, match="no such column: missing"), SqliteLedger(path):
