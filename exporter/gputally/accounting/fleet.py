@@ -111,7 +111,7 @@ class Fleet:
         self.settle()
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
-        revisions, pods, known = self.pods.drain()
+        revisions, pods, known = self.pods.handover.drain(self.pods.records)
         nodes, capacity = self.nodes.drain()
         changes = Changes(
             opened_us=self.totals.opened_us,

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from gputally.accounting import lifetime
 from gputally.accounting.admission import Admission
-from gputally.accounting.changes import UNKNOWN, Known, known_of
 from gputally.accounting.classify import kept_labels, moved, terms_of, with_terms
+from gputally.accounting.handover import Handover
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
@@ -50,8 +50,7 @@ class Pods:
         self._departed: dict[str, tuple[int, Preemptor]] = {}
         self._news: dict[str, tuple[PodRecord | None, int]] = {}
         """Pods of which something was learned: each as last accounted, and when the latest was told."""
-        self._revised: dict[str, PodRecord] = {}
-        self._touched: dict[str, Known] = {}
+        self.handover = Handover()
 
     def known(self) -> set[str]:
         """UIDs of the pods that exist as far as we know."""
@@ -89,7 +88,7 @@ class Pods:
         if record.node_uid not in self._nodes.accounts:
             return record
         fresh = self._accounted(record, replace(record, end_us=blind.from_us, blind=blind), at_us=at_us, since_us=None)
-        self._touch(record, fresh)
+        self.handover.touch(record, fresh)
         return fresh
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
@@ -142,12 +141,6 @@ class Pods:
         while self._departed and next(iter(self._departed.values()))[0] < now_us - _DEPARTED_US:
             del self._departed[next(iter(self._departed))]
         self.walks.forget(self.records.values())
-
-    def drain(self) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
-        """Since the last call: allocations revised, working state touched, what of their histories is as it was."""
-        revised, known = self._revised, self._touched
-        self._revised, self._touched = {}, {}
-        return revised, {uid: self.records.get(uid) for uid in known}, known
 
     def restore(self, records: Iterable[PodRecord]) -> None:
         """Take up the pods an earlier process knew, as they were posted then."""
@@ -230,7 +223,7 @@ class Pods:
         if record.uid in self._news:
             self._news[record.uid] = record, at_us
         if before is None or replace(record, version=before.version) != before:
-            self._touch(before, record)
+            self.handover.touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
 
@@ -267,9 +260,7 @@ class Pods:
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
         if before is None or _kept_of(before) != _kept_of(record) or not len(posted) == kept == len(record.segments):
-            # above whatever was handed over of this UID before it was forgotten, or by an earlier process
-            record = replace(record, revision=max(record.revision + 1, at_us))
-            self._revised[record.uid] = record
+            record = self.handover.revise(record, at_us=at_us)
         return record
 
     def _hold(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
@@ -281,11 +272,6 @@ class Pods:
         if not len(old) == kept == len(record.segments):
             self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
-    def _touch(self, before: PodRecord | None, record: PodRecord) -> None:
-        """Note how much of the pod's histories is still as it was handed over last."""
-        known = known_of(before, record)
-        self._touched[record.uid] = known.both(self._touched.get(record.uid, known))
-
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
         preemptor = self.as_preemptor(record.uid)
@@ -296,7 +282,7 @@ class Pods:
         self.walks.leave(record.uid)
         self.index.drop(record)
         self._departed[record.uid] = (at_us, preemptor)
-        self._touched.setdefault(record.uid, UNKNOWN)
+        self.handover.drop(record.uid)
         return record
 
 
