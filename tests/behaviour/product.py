@@ -40,6 +40,10 @@ SEGMENTS = """
 SELECT s.pod_uid, s.tier, s.tenant, s.state, s.quantity, s.start_us, s.end_us, p.per_gpu_hour
 FROM current_segments s JOIN prices p ON p.price_key = s.price_key
 """
+COUNTED = """
+SELECT label_tier, label_tenant, label_gpu_model, state, sum(quantity * (end_us - start_us)) FROM current_segments
+GROUP BY label_tier, label_tenant, label_gpu_model, state
+"""
 OPEN = "SELECT pod_uid FROM current_segments WHERE end_us IS NULL"
 BLIND = """
 SELECT pod_uid, blind_from_us, blind_to_us FROM allocations a WHERE blind_to_us NOTNULL
@@ -51,6 +55,7 @@ class Product:
     """One aggregator at a time, always with the same files and the same port.
 
     The ledger lies in the folder `books`, or with the rest in `scratch`; `environment` adds variables to our own.
+    New series are 0 for `zero_s`.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Product:
         *,
         books: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        zero_s: int = 0,
     ) -> None:
         self.ledger = (books or scratch) / "ledger.db"
         self._environment = os.environ | (environment or {})
@@ -74,6 +80,7 @@ class Product:
             *("--kubeconfig", str(kubeconfig), "--ledger", str(self.ledger)),
             *("--config.file", str(scratch / "config.yaml"), "--prices.file", str(scratch / "prices.yaml")),
             *("--web.listen-address", f"127.0.0.1:{port}"),
+            *("--metrics.zero-seconds", str(zero_s)),
         )
 
     async def launch(self) -> None:
@@ -143,9 +150,8 @@ class Product:
         return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
     async def released(self) -> Samples:
-        """A scrape after everything ended, not before; and not the first one, in which new series are 0."""
+        """A scrape after everything ended, not before."""
         await self.query_until(OPEN, lambda rows: not rows)
-        await self.scrape()
         return await self.scrape()
 
     async def until(self, holds: Callable[[Samples], bool], *, within: float = 20) -> Samples:
@@ -178,6 +184,12 @@ class Product:
             assert end_us is not None, "an allocation is still open"
             bill.add((tier, tenant, state), quantity * (end_us - start_us), Decimal(price))
         return bill
+
+    def counted(self) -> dict[frozenset[tuple[str, str]], int]:
+        """GPU-time by the labels of its series, of all pods that are gone."""
+        names = ("tier", "tenant", "gpu_model", "state")
+        found = {frozenset(zip(names, labels, strict=True)): gpu_time for *labels, gpu_time in self.query(COUNTED)}
+        return {group: gpu_time for group, gpu_time in found.items() if gpu_time}
 
     def blind(self) -> dict[str, tuple[int, int]]:
         """The interval (µs) in which a pod ended unseen, by UID."""

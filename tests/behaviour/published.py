@@ -23,11 +23,12 @@ def ahead_of(bill: Bill, samples: Samples) -> float:
 def published(samples: Samples) -> Shown:
     """GPU-seconds and cost as exported; groups that never had any are exported as 0 and left out here."""
     names = {"gputally_allocated_gpu_seconds_total": "time", "gputally_allocated_cost_total": "cost"}
-    found = {}
+    found: Shown = {}
     for (name, labels), value in samples.items():
         if name in names and value:
             given = dict(labels)
-            found[names[name], given["tier"], given["tenant"], given["state"]] = value
+            group = names[name], given["tier"], given["tenant"], given["state"]
+            found[group] = found.get(group, 0.0) + value  # of all models
     return found
 
 

@@ -184,6 +184,7 @@ def settings(cluster: SimCluster, agents: SimAgents, scratch: Path) -> Settings:
         config=None,
         prices=None,
         ledger=scratch / "ledger.db",
+        zero_s=0,
         kubeconfig=kubeconfig(scratch / "kube", cluster.url, {"token": "any"}),
         addresses=("127.0.0.1:0",),
         agents=AgentChoice(port=agents.port, interval_s=1),

@@ -165,6 +165,7 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
         config=Path(str(files("gputally.runtime") / "examples" / "demo-trace.yaml")),
         prices=None,
         ledger=scratch / "ledger.db",
+        zero_s=0,
         kubeconfig=kubeconfig(scratch / "kube", cluster.url, {"token": "any"}),
         addresses=("127.0.0.1:0",),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gputally.sim.replay import Replay
 from tests.behaviour.product import total
-from tests.behaviour.published import exported, published, residuals
+from tests.behaviour.published import residuals
 from tests.behaviour.recorder import until
 from tests.behaviour.stage import Stage
 from tests.campaign.churn import GPUS, NODES, TEAMS, TIERS, Churn
@@ -103,11 +103,13 @@ class Campaign:
         """What is wrong with the metrics, now that nothing happens any more."""
         samples = await self.product.released()
         bill = self.product.bill()
-        shown, wanted = published(samples), exported(bill)
         ahead_s = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
         surplus_s = total(samples, "gputally_allocated_gpu_seconds_total") - sum(bill.time.values()) / 10**12
+        shown = {labels: v for (name, labels), v in samples.items() if name == "gputally_allocated_gpu_seconds_total"}
         behind = [
-            f"{group} behind: {shown.get(group)}" for group, v in wanted.items() if shown.get(group, 0) < v - 1e-9
+            f"{dict(group)} behind: {shown.get(group)} of {gpu_time / 10**12}"
+            for group, gpu_time in self.product.counted().items()
+            if shown.get(group, 0) < gpu_time / 10**12 - 1e-9
         ]
         residual = [f"residual {value}" for value in residuals(samples) if value]
         return behind + residual + ([f"{surplus_s} more than the truth"] if abs(surplus_s - ahead_s) > 1e-6 else [])

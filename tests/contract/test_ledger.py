@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.totals import Series, Total
+from gputally.accounting.series import Series
+from gputally.accounting.totals import Total
 from gputally.ledger.protocol import Ledger
 from gputally.model.kube import Kind
 from gputally.model.observation import Resume
@@ -39,7 +41,9 @@ def saved_by(back_end: BackEnd, *steps: Changes) -> Saved:
 def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Ledger) -> None:
     now_us = us(5000) + 999_999
 
-    assert ledger.saved(now_us=now_us) == Saved(opened_us=us(5000), evaluated_us=now_us, at_us=now_us)
+    assert ledger.saved(now_us=now_us) == Saved(
+        opened_us=us(5000), evaluated_us=now_us, at_us=now_us, resumed_us=now_us
+    )
 
 
 def test_a_segment_comes_back_as_it_was_written(ledger: Ledger) -> None:
@@ -139,8 +143,8 @@ def everything(record: PodRecord) -> Changes:
         nodes={NODE.uid: NODE},
         preemptions={PREEMPTION.victim_uid: PREEMPTION},
         counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
-        series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, exposed_us=9)},
-        admitted={("tier", "a"): None},
+        series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
+        admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
         resumes={Kind.PODS: Resume(version="77", at_us=us(1000), rules="digest")},
         interruptions={(Kind.PODS, us(900)): us(950)},
     )
@@ -155,11 +159,12 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
         opened_us=us(OPENED_S),
         evaluated_us=us(1234),
         at_us=us(1234),
+        resumed_us=us(5000),
         pods=(record, bare),
         nodes=(NODE,),
         preemptions=(PREEMPTION,),
-        series=dict(changes.series),
-        admitted=(("tier", "a"),),
+        series={key: each for key, each in changes.series.items() if each},
+        admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
         resumes=dict(changes.resumes),
     )
 
@@ -185,7 +190,7 @@ def test_later_working_state_replaces_earlier(back_end: BackEnd) -> None:
 
 
 def test_counters_beyond_64_bits_come_back_exact(back_end: BackEnd) -> None:
-    huge = Series(us(1000), a=-(10**30) - 1, b=10**25 + 3, floor=10**31 + 7, floor_us=us(1001), exposed_us=None)
+    huge = Series(us(1000), a=-(10**30) - 1, b=10**25 + 3, floor=10**31 + 7, floor_us=us(1001), shown_us=None)
 
     saved = saved_by(back_end, step(series={(Total.COST, ("ä", "", '"x",')): huge}))
 
@@ -273,5 +278,5 @@ def test_a_write_that_fails_keeps_nothing(back_end: BackEnd) -> None:
         with pytest.raises(PulledPlug):
             ledger.write(failing)
         assert [(e.pod_uid, e.revision) for e in ledger.overlapping(0, FOR_EVER)] == [("a", 1)]
-        assert ledger.saved(now_us=0) == was_saved
+        assert ledger.saved(now_us=us(5000)) == was_saved
         assert ledger.write(before) == BALANCED

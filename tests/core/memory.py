@@ -1,12 +1,16 @@
 """What a ledger keeps between two processes, without a ledger: changes merged into what the next one starts from."""
 
+from collections.abc import Mapping
 from copy import copy
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from gputally.accounting.admission import Admitted, Value
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.totals import Labels, Series, Total
+from gputally.accounting.series import Labels, Series
+from gputally.accounting.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import grown
 from gputally.model.kube import Kind
@@ -15,6 +19,14 @@ from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
+
+
+def still_there(changed: Mapping[Key, Kept | None]) -> dict[Key, Kept]:
+    """Without what is dropped."""
+    return {key: each for key, each in changed.items() if each is not None}
 
 
 class Memory:
@@ -31,7 +43,7 @@ class Memory:
         self.unheld_usage = dict[GpuKey, UnheldHour]()
         self.revisions = dict[str, PodRecord]()
         self.series = dict[tuple[Total, Labels], Series]()
-        self.admitted = list[tuple[str, str]]()
+        self.admitted = dict[Value, Admitted]()
         self.resumes = dict[Kind, Resume]()
         self.interruptions = dict[tuple[Kind, int], int]()
 
@@ -52,8 +64,8 @@ class Memory:
                 else:
                     kept[uid] = msgspec.json.encode(record, enc_hook=tuple)
         self.revisions |= changes.revisions
-        self.series |= changes.series
-        self.admitted += changes.admitted
+        self.series = still_there(self.series | changes.series)
+        self.admitted = still_there(self.admitted | changes.admitted)
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
         self.held_usage |= changes.held_usage
@@ -80,7 +92,7 @@ class Memory:
             nodes=tuple(msgspec.json.decode(text, type=NodeRecord) for text in self.nodes.values()),
             preemptions=tuple(msgspec.json.decode(text, type=Preemption) for text in self.preemptions.values()),
             series={key: copy(series) for key, series in self.series.items()},
-            admitted=tuple(self.admitted),
+            admitted=dict(self.admitted),
             resumes=dict(self.resumes),
             held_usage=tuple(self.held_usage[key] for key in sorted(self.held_usage) if self.held_usage[key].open),
             unheld_usage=tuple(row for row in self.unheld_usage.values() if row.open),

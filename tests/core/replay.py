@@ -5,8 +5,9 @@ from fractions import Fraction
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.price_book import PriceBook
+from gputally.accounting.series import Labels, Point
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import Labels, Point, Total
+from gputally.accounting.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
@@ -20,13 +21,19 @@ ZERO = Rules()
 
 
 class Replay:
-    """Opens its books `opened` seconds after midnight. Namespace `ml` is known from the start."""
+    """Opens its books `opened` seconds after midnight. Namespace `ml` is known from the start.
 
-    def __init__(self, *, rules: Rules = ZERO, book: PriceBook | None = None, opened: float = 0) -> None:
+    A new series is published as 0 for `zero` seconds.
+    """
+
+    def __init__(
+        self, *, rules: Rules = ZERO, book: PriceBook | None = None, opened: float = 0, zero: float = 0
+    ) -> None:
         self.rules = rules
         self.book = book
         self.memory = Memory(opened_us=us(opened))
-        self.fleet = Fleet(rules=rules, book=book, saved=self.memory.saved())
+        self._zero_us = us(zero) - us(0)
+        self.fleet = self._new_fleet()
         self.ledger: tuple[int, int] = (0, 0)
         self._published: dict[tuple[Total, Labels], int] = {}
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
@@ -85,20 +92,24 @@ class Replay:
         return snapshot
 
     def _look_at(self, total: Total, row: Point, now_us: int) -> None:
-        """A series begins at 0, never falls, and says by how much it is ahead of the truth."""
+        """A series begins where it was, never falls, and then says by how much it is ahead of the truth."""
         key = total, row.labels
+        series = self.fleet.totals.series[key]
         before = self._published.get(key, 0)
         assert row.value >= before, f"{total} {row.labels} fell from {before} to {row.value}"
-        if key in self._published:
-            assert row.value == self.fleet.totals.series[key].at(now_us) + row.ahead
+        if series.shown_us is not None and now_us >= series.shown_us:
+            assert row.value == series.at(now_us) + row.ahead
         else:
-            assert row.value == 0, f"{total} {row.labels} began at {row.value}"
+            assert row.value == before, f"{total} {row.labels} went on at {row.value} from {before}"
         self._published[key] = row.value
+
+    def _new_fleet(self) -> Fleet:
+        return Fleet(rules=self.rules, book=self.book, saved=self.memory.saved(), zero_us=self._zero_us)
 
     def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None) -> None:
         """A new process; what was not flushed is lost. Its watches begin with the namespaces."""
         self.rules, self.book = rules or self.rules, book or self.book
-        self.fleet = Fleet(rules=self.rules, book=self.book, saved=self.memory.saved())
+        self.fleet = self._new_fleet()
         self.see_namespace(
             {"metadata": {"name": "ml", "uid": "uid-ml"}}, at=(self.memory.at_us - us(0)) / US_PER_SECOND
         )

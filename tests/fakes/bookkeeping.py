@@ -14,7 +14,8 @@ from random import Random
 from msgspec.structs import replace
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.totals import Labels, Total
+from gputally.accounting.series import Labels
+from gputally.accounting.totals import Total
 from gputally.ledger.protocol import Entry, Ledger
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
@@ -41,11 +42,11 @@ class Time:
         return self.now_us
 
 
-def open_books(ledger: Ledger, time: Time) -> Books:
+def open_books(ledger: Ledger, time: Time, *, zero_us: int = 0) -> Books:
     """Books on what the ledger holds, with the surroundings of the pods accounted."""
     saved = ledger.saved(now_us=time())
     time.now_us = max(time.now_us, saved.at_us, saved.evaluated_us)
-    fleet = Fleet(rules=Rules(), book=BOOK, saved=saved)
+    fleet = Fleet(rules=Rules(), book=BOOK, saved=saved, zero_us=zero_us)
     books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
     books.take(surroundings(time()))
     return books

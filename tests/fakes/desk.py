@@ -10,10 +10,10 @@ from tests.fakes.bookkeeping import Time, open_books
 class Desk:
     """Books, their clock and their ledger."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, zero_us: int = 0) -> None:
         self.ledger = SqliteLedger(path)
         self.time = Time()
-        self.books = open_books(self.ledger, self.time)
+        self.books = open_books(self.ledger, self.time, zero_us=zero_us)
 
     def take(self, observations: tuple[Observation, ...]) -> None:
         self.time.now_us = max(self.time.now_us, observations[-1].at_us)

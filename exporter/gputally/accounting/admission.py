@@ -1,40 +1,159 @@
-"""Bounded labels: the first values of a label are exported as they are, further ones as `other`."""
+"""Bounded labels: as many values as the limits allow are exported as they are, further ones as `other`.
 
-from collections.abc import Iterable
+A value that has not grown for long gives way to a new one when there is no room. What was counted of it is kept, to
+go on from should it come back.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from msgspec import Struct
 
 from gputally.model.rules import Limits
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-OTHER = "other"
+OTHER: Final = "other"
+_UNBOUNDED: Final = (OTHER, "unknown")
+"""What stands for values, and takes no room."""
+_LOOK_US: Final = 60 * US_PER_SECOND
+_NOTED_US: Final = 600 * US_PER_SECOND
+"""How exactly it is kept when a value last grew."""
+_NEVER: Final = 0
+_KEPT: Final = 4
+"""Of how many evicted values the amounts are kept, in multiples of the limit."""
+
+Value = tuple[str, str]
+"""A label and its value."""
+Growth = Callable[[], tuple[set[Value], set[Value]]]
+"""The values of which anything has grown since the last call, and those of which there is anything."""
+
+
+class Admitted(Struct, frozen=True):
+    """When anything of a value last grew, and since when it is evicted, if it is (µs)."""
+
+    grew_us: int
+    evicted_us: int | None = None
 
 
 class Admission:
-    """Which label values are exported. Once admitted, a value stays, across restarts too."""
+    """Which label values are exported. `state` rises with each that leaves or comes back."""
 
-    def __init__(self, limits: Limits, admitted: Iterable[tuple[str, str]] = ()) -> None:
-        self._limits = {
-            "tier": limits.tiers,
-            "tenant": limits.tenants,
-            "gpu_model": limits.gpu_models,
-            "pool": limits.pools,
-        }
-        self.values: dict[str, set[str]] = {label: set() for label in self._limits}
-        self.fresh: dict[tuple[str, str], None] = {}
-        self.refusals: dict[str, int] = dict.fromkeys(self._limits, 0)
-        for label, value in admitted:
-            self.values[label].add(value)
+    def __init__(self, limits: Limits, saved: Mapping[Value, Admitted] | None = None, *, now_us: int = 0) -> None:
+        self.values: dict[str, dict[str, int]] = {"tier": {}, "tenant": {}, "gpu_model": {}, "pool": {}}
+        """Those exported, with when they last grew."""
+        self.fresh: dict[Value, Admitted | None] = {}
+        """What changed since it was last kept; None for values that are forgotten."""
+        self.refusals: dict[str, int] = dict.fromkeys(self.values, 0)
+        self.state = 0
+        self._limits = dict(
+            zip(self.values, (limits.tiers, limits.tenants, limits.gpu_models, limits.pools), strict=True)
+        )
+        self._idle_us = limits.idle_hours * US_PER_HOUR
+        self._evicted: dict[str, dict[str, int]] = {label: {} for label in self.values}
+        """Those that gave way, the first to go first."""
+        self._pinned: set[Value] = set()
+        self._full: set[str] = set()
+        """Labels for whose values there was no room since the last look."""
+        self._refused: set[str] = set(self.values)
+        """Labels of which a value may be shown as `other`, perhaps since the process before."""
+        self._now_us = now_us
+        self._next_look_us = 0
+        for (label, value), each in sorted((saved or {}).items(), key=lambda pair: pair[1].evicted_us or 0):
+            kept = self.values if each.evicted_us is None else self._evicted
+            kept[label][value] = each.grew_us
+
+    def exports(self, label: str, value: str) -> bool:
+        """Whether series with this value are published."""
+        return value in self.values[label] or value in _UNBOUNDED
+
+    def keeps(self, label: str, value: str) -> bool:
+        """Whether series with this value are kept, published or not; "" is what remains of those that are not."""
+        return not value or self.exports(label, value) or value in self._evicted[label]
 
     def shown(self, label: str, value: str) -> str:
         """How a value is exported, without admitting it."""
         return value if value in self.values[label] else OTHER
 
+    def foreseen(self, label: str, values: Collection[str]) -> dict[str, str]:
+        """How values that hold nothing yet are exported: the first of them by name, as long as there is room.
+
+        None is admitted.
+        """
+        known = self.values[label]
+        room = max(0, self._limits[label] - len(known))
+        named = {*[value for value in values if value not in known][:room], *known}
+        return {value: value if value in named else OTHER for value in values}
+
     def admit(self, label: str, value: str) -> str:
-        """`value` itself, or `other` when the label's limit is reached; each refusal is counted."""
+        """`value` itself, or `other` when there is no room for it; each refusal is counted."""
         known = self.values[label]
         if value in known:
             return value
-        if len(known) >= self._limits[label]:
+        if not self.has_room(label):
             self.refusals[label] += 1
+            self._full.add(label)
+            self._refused.add(label)
             return OTHER
-        known.add(value)
-        self.fresh[label, value] = None
+        if len(known) >= self._limits[label]:
+            self._evict(label)
+        if self._evicted[label].pop(value, None) is not None:
+            self.state += 1
+        self._note(label, value, self._now_us)
         return value
+
+    def pin(self, label: str, value: str) -> str:
+        """Admit a value that follows from the configuration: it gives way to none."""
+        self._pinned.add((label, value))
+        return self.admit(label, value)
+
+    def has_room(self, label: str) -> bool:
+        """Whether one more value would be admitted."""
+        return label not in self._full and (
+            len(self.values[label]) < self._limits[label] or self._idle(label) is not None
+        )
+
+    def advance(self, now_us: int, growth: Growth) -> bool:
+        """Let time pass; now and then look at what grew. True when there is room for values that were refused."""
+        self._now_us = max(self._now_us, now_us)
+        if now_us < self._next_look_us:
+            return False
+        self._next_look_us = now_us + _LOOK_US
+        grown, there = growth()
+        for label, known in self.values.items():
+            for value, grew_us in tuple(known.items()):
+                if (label, value) not in there:
+                    if grew_us != _NEVER:
+                        self._note(label, value, _NEVER)
+                elif (label, value) in grown and self._now_us - grew_us >= _NOTED_US:
+                    self._note(label, value, self._now_us)
+        self._full.clear()
+        relieved = {label for label in self._refused if self.has_room(label)}
+        self._refused -= relieved
+        return bool(relieved)
+
+    def _note(self, label: str, value: str, grew_us: int) -> None:
+        self.values[label][value] = grew_us
+        self.fresh[label, value] = Admitted(grew_us)
+
+    def _idle(self, label: str) -> str | None:
+        """The value that has not grown for longest, if that is long enough."""
+        long_ago_us = self._now_us - self._idle_us
+        idle = [
+            (grew_us, value)
+            for value, grew_us in self.values[label].items()
+            if grew_us < long_ago_us and (label, value) not in self._pinned
+        ]
+        return min(idle)[1] if idle else None
+
+    def _evict(self, label: str) -> None:
+        """Take the room of an idle value; of those that left long before, forget the first if there are too many."""
+        value = self._idle(label)
+        assert value is not None
+        evicted = self._evicted[label]
+        evicted[value] = self.values[label].pop(value)
+        self.fresh[label, value] = Admitted(evicted[value], self._now_us)
+        self.state += 1
+        if len(evicted) > _KEPT * self._limits[label]:
+            forgotten = next(iter(evicted))
+            del evicted[forgotten]
+            self.fresh[label, forgotten] = None

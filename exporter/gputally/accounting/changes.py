@@ -9,7 +9,9 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.totals import Labels, Series, Total
+from gputally.accounting.admission import Admitted, Value
+from gputally.accounting.series import Labels, Series
+from gputally.accounting.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import alike
 from gputally.model.kube import Kind
@@ -47,8 +49,9 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     `revisions` are allocations whose segments changed, `known` what of them and of the `pods` is as it was: nothing of
     one it does not name. `pods`, `nodes`, `preemptions`, `departed` and `agents` are the working state to resume from,
-    None for what is no longer kept. `capacity` is what became known of nodes, by UID and instant: name and facts.
-    `live` is the allocated GPU-time as the counters know it, as the line (a, b); None when nothing is to be compared.
+    None for what is no longer kept, as in `series` and `admitted`. `capacity` is what became known of nodes, by UID and
+    instant: name and facts. `live` is the allocated GPU-time as the counters know it, as the line (a, b); None when
+    nothing is to be compared.
     `interruptions` are times nobody watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder
     and start or by GPU.
     """
@@ -63,8 +66,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
     preemptions: dict[str, Preemption | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
-    series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
-    admitted: dict[tuple[str, str], None] = field(default_factory=dict)
+    series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
+    admitted: dict[Value, Admitted | None] = field(default_factory=dict)
     resumes: dict[Kind, Resume] = field(default_factory=dict)
     interruptions: dict[tuple[Kind, int], int] = field(default_factory=dict)
     held_usage: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
@@ -107,17 +110,18 @@ class Changes(Struct, frozen=True, kw_only=True):
 class Saved(Struct, frozen=True, kw_only=True):
     """What a ledger holds of an earlier process: the sum of all its changes; of usage, what agents may still tell of.
 
-    Hours of one holder come in their order.
+    Hours of one holder come in their order. `resumed_us` is when it was taken up.
     """
 
     opened_us: int
     evaluated_us: int
     at_us: int
+    resumed_us: int = 0
     pods: tuple[PodRecord, ...] = ()
     nodes: tuple[NodeRecord, ...] = ()
     preemptions: tuple[Preemption, ...] = ()
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
-    admitted: tuple[tuple[str, str], ...] = ()
+    admitted: dict[Value, Admitted] = field(default_factory=dict)
     resumes: dict[Kind, Resume] = field(default_factory=dict)
     held_usage: tuple[HeldHour, ...] = ()
     unheld_usage: tuple[UnheldHour, ...] = ()
@@ -127,4 +131,5 @@ class Saved(Struct, frozen=True, kw_only=True):
 
 def new_books(now_us: int) -> Saved:
     """Books opened at `now_us`: at the beginning of that second, since API timestamps are cut to seconds."""
-    return Saved(opened_us=now_us - now_us % US_PER_SECOND, evaluated_us=now_us, at_us=now_us)
+    opened_us = now_us - now_us % US_PER_SECOND
+    return Saved(opened_us=opened_us, evaluated_us=now_us, at_us=now_us, resumed_us=now_us)

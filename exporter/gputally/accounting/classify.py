@@ -1,22 +1,25 @@
 """Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
 
+from gputally.accounting.admission import OTHER
 from gputally.accounting.job import JOB_LABEL_KEYS
 from gputally.accounting.node import quantities_on
 from gputally.accounting.tenant import relevant_labels
 from gputally.accounting.tier import tier_of
-from gputally.model.allocation import Terms
+from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.kube import Labels
 from gputally.model.node import NodeFacts
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 
+Admit = Callable[[str, str], str]
+"""How the value of a label is exported."""
 _QUEUE_LABELS = (
     "kueue.x-k8s.io/local-queue-name",
     "kueue.x-k8s.io/queue-name",
@@ -38,9 +41,9 @@ def _wanted_keys(rules: Rules) -> frozenset[str]:
     return relevant_labels(rules) | JOB_LABEL_KEYS | frozenset(_QUEUE_LABELS)
 
 
-def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int) -> Terms:
-    """What applies to the bound pod from `from_us` on."""
-    return Terms(
+def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, admit: Admit) -> Terms:
+    """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
+    terms = Terms(
         from_us=from_us,
         tier=tier_of(record.class_name, record.priority, rules),
         tenant=tenant,
@@ -50,6 +53,7 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
         asset=facts.asset,
         quantities=quantities_on(record.units, facts.sharing, rules),
     )
+    return _exported(terms, admit)
 
 
 def with_terms(history: Sequence[Terms], terms: Terms, *, since_us: int, amends: bool) -> Sequence[Terms]:
@@ -67,15 +71,36 @@ def with_terms(history: Sequence[Terms], terms: Terms, *, since_us: int, amends:
     return grown(history, bisect_left(history, terms.from_us, key=lambda each: each.from_us), (terms,))
 
 
-def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:
+def _exported(terms: Terms, admit: Admit) -> Terms:
+    labels = admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
+    return replace(terms, shown=labels if OTHER in labels else None)
+
+
+def as_posted(record: PodRecord) -> Sequence[Terms]:
+    """The terms of a pod as an earlier process posted them; an earlier version did not keep how they were exported."""
+    if not any(OTHER in segment.labels for segment in record.segments):
+        return record.terms
+    return tuple(replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
+
+
+def _posted_as(terms: Terms, segments: Iterable[Segment]) -> tuple[str, str, str] | None:
+    for segment in segments:
+        of_terms = (segment.tier, segment.tenant, segment.gpu_model) == (terms.tier, terms.tenant, terms.gpu_model)
+        if of_terms and segment.start_us >= terms.from_us:
+            return segment.labels[:3] if OTHER in segment.labels else None
+    return None
+
+
+def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules, *, admit: Admit) -> Terms:
     """`terms` of a pod that was on another node all along than was thought."""
-    return replace(
+    terms = replace(
         terms,
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
         quantities=quantities_on(units, facts.sharing, rules),
     )
+    return _exported(terms, admit)
 
 
 def queue_of(labels: Mapping[str, str]) -> str:

@@ -28,10 +28,17 @@ _ROUND_US = 5 * US_PER_SECOND
 class Fleet:
     """Pods, nodes and what else is known, the totals they add up to, and the changes not yet in the ledger."""
 
-    def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved) -> None:
+    def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
         self.rules = rules
-        self.totals = Totals(opened_us=saved.opened_us, evaluated_us=saved.evaluated_us, series=saved.series)
-        self.admission = Admission(rules.limits, saved.admitted)
+        self.admission = Admission(rules.limits, saved.admitted, now_us=saved.at_us)
+        self.totals = Totals(
+            opened_us=saved.opened_us,
+            evaluated_us=saved.evaluated_us,
+            resumed_us=saved.resumed_us,
+            zero_us=zero_us,
+            series=saved.series,
+            admission=self.admission,
+        )
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
@@ -101,6 +108,8 @@ class Fleet:
         if self.now_us < self._next_round_us:
             return
         self._next_round_us = self.now_us + _ROUND_US
+        if self.admission.advance(self.now_us, self.totals.growth):
+            self.pods.account_others(at_us=self.now_us)
         self.preemptions.advance(self.now_us)
         self.pods.forget_departed(self.now_us)
         self.usage.advance(self.now_us)
@@ -226,14 +235,14 @@ class Fleet:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""
         name = found.metadata.name
         if not name.startswith("system-"):
-            self._admit_tier(tier_of(name, found.value, self.rules))
+            self.admission.pin("tier", tier_of(name, found.value, self.rules))
 
     def _admit_tier(self, tier: str) -> str:
         return self.admission.admit("tier", tier)
 
     def _restore(self, saved: Saved) -> None:
         for tier in self.rules.known_tiers:
-            self._admit_tier(tier)
+            self.admission.pin("tier", tier)
         for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
             self.totals.close(total, at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)

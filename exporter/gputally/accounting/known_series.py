@@ -17,7 +17,7 @@ class KnownSeries:
     def declare(self, *, at_us: int) -> None:
         """See to it that the time-to-schedule histogram and the preemption matrix have all known tiers."""
         self._totals.declare(Total.UNRESOLVED, (), at_us=at_us)
-        for tier in sorted(self._tiers - self._declared):
+        for tier in sorted(self._tiers.keys() - self._declared):
             self._declared.add(tier)
             self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)
             for bound in (*SCHEDULING_BOUNDS_S, BEYOND):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gputally.accounting import lifetime
-from gputally.accounting.admission import Admission
-from gputally.accounting.classify import kept_labels, moved, terms_of, with_terms
+from gputally.accounting.admission import OTHER, Admission
+from gputally.accounting.classify import as_posted, kept_labels, moved, terms_of, with_terms
 from gputally.accounting.handover import Handover
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.nodes import Nodes
@@ -43,7 +43,8 @@ class Pods:
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
-        self._posting = Posting(totals, admission)
+        self._admit = admission.admit
+        self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
@@ -123,6 +124,12 @@ class Pods:
         for record in tuple(self.records.values()):
             self._settle(record, at_us=at_us, since_us=since_us)
 
+    def account_others(self, *, at_us: int) -> None:
+        """Look at the pods again that are exported as `other`, for as many values as there is room now."""
+        for record in tuple(self.records.values()):
+            if record.terms and OTHER in record.terms[-1].labels:
+                self._settle(record, at_us=at_us)
+
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
         record = self.records.get(uid)
@@ -145,14 +152,14 @@ class Pods:
     def restore(self, records: Iterable[PodRecord]) -> None:
         """Take up the pods an earlier process knew, as they were posted then."""
         for record in records:
-            self.records[record.uid] = record
-            self.index.put(record, tenant=self.namespaces.tenant(record))
-            if record.walking:
-                self.walks.job(record)  # as far as it had come by then; this wants the first owner again
-            if record.node_uid:
-                account = self._nodes.of_pod(record)
-                account.take_up((), record.segments)
-                self.records[record.uid] = replace(record, node_uid=account.record.uid)
+            known = self.records[record.uid] = replace(record, terms=as_posted(record))
+            self.index.put(known, tenant=self.namespaces.tenant(known))
+            if known.walking:
+                self.walks.job(known)  # as far as it had come by then; this wants the first owner again
+            if known.node_uid:
+                account = self._nodes.of_pod(known)
+                account.take_up((), known.segments)
+                self.records[known.uid] = replace(known, node_uid=account.record.uid)
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         meta = pod.metadata
@@ -214,9 +221,7 @@ class Pods:
         tenant = self.namespaces.tenant(record)
         kind, name = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=self.walks.waits(record.uid))
-        if record.scheduled_us is None:
-            self._posting.announce(tier_of(record.class_name, record.priority, self._rules), tenant)
-        else:
+        if record.scheduled_us is not None:
             record = self._classified(record, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
         self.records[record.uid] = record
@@ -232,7 +237,7 @@ class Pods:
         account = self._nodes.of_pod(record)
         facts = account.record.facts[-1][1]
         if record.node_uid != account.record.uid:
-            history = tuple(moved(each, record.units, facts, self._rules) for each in record.terms)
+            history = tuple(moved(each, record.units, facts, self._rules, admit=self._admit) for each in record.terms)
             record = replace(record, node=account.record.name, node_uid=account.record.uid, terms=history)
         settled = record.end_us is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
@@ -240,7 +245,7 @@ class Pods:
         if record.namespace not in self.namespaces:
             self._guessed.add(record.uid)
         start_us = record.scheduled_us or 0
-        terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us))
+        terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us), admit=self._admit)
         return replace(record, terms=with_terms(record.terms, terms, since_us=start_us, amends=amends))
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
@@ -253,7 +258,6 @@ class Pods:
                 since_us=since_us,
                 gone_us=self._nodes.gone_us(record),
                 prices=self._pricing.keeping(posted),
-                admit=self._posting.labels_of,
             ),
         )
         kept = alike(posted, record.segments)

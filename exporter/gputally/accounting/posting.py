@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from gputally.accounting.admission import Admission
 from gputally.accounting.totals import Total, Totals
-from gputally.model.allocation import Segment, Terms
+from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -16,19 +15,8 @@ BEYOND = "+Inf"
 class Posting:
     """Keeps the totals equal to the sum over all records ever posted."""
 
-    def __init__(self, totals: Totals, admission: Admission) -> None:
+    def __init__(self, totals: Totals) -> None:
         self._totals = totals
-        self._admission = admission
-
-    def labels_of(self, terms: Terms) -> tuple[str, str, str]:
-        """The exported (tier, tenant, gpu_model), bounded."""
-        admit = self._admission.admit
-        return admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
-
-    def announce(self, tier: str, tenant: str) -> None:
-        """Let the labels of a pod that waits be exported, before it has anything."""
-        self._admission.admit("tier", tier)
-        self._admission.admit("tenant", tenant)
 
     def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
         """Replace `before` by `after` in the totals, where the first `kept` segments of both are the same."""
@@ -53,7 +41,7 @@ class Posting:
         if record.scheduled_us is None or record.scheduled_us < self._totals.opened_us:
             return
         waited_us = max(0, record.scheduled_us - record.created_us)
-        tier = self._admission.admit("tier", record.terms[-1].tier)
+        tier = record.terms[-1].labels[0]
         bound = next((b for b in SCHEDULING_BOUNDS_S if waited_us <= b * US_PER_SECOND), None)
         self._totals.count(Total.SCHEDULED, (tier, str(bound or BEYOND)), 1, at_us=at_us)
         self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
@@ -66,5 +54,4 @@ class Posting:
             if record and record.blind and record.terms:
                 span = (record.blind.from_us, record.blind.to_us)
                 quantity = sum(quantity for _, quantity in record.terms[-1].quantities)
-                labels = self.labels_of(record.terms[-1])
-                self._totals.accrue(Total.BLIND, labels, sign * quantity, span, at_us=at_us)
+                self._totals.accrue(Total.BLIND, record.terms[-1].labels, sign * quantity, span, at_us=at_us)

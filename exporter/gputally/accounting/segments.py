@@ -18,8 +18,6 @@ from gputally.model.price import Price
 
 Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]
 """The price of what is held under terms from an instant on, and where it changes until another (None: until now)."""
-Admit = Callable[[Terms], tuple[str, str, str]]
-"""The exported (tier, tenant, gpu_model) of terms, bounded."""
 ALWAYS = 0
 _NEVER = 1 << 62
 
@@ -40,7 +38,6 @@ def segments_of(
     since_us: int | None = None,
     gone_us: int | None,
     prices: Prices,
-    admit: Admit,
 ) -> Sequence[Segment]:
     """The segments of `record`, by time and resource; none for a pod never bound, rejected or without terms.
 
@@ -59,7 +56,7 @@ def segments_of(
     if kept and kept == len(posted):
         return posted
     start_us = posted[kept].start_us if kept else span[0]
-    return grown(posted, kept, _segments(record, (start_us, span[1]), prices, admit))
+    return grown(posted, kept, _segments(record, (start_us, span[1]), prices))
 
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
@@ -76,15 +73,15 @@ def _end_us(segment: Segment) -> int:
     return _NEVER if segment.end_us is None else segment.end_us
 
 
-def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices, admit: Admit) -> Iterator[Segment]:
+def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> Iterator[Segment]:
     stretches = _stretches(record, span, prices)
     ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
     for stretch, end_us in zip(stretches, ends, strict=True):
         for resource, _ in record.units:
-            yield _segment(resource, stretch, end_us, admit)
+            yield _segment(resource, stretch, end_us)
 
 
-def _segment(resource: str, stretch: _Stretch, end_us: int | None, admit: Admit) -> Segment:
+def _segment(resource: str, stretch: _Stretch, end_us: int | None) -> Segment:
     terms = stretch.terms
     return Segment(
         resource=resource,
@@ -98,7 +95,7 @@ def _segment(resource: str, stretch: _Stretch, end_us: int | None, admit: Admit)
         gpu_model=terms.gpu_model,
         pool=terms.pool,
         price=stretch.price,
-        labels=_with_state(admit(terms), stretch.state),
+        labels=_with_state(terms.labels, stretch.state),
     )
 
 

@@ -7,8 +7,9 @@ from msgspec import Struct
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.node import quantities_on
 from gputally.accounting.price_book import PriceBook
+from gputally.accounting.series import Published
 from gputally.accounting.tier import tier_of
-from gputally.accounting.totals import Published, Total
+from gputally.accounting.totals import Total, Totals
 from gputally.model.node import CapacityState, Sharing
 
 
@@ -63,7 +64,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         now_us=evaluated_us,
         opened_us=fleet.totals.opened_us,
         totals=totals,
-        tiers=_tiers(fleet),
+        tiers=_tiers(fleet, totals),
         waiting=_waiting(fleet),
         unpriced=inventory.unpriced,
         without_tier=len(fleet.pods.index.without_tier),
@@ -72,7 +73,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         nodes=inventory.nodes,
         purchase_conflicts=inventory.purchase_conflicts,
         refusals=dict(fleet.admission.refusals),
-        residuals=_residuals(totals, evaluated_us, ledger),
+        residuals=_residuals(fleet.totals, totals, ledger),
         differences=fleet.usage.differences(now_us),
         agent_restarts=fleet.usage.restarts,
         usage_faults=fleet.usage.noted.faults,
@@ -80,20 +81,26 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     )
 
 
-def _tiers(fleet: Fleet) -> tuple[str, ...]:
+def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
     """Every exported tier, `other` too once pods of refused tiers were bound."""
-    bound = {labels[0] for labels, _ in fleet.totals.truth(Total.SCHEDULED)}
-    return tuple(sorted(fleet.admission.values["tier"] | bound))
+    bound = {labels[0] for labels in totals[Total.SCHEDULED].labels}
+    return tuple(sorted(fleet.admission.values["tier"].keys() | bound))
 
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
-    """By exported (tier, tenant), of those of which any pod waits."""
-    shown = fleet.admission.shown
+    """By exported (tier, tenant), of those of which any pod waits.
+
+    A value of which pods wait, and nothing else, takes no room from others: the first are named while there is any.
+    """
+    pending = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
+    pending.sort(key=lambda record: (record.created_us, record.uid))
+    tiers = [tier_of(record.class_name, record.priority, fleet.rules) for record in pending]
+    tenants = [fleet.pods.namespaces.tenant(record) for record in pending]
+    shown_tiers = fleet.admission.foreseen("tier", dict.fromkeys(tiers))
+    shown_tenants = fleet.admission.foreseen("tenant", dict.fromkeys(tenants))
     found: dict[tuple[str, str], Waiting] = {}
-    for uid in fleet.pods.index.pending:
-        record = fleet.pods.records[uid]
-        tier = shown("tier", tier_of(record.class_name, record.priority, fleet.rules))
-        group = (tier, shown("tenant", fleet.pods.namespaces.tenant(record)))
+    for record, tier, tenant in zip(pending, tiers, tenants, strict=True):
+        group = (shown_tiers[tier], shown_tenants[tenant])
         asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
         sofar = found.get(group, Waiting(pods=0, quantity=0, oldest_us=record.created_us))
         found[group] = Waiting(
@@ -104,16 +111,18 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     return found
 
 
-def _residuals(totals: Mapping[Total, Published], now_us: int, ledger: tuple[int, int] | None) -> dict[str, int]:
+def _residuals(totals: Totals, published: Mapping[Total, Published], ledger: tuple[int, int] | None) -> dict[str, int]:
     """Allocated by tier against by node; capacity by state against the log of nodes; counters against the ledger."""
     by_state: dict[str, int] = {}
-    capacity = totals[Total.CAPACITY]
-    for labels, truth in zip(capacity.labels, capacity.truths, strict=True):
-        by_state[labels[2]] = by_state.get(labels[2], 0) + truth
+    now_us = totals.evaluated_us
+    for labels, series in totals.truth(Total.CAPACITY):
+        by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
     overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
     residuals = {
-        "allocated": sum(totals[Total.ALLOCATED].truths) - by_state.get(CapacityState.ALLOCATED, 0),
-        "capacity": sum(totals[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
+        "allocated": sum(published[Total.ALLOCATED].truths)
+        + totals.withheld(Total.ALLOCATED)
+        - by_state.get(CapacityState.ALLOCATED, 0),
+        "capacity": sum(published[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
     }
     if ledger is not None:
         residuals["ledger"] = ledger[0] + ledger[1] * now_us

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from copy import copy
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final
 
-from msgspec import Struct
-
-Labels = tuple[str, ...]
+from gputally.accounting.admission import Admission, Value
+from gputally.accounting.series import Family, Labels, Published, Series, is_shown
 
 
 class Total(StrEnum):
@@ -45,103 +44,61 @@ class Total(StrEnum):
     """mJ, of what nobody held."""
 
 
-class Series(Struct):
-    """One counter: its true value at t is `a + b·t`.
-
-    `floor` is what was published at `floor_us`, the last evaluation before the line changed; the value
-    published at t is max(true value, floor). `exposed_us` is the evaluation at which it first appeared, as 0.
-    """
-
-    created_us: int
-    a: int = 0
-    b: int = 0
-    floor: int = 0
-    floor_us: int = 0
-    exposed_us: int | None = None
-
-    def at(self, us: int) -> int:
-        """The true value at `us`."""
-        return self.a + self.b * us
-
-
-class Point(NamedTuple):
-    """One exported value, with what it is ahead of the truth and what it grows by per µs."""
-
-    labels: Labels
-    value: int
-    ahead: int
-    slope: int
-    created_us: int
-
-
-class Published(Struct, frozen=True):
-    """A family at one evaluation, by column: the series of a scrape go by without an object for each.
-
-    `labels` stays the same object from one evaluation to the next as long as no series joins.
-    """
-
-    labels: tuple[Labels, ...]
-    values: list[int]
-    truths: list[int]
-    slopes: list[int]
-    created_us: list[int]
-
-    def __iter__(self) -> Iterator[Point]:
-        return map(Point, self.labels, self.values, self.aheads, self.slopes, self.created_us)
-
-    @property
-    def aheads(self) -> list[int]:
-        """By how much each value is ahead of the truth."""
-        if self.values == self.truths:  # as nearly always
-            return [0] * len(self.values)
-        return [max(0, value - truth) for value, truth in zip(self.values, self.truths, strict=True)]
-
-
-class _Family:
-    """The series of one family, in order of their declaration."""
-
-    def __init__(self) -> None:
-        self.series: list[Series] = []
-        self.unexposed: list[int] = []
-        """Indexes of the series that were never published."""
-        self._labels: list[Labels] = []
-        self._shown: tuple[Labels, ...] = ()
-
-    @property
-    def labels(self) -> tuple[Labels, ...]:
-        """Those of all series."""
-        if len(self._shown) != len(self._labels):
-            self._shown = tuple(self._labels)
-        return self._shown
-
-    def add(self, labels: Labels, series: Series) -> None:
-        """A series joins."""
-        if series.exposed_us is None:
-            self.unexposed.append(len(self.series))
-        self.series.append(series)
-        self._labels.append(labels)
+_BY_POD: Final = ("tier", "tenant", "gpu_model")
+_BY_NODE: Final = ("gpu_model", "pool")
+LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
+    **dict.fromkeys(Total, _BY_POD),
+    **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNHELD_ENERGY), _BY_NODE),
+    **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
+    **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
+    **dict.fromkeys((Total.PHYSICAL, Total.UNRESOLVED), ()),
+}
+"""The bounded labels that the labels of each family begin with."""
+_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
+"""What tells that a label value is in use; the other families grow with these."""
 
 
 class Totals:
-    """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet."""
+    """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet.
+
+    A new series is published as 0 for `zero_us`, so that every reader sees it begin. It is created at `resumed_us` at
+    the earliest, when this process took the books up. Series of which `admission` exports a label no more are kept,
+    but not published.
+    """
 
     def __init__(
-        self, *, opened_us: int, evaluated_us: int = 0, series: Mapping[tuple[Total, Labels], Series] | None = None
+        self,
+        *,
+        opened_us: int,
+        evaluated_us: int = 0,
+        resumed_us: int = 0,
+        zero_us: int = 0,
+        series: Mapping[tuple[Total, Labels], Series] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.opened_us = opened_us
         self.evaluated_us = evaluated_us
         self.series: dict[tuple[Total, Labels], Series] = dict(series or {})
         self.changed: set[tuple[Total, Labels]] = set()
-        self._families = {total: _Family() for total in Total}
+        self._resumed_us = resumed_us
+        self._zero_us = zero_us
+        self._admission = admission
+        self._sorted_out = -1
+        """Which state of the admission decided what is exported."""
+        self._families = {total: Family() for total in Total}
         for (total, labels), each in self.series.items():
             self._families[total].add(labels, each)
+        self._looked = self._amounts()
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
         """The series of these labels, created when it is new, so that it is exported as 0 before it counts."""
         key = (total, labels)
         series = self.series.get(key)
         if series is None:
-            series = self.series[key] = Series(created_us=at_us, floor_us=self.evaluated_us)
+            shown_us = self._shown_us(at_us) if self._exports(total, labels) else None
+            created_us = max(at_us, self._resumed_us)
+            series = Series(created_us=created_us, floor_us=self.evaluated_us, shown_us=shown_us)
+            self.series[key] = series
             self._families[total].add(labels, series)
             self.changed.add(key)
         return series
@@ -178,39 +135,89 @@ class Totals:
 
         No two evaluations are of one instant: a correction between them must not take back what the first published.
         """
-        self.evaluated_us = max(now_us, self.evaluated_us + 1)
-        return {total: self._published(total, family) for total, family in self._families.items()}
+        self._sort_out(now_us)
+        before_us, self.evaluated_us = self.evaluated_us, max(now_us, self.evaluated_us + 1)
+        return {
+            total: family.evaluated(self.evaluated_us, before_us=before_us) for total, family in self._families.items()
+        }
 
-    def withdraw(self, at_us: int) -> None:
-        """The evaluation at `at_us` was not shown after all: what appeared in it is still to be exposed as 0."""
+    def withdraw(self) -> None:
+        """The last evaluation was shown to nobody: what is new has yet to begin."""
         for total, family in self._families.items():
-            for index, series in enumerate(family.series):
-                if series.exposed_us == at_us:
-                    series.exposed_us = None
-                    family.unexposed.append(index)
-                    self.changed.add((total, family.labels[index]))
+            self.changed.update((total, labels) for labels in family.postpone(self._shown_us(self.evaluated_us)))
 
-    def drain(self) -> dict[tuple[Total, Labels], Series]:
-        """Copies of the series changed since the last call."""
-        changed = {key: copy(self.series[key]) for key in self.changed}
+    def drain(self) -> dict[tuple[Total, Labels], Series | None]:
+        """Copies of the series changed since the last call; None for those dropped."""
+        changed = {key: copy(self.series.get(key)) for key in self.changed}
         self.changed.clear()
         return changed
 
     def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
-        """The series of one family, by labels."""
-        return zip(self._families[total].labels, self._families[total].series, strict=True)
+        """The series of one family by labels, those that are withheld too."""
+        family = self._families[total]
+        yield from zip(family.labels, family.series, strict=True)
+        yield from family.withheld.items()
 
-    def _published(self, total: Total, family: _Family) -> Published:
-        now_us = self.evaluated_us
-        truths = [series.a + series.b * now_us for series in family.series]
-        values = list(map(max, truths, [series.floor for series in family.series]))
-        for index in family.unexposed:
-            values[index] = 0
-            family.series[index].exposed_us = now_us
-            self.changed.add((total, family.labels[index]))
-        family.unexposed.clear()
-        slopes = [series.b for series in family.series]
-        return Published(family.labels, values, truths, slopes, [series.created_us for series in family.series])
+    def withheld(self, total: Total) -> int:
+        """What the series of a family that are not published add up to, at the last evaluation."""
+        return sum(series.at(self.evaluated_us) for series in self._families[total].withheld.values())
+
+    def growth(self) -> tuple[set[Value], set[Value]]:
+        """The label values of which anything has grown since the last call, and those of which there is anything."""
+        before, self._looked = self._looked, self._amounts()
+        grown: set[Value] = set()
+        there: set[Value] = set()
+        for (total, labels), a in self._looked.items():
+            b = self.series[total, labels].b
+            if a or b:
+                values = tuple(zip(LABELS[total], labels, strict=False))
+                there.update(values)
+                if b or before.get((total, labels)) != a:
+                    grown.update(values)
+        return grown, there
+
+    def _amounts(self) -> dict[tuple[Total, Labels], int]:
+        """What of each series is final, in the families that tell whether a value is in use."""
+        return {
+            (total, labels): series.a
+            for total in _GROWTH
+            for labels, series in zip(self._families[total].labels, self._families[total].series, strict=True)
+        }
+
+    def _exports(self, total: Total, labels: Labels) -> bool:
+        return self._admission is None or all(map(self._admission.exports, LABELS[total], labels))
+
+    def _shown_us(self, since_us: int) -> int:
+        """From when on the value of a series is shown that is exported since then."""
+        return max(since_us, self.evaluated_us, self._resumed_us) + self._zero_us
+
+    def _sort_out(self, now_us: int) -> None:
+        """Publish the series of all label values that are admitted, and of no others."""
+        if self._admission is None or self._admission.state == self._sorted_out:
+            return
+        self._sorted_out = self._admission.state
+        for total, family in self._families.items():
+            leaving = {labels for labels in family.labels if not self._exports(total, labels)}
+            for labels in leaving:
+                self._change(total, labels, at_us=now_us)
+            for labels in [labels for labels in family.withheld if self._exports(total, labels)]:
+                series = family.withheld.pop(labels)
+                series.shown_us = self._shown_us(now_us)
+                family.add(labels, series)
+                self.changed.add((total, labels))
+            if leaving:
+                family.withhold(leaving)
+            self._drop(total, family)
+
+    def _drop(self, total: Total, family: Family) -> None:
+        """Forget withheld series that nobody will ask for again; what they add up to is kept, as that of no value."""
+        keeps = self._admission.keeps if self._admission else None
+        for labels in [each for each in family.withheld if keeps and not all(map(keeps, LABELS[total], each))]:
+            series = family.withheld[labels]
+            if series.b == 0:
+                self.count(total, ("",) * len(labels), series.a, at_us=series.created_us)
+                del family.withheld[labels], self.series[total, labels]
+                self.changed.add((total, labels))
 
     def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
         """The series, with what it last published remembered before its line changes."""
@@ -219,7 +226,7 @@ class Totals:
         if series is None:
             return self.declare(total, labels, at_us=at_us)
         if series.floor_us != self.evaluated_us:
-            if series.exposed_us is not None and series.exposed_us != self.evaluated_us:
+            if is_shown(series, self.evaluated_us):
                 series.floor = max(series.floor, series.at(self.evaluated_us))
             series.floor_us = self.evaluated_us
         self.changed.add(key)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from gputally.accounting.series import Published
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals import Published, Total
+from gputally.accounting.totals import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Kind, Metric, Samples
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND

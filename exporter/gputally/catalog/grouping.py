@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gputally.accounting.totals import Labels
+from gputally.accounting.series import Labels
 
 
 class Groups(NamedTuple):

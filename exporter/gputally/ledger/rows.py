@@ -75,8 +75,26 @@ def interruptions(changes: Changes) -> Iterator[Row]:
 def series(changes: Changes) -> Iterator[Row]:
     """Changed counters; integers as text, since they outgrow 64 bits."""
     for (total, labels), s in changes.series.items():
-        numbers = (str(s.a), str(s.b), str(s.floor))
-        yield total.value, json.dumps(labels), s.created_us, *numbers, s.floor_us, s.exposed_us
+        if s is not None:
+            numbers = (str(s.a), str(s.b), str(s.floor))
+            yield total.value, json.dumps(labels), s.created_us, *numbers, s.floor_us, s.shown_us
+
+
+def dropped_series(changes: Changes) -> Iterator[Row]:
+    """Counters no longer kept."""
+    return ((total.value, json.dumps(labels)) for (total, labels), s in changes.series.items() if s is None)
+
+
+def admitted(changes: Changes) -> Iterator[Row]:
+    """Label values that are exported, or were."""
+    for (label, value), each in changes.admitted.items():
+        if each is not None:
+            yield label, value, each.grew_us, each.evicted_us
+
+
+def forgotten(changes: Changes) -> Iterator[Row]:
+    """Label values that were exported once."""
+    return (value for value, each in changes.admitted.items() if each is None)
 
 
 def working(changes: Changes) -> Iterator[Row]:

@@ -10,8 +10,10 @@ from typing import Self, TypeVar
 
 import msgspec
 
+from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Changes, Saved, new_books
-from gputally.accounting.totals import Labels, Series, Total
+from gputally.accounting.series import Labels, Series
+from gputally.accounting.totals import Total
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger import rows, usage_rows
 from gputally.ledger.allocations import Allocations
@@ -128,6 +130,7 @@ class SqliteLedger:
             opened_us=int(opened),
             evaluated_us=int(self._meta("evaluated_us") or opened),
             at_us=int(self._meta("at_us") or opened),
+            resumed_us=now_us,
             pods=self._pods("pod"),
             departed=self._pods("departed"),
             agents=self._working("agent", AgentPod),
@@ -136,7 +139,7 @@ class SqliteLedger:
             nodes=self._working("node", NodeRecord),
             preemptions=self._working("preemption", Preemption),
             series=dict(self._series()),
-            admitted=tuple(execute("SELECT label, value FROM admitted")),
+            admitted={(label, value): Admitted(*rest) for label, value, *rest in execute("SELECT * FROM admitted")},
             resumes={
                 Kind(kind): Resume(version=version, at_us=at_us, rules=digest)
                 for kind, version, at_us, digest in watches
@@ -154,7 +157,9 @@ class SqliteLedger:
         many(usage_rows.UPSERT_HOUR, usage_rows.hours(changes))
         many(usage_rows.UPSERT_UNHELD, usage_rows.unheld(changes))
         many(rows.UPSERT_SERIES, rows.series(changes))
-        many("INSERT OR IGNORE INTO admitted VALUES (?, ?)", changes.admitted)
+        many("DELETE FROM series WHERE family = ? AND labels = ?", rows.dropped_series(changes))
+        many("INSERT OR REPLACE INTO admitted VALUES (?, ?, ?, ?)", rows.admitted(changes))
+        many("DELETE FROM admitted WHERE label = ? AND value = ?", rows.forgotten(changes))
         many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
         many("DELETE FROM working WHERE kind = ? AND uid = ?", rows.dropped(changes))
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
@@ -201,7 +206,7 @@ class SqliteLedger:
         return [
             (
                 (Total(family), tuple(json.loads(labels))),
-                Series(created, int(a), int(b), int(floor), floor_us, exposed_us),
+                Series(created, int(a), int(b), int(floor), floor_us, shown_us),
             )
-            for family, labels, created, a, b, floor, floor_us, exposed_us in found
+            for family, labels, created, a, b, floor, floor_us, shown_us in found
         ]

@@ -35,7 +35,8 @@ class End(StrEnum):
 class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What applies to an allocation from `from_us` on; a later entry replaces it.
 
-    `quantities` are µGPU by resource name. `asset` is what its price is looked up by.
+    `quantities` are µGPU by resource name. `asset` is what its price is looked up by. `shown` is the exported
+    (tier, tenant, gpu_model), where limits made any of them `other`.
     """
 
     from_us: int
@@ -46,6 +47,12 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     pool: str
     asset: Asset
     quantities: tuple[tuple[str, int], ...]
+    shown: tuple[str, str, str] | None = None
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """The exported (tier, tenant, gpu_model)."""
+        return self.shown or (self.tier, self.tenant, self.gpu_model)
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

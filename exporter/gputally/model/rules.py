@@ -66,12 +66,16 @@ class MigBasis(StrEnum):
 
 
 class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """How many values of each label are exported before further ones become `other`."""
+    """How many values of each label are exported before further ones become `other`.
+
+    One that has not grown for `idle_hours` gives way to another.
+    """
 
     tiers: int = 32
     tenants: int = 500
     gpu_models: int = 64
     pools: int = 200
+    idle_hours: int = 24
 
 
 class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):

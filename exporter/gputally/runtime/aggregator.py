@@ -16,6 +16,7 @@ from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Resume
+from gputally.model.units import US_PER_SECOND
 from gputally.runtime.backlog import Backlog
 from gputally.runtime.books import Books
 from gputally.runtime.clock import Clock
@@ -82,7 +83,8 @@ async def aggregate(
     with SqliteLedger(settings.ledger) as ledger:
         async with connect(choice, answered=answered) as api, agent_client(settings.agents) as client:
             ledger.bind(await identify(api, rules, patience_s=settings.api_patience_s))
-            fleet = Fleet(rules=rules, book=book, saved=ledger.saved(now_us=clock()))
+            saved = ledger.saved(now_us=clock())
+            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
             books.health.clock = server_time.health
             try:

@@ -64,7 +64,6 @@ class Books:
         self._registry = process_registry()
         self._committed = publish(fleet, now_us=fleet.totals.evaluated_us, ledger=None)
         """What was published last and is in the ledger; at first, by the process before."""
-        fleet.totals.withdraw(self._committed.now_us)
 
     @property
     def behind(self) -> int:
@@ -140,7 +139,7 @@ class Books:
             if self.health.ledger.writable:
                 self._committed = snapshot
                 return exposition
-            self.fleet.totals.withdraw(snapshot.now_us)
+            self.fleet.totals.withdraw()
             return self._exposition(snapshot, counters=self._committed, openmetrics=openmetrics)
 
     async def _written_with(self, snapshot: Snapshot, *, openmetrics: bool) -> bytes:

@@ -69,12 +69,12 @@ def not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
     return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
 
 
-def beyond(values: Mapping[str, Any], name: str, most: int, why: str) -> list[Problem]:
-    """No whole number from 1 to `most`."""
+def beyond(values: Mapping[str, Any], name: str, most: int, why: str, *, least: int = 1) -> list[Problem]:
+    """No whole number from `least` to `most`."""
     text = str(values[name])
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
+    if text.isascii() and text.isdigit() and least <= int(text) <= most:
         return []
-    return [Problem("", f"--{name}", f"'{text}' is no whole number from 1 to {most}{why}")]
+    return [Problem("", f"--{name}", f"'{text}' is no whole number from {least} to {most}{why}")]
 
 
 def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:

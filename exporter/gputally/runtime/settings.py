@@ -10,6 +10,7 @@ from gputally.model.rules import AgentMarks
 from gputally.runtime.setting import (
     Setting,
     addresses,
+    beyond,
     file,
     lonely_key,
     missing,
@@ -38,6 +39,8 @@ SETTINGS: Final = (
     Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
             "again when it changes; without it everyone is answered, without encryption"),
     Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
+    Setting("metrics.zero-seconds", "120", "SECONDS", "for how long a new series is exported as 0, so that every "
+            "Prometheus sees it begin: some four times the interval of scrapes; 0 to show values at once"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
             "labels by which the agents' pods are found; empty to look for none"),
     Setting("agents.namespace", "gputally", "NAME", "namespace of these pods, in which none but trusted people "
@@ -68,6 +71,7 @@ class Settings:
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     web_config: Path | None = None
     max_requests: int = 40
+    zero_s: int = 120
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentChoice = field(default_factory=AgentChoice)
     log_level: str = "info"
@@ -81,6 +85,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *not_a_number(values, "api.patience"),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
+        *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
         *no_port(values, "agents.port"),
         *not_a_number(values, "agents.interval"),
@@ -102,6 +107,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         addresses=addresses(values["web.listen-address"]),
         web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),
+        zero_s=int(values["metrics.zero-seconds"]),
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),
         log_level=values["log.level"],

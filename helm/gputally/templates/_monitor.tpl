@@ -19,6 +19,20 @@ honorLabels: true
 {{- end }}
 {{- end }}
 
+{{/* For how long a new series is 0: four scrapes of whoever comes, and no less than by default. */}}
+{{- define "gputally.zeroSeconds" -}}
+{{- $seconds := 0 }}
+{{- range $part := regexFindAll "[0-9]+(ms|s|m|h)" .Values.serviceMonitor.interval -1 }}
+{{- $unit := get (dict "ms" 0 "s" 1 "m" 60 "h" 3600) (regexFind "[a-z]+" $part) }}
+{{- $seconds = add $seconds (mul $unit (regexFind "[0-9]+" $part)) }}
+{{- end }}
+{{- if kindIs "invalid" .Values.aggregator.zeroSeconds }}
+{{- max 120 (mul 4 $seconds) }}
+{{- else }}
+{{- int .Values.aggregator.zeroSeconds }}
+{{- end }}
+{{- end }}
+
 {{/* What comes after the chart's own relabelling. Takes (list root monitor). */}}
 {{- define "gputally.relabelings" -}}
 {{- with (first .).Values.clusterName }}

@@ -1,4 +1,4 @@
-from gputally.accounting.admission import Admission
+from gputally.accounting.admission import Admission, Admitted, Growth, Value
 from gputally.model.rules import Limits
 
 TWO = Limits(tenants=2)
@@ -18,14 +18,100 @@ def test_each_label_has_its_own_limit() -> None:
 
 
 def test_values_admitted_before_stay_admitted_under_a_lower_limit() -> None:
-    admission = Admission(Limits(tenants=1), [("tenant", "a"), ("tenant", "b")])
+    admission = Admission(Limits(tenants=1), {("tenant", "a"): Admitted(1), ("tenant", "b"): Admitted(1)})
 
     assert [admission.admit("tenant", value) for value in "abc"] == ["a", "b", "other"]
 
 
 def test_only_what_is_newly_admitted_has_to_be_kept() -> None:
-    admission = Admission(TWO, [("tenant", "a")])
+    admission = Admission(TWO, {("tenant", "a"): Admitted(1)})
     for value in "abca":
         admission.admit("tenant", value)
 
     assert list(admission.fresh) == [("tenant", "b")]
+
+
+HOUR = 3_600_000_000
+DAYS = 100 * HOUR
+NOTHING: tuple[set[Value], set[Value]] = (set(), set())
+
+
+def used(*values: str, grown: str = "") -> Growth:
+    """Of all `values` there is something, and of those in `grown` it has become more."""
+    return lambda: ({("tenant", value) for value in grown}, {("tenant", value) for value in values})
+
+
+def shown_after(hours: int, *, limit: int = 2) -> list[str]:
+    """How a third value is exported `hours` after two others were admitted, of which the second grows on."""
+    admission = Admission(Limits(tenants=limit), now_us=HOUR)
+    admission.advance(HOUR, lambda: NOTHING)
+    for value in "ab":
+        admission.admit("tenant", value)
+    for hour in range(2, hours + 2):
+        admission.advance(hour * HOUR, used("a", "b", grown="b"))
+    return [admission.admit("tenant", "c"), *sorted(admission.values["tenant"])]
+
+
+def test_a_value_that_has_not_grown_for_a_day_gives_way_when_there_is_no_room() -> None:
+    assert shown_after(24) == ["other", "a", "b"]
+    assert shown_after(25) == ["c", "b", "c"]
+
+
+def test_nobody_gives_way_while_there_is_room() -> None:
+    assert shown_after(1000, limit=3) == ["c", "a", "b", "c"]
+
+
+def test_a_value_of_which_nothing_is_left_gives_way_at_once() -> None:
+    admission = Admission(TWO, now_us=DAYS)
+    for value in "ab":
+        admission.admit("tenant", value)
+    admission.advance(DAYS + 1, used("a"))  # the only pod of b was refused by its kubelet
+
+    assert [admission.admit("tenant", value) for value in "cd"] == ["c", "other"]
+    assert sorted(admission.values["tenant"]) == ["a", "c"]
+
+
+def test_there_is_room_again_as_soon_as_something_may_give_way() -> None:
+    admission = Admission(TWO, now_us=DAYS)
+    for value in "abc":
+        admission.admit("tenant", value)
+    relieved = [admission.advance(DAYS + hour * HOUR, used("a", "b", grown="b")) for hour in (1, 2, 24, 25)]
+
+    assert relieved == [True, False, False, True]  # at first of the other labels, of which nothing is known yet
+    assert admission.admit("tenant", "c") == "c"
+
+
+def test_what_follows_from_the_configuration_gives_way_to_nothing() -> None:
+    admission = Admission(Limits(tiers=1), now_us=DAYS)
+    admission.pin("tier", "gold")
+    admission.advance(2 * DAYS, lambda: NOTHING)
+
+    assert admission.admit("tier", "silver") == "other"
+
+
+def test_values_that_wait_are_named_in_their_order_as_long_as_there_is_room_and_take_none() -> None:
+    admission = Admission(TWO)
+    admission.admit("tenant", "a")
+
+    assert admission.foreseen("tenant", ["x", "a", "y"]) == {"x": "x", "a": "a", "y": "other"}
+    assert [admission.admit("tenant", value) for value in "bx"] == ["b", "other"]
+
+
+def test_what_was_evicted_is_kept_until_four_times_as_many_are() -> None:
+    admission = Admission(Limits(tenants=1), now_us=DAYS)
+    for number in range(6):
+        admission.advance(DAYS + number * 60_000_000, lambda: NOTHING)
+        admission.admit("tenant", f"t{number}")
+
+    assert [admission.keeps("tenant", f"t{number}") for number in range(6)] == [False, True, True, True, True, True]
+    assert admission.fresh["tenant", "t0"] is None
+    assert admission.fresh["tenant", "t1"] == Admitted(0, DAYS + 120_000_000)
+
+
+def test_the_next_process_knows_what_was_evicted_and_in_which_order() -> None:
+    saved = {("tenant", "a"): Admitted(5), ("tenant", "b"): Admitted(1, 30), ("tenant", "c"): Admitted(2, 20)}
+    admission = Admission(Limits(tenants=2), saved)
+
+    assert admission.values["tenant"] == {"a": 5}
+    assert [admission.exports("tenant", value) for value in "abc"] == [True, False, False]
+    assert list(admission._evicted["tenant"]) == ["c", "b"]

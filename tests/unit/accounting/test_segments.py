@@ -40,9 +40,7 @@ def segments(
         yield from_us, price(past[-1]) if past else None
         yield from ((at, price(rate)) for at, rate in dated.items() if from_us < at < (until_us or max(dated) + 1))
 
-    return segments_of(
-        record, gone_us=gone_us, prices=steps, admit=lambda terms: (terms.tier, terms.tenant, terms.gpu_model)
-    )
+    return segments_of(record, gone_us=gone_us, prices=steps)
 
 
 def spans(record: PodRecord, *, gone_us: int | None = None) -> list[tuple[str, int, int | None]]:

@@ -1,6 +1,7 @@
 from copy import copy
 
-from gputally.accounting.totals import Point, Total, Totals
+from gputally.accounting.series import Point
+from gputally.accounting.totals import Total, Totals
 
 A = ("a",)
 RATE = 2
@@ -26,7 +27,7 @@ def exposed(*, at_us: int = 10) -> Totals:
 def restarted(totals: Totals, before: Totals | None = None) -> Totals:
     """The next process, from what this one handed over."""
     kept = dict(before.series if before else {}) | totals.drain()
-    series = {key: copy(each) for key, each in kept.items()}
+    series = {key: copy(each) for key, each in kept.items() if each}
     return Totals(opened_us=totals.opened_us, evaluated_us=totals.evaluated_us, series=series)
 
 
@@ -36,11 +37,46 @@ def test_a_line_is_exact_at_any_instant() -> None:
     assert [published(totals, at) for at in (11, 999)] == [[(22, 0)], [(1998, 0)]]
 
 
-def test_a_new_series_is_first_published_as_zero() -> None:
-    totals = new()
+def test_a_new_series_is_zero_for_a_while_for_every_reader() -> None:
+    totals = Totals(opened_us=0, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
 
-    assert [published(totals, at) for at in (10, 20)] == [[(0, 0)], [(40, 0)]]
+    assert [published(totals, at) for at in (10, 11, 40, 69, 70)] == [[(0, 0)]] * 4 + [[(140, 0)]]
+
+
+def test_a_read_changes_nothing_of_what_others_see() -> None:
+    often, once = Totals(opened_us=0, zero_us=60), Totals(opened_us=0, zero_us=60)
+    for totals in (often, once):
+        totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
+    for at in range(11, 100):
+        often.publish(at)
+
+    assert published(often, 100) == published(once, 100) == [(200, 0)]
+
+
+def test_a_new_series_of_an_old_observation_is_not_older_than_the_process() -> None:
+    totals = Totals(opened_us=0, resumed_us=1000, zero_us=60)
+    totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
+
+    assert [published(totals, at) for at in (1001, 1059, 1060)] == [[(0, 0)], [(0, 0)], [(2120, 0)]]
+    assert next(iter(totals.publish(1061)[Total.ALLOCATED])).created_us == 1000
+
+
+def test_a_new_series_is_zero_for_as_long_after_a_clock_stepped_back() -> None:
+    totals = Totals(opened_us=0, evaluated_us=1000, zero_us=60)
+    totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
+
+    assert [published(totals, at) for at in (20, 1059, 1060)] == [[(0, 0)], [(0, 0)], [(2120, 0)]]
+
+
+def test_a_series_begins_when_it_began_whatever_the_next_process_is_told_to_wait() -> None:
+    totals = Totals(opened_us=0, zero_us=60)
+    totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
+    totals.publish(20)
+    series = {key: copy(each) for key, each in totals.drain().items() if each}
+    after = Totals(opened_us=0, evaluated_us=totals.evaluated_us, zero_us=0, series=series)
+
+    assert [published(after, at) for at in (69, 70)] == [[(0, 0)], [(140, 0)]]
 
 
 def test_a_declared_series_is_published_as_zero_before_it_counts() -> None:
@@ -95,11 +131,13 @@ def test_what_was_never_published_leaves_nothing_ahead() -> None:
     assert published(totals, 20) == [(40, 0)]
 
 
-def test_the_zero_of_a_new_series_is_no_value_to_hold() -> None:
-    totals = exposed()
-    totals.accrue(Total.ALLOCATED, A, -RATE, (0, None), at_us=11)
+def test_what_a_new_series_had_before_it_was_shown_is_no_value_to_hold() -> None:
+    totals = Totals(opened_us=0, zero_us=60)
+    totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
+    published(totals, 50)
+    totals.accrue(Total.ALLOCATED, A, -RATE, (0, None), at_us=51)
 
-    assert published(totals, 20) == [(0, 0)]
+    assert [published(totals, at) for at in (52, 100)] == [[(0, 0)], [(0, 0)]]
 
 
 def test_a_clock_that_steps_back_stops_the_counters_and_lets_none_fall() -> None:
@@ -192,6 +230,7 @@ def test_only_changed_series_are_handed_over_and_only_once() -> None:
 def test_what_is_handed_over_does_not_change_any_more() -> None:
     totals = exposed()
     handed = totals.drain()[Total.ALLOCATED, A]
+    assert handed is not None
     totals.accrue(Total.ALLOCATED, A, RATE, (50, None), at_us=50)
 
     assert (handed.a, handed.b) == (0, RATE)

@@ -21,6 +21,8 @@ from tests.contract.records import PRICE, TERMS, line, pod, segment, step
 
 NEWEST = schema.migrations()[-1][0]
 OLDER = [number for number, _ in schema.migrations() if number < NEWEST]
+RENAMED = {"exposed_us"}
+"""Columns that have another name today."""
 PODS = ("pod-a", "pod-b", "pod-c")
 
 
@@ -48,7 +50,7 @@ def written_by(version: int, path: Path) -> dict[str, list[tuple[object, ...]]]:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"ATTACH '{recent}' AS recent")
         for table, columns in tables(connection).items():
-            connection.execute(f"INSERT INTO main.{table} SELECT {columns} FROM recent.{table}")
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM recent.{table}")
         return rows(connection, tables(connection))
 
 
@@ -56,7 +58,9 @@ def tables(connection: sqlite3.Connection) -> dict[str, str]:
     """The tables of an older schema with their columns, which later ones have too, if not as tables."""
     found = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     return {
-        name: ", ".join(column for _, column, *_ in connection.execute(f"PRAGMA main.table_info({name})"))
+        name: ", ".join(
+            column for _, column, *_ in connection.execute(f"PRAGMA main.table_info({name})") if column not in RENAMED
+        )
         for (name,) in found.fetchall()
     }
 
@@ -84,7 +88,7 @@ def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: 
     backup = Path(f"{path}.before-{NEWEST:04}")
     assert held(path, backup) == (NEWEST, before)
     assert held(backup) == (version, before)
-    assert before["allocations"]
+    assert before["allocations" if version < 4 else "pod_revisions"]
 
 
 def working_by(version: int, path: Path, *records: PodRecord) -> None:

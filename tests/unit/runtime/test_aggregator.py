@@ -36,6 +36,7 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
         config=None,
         prices=None,
         ledger=tmp_path / "ledger.db",
+        zero_s=0,
         kubeconfig=kubeconfig_file,
         addresses=("127.0.0.1:0",),
     )

@@ -43,6 +43,7 @@ def test_each_flag_sets_its_setting() -> None:
             "--context",
             "x",
         ),
+        *("--metrics.zero-seconds", "0"),
         *("--api.patience", "3", "--web.listen-address", "127.0.0.1:1, [::1]:2", "--web.max-requests", "7"),
         *("--log.level", "debug", "--log.format", "json"),
     )
@@ -54,6 +55,7 @@ def test_each_flag_sets_its_setting() -> None:
         kubeconfig="k",
         context="x",
         api_patience_s=3,
+        zero_s=0,
         addresses=("127.0.0.1:1", "[::1]:2"),
         max_requests=7,
         log_level="debug",

@@ -178,6 +178,7 @@ async def test_the_aggregator_finds_them_by_their_pods_and_books_what_they_tell(
             config=None,
             prices=None,
             ledger=tmp_path / "ledger.db",
+            zero_s=0,
             kubeconfig=kubeconfig(tmp_path / "kube", cluster.url, {"token": "any"}),
             addresses=("127.0.0.1:0",),
             agents=AgentChoice(port=agents.port, interval_s=1),

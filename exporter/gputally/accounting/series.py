@@ -1,0 +1,121 @@
+"""The series of one family of counters, as they are kept and as they are published."""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+Labels = tuple[str, ...]
+
+
+class Series(Struct):
+    """One counter: its true value at t is `a + b·t`.
+
+    `floor` is what was published at `floor_us`, the last evaluation before the line changed; the value
+    published at t is `floor` before `shown_us`, and max(true value, floor) from then on. `shown_us` is None while
+    nothing is published, as a label of it was evicted.
+    """
+
+    created_us: int
+    a: int = 0
+    b: int = 0
+    floor: int = 0
+    floor_us: int = 0
+    shown_us: int | None = 0
+
+    def at(self, us: int) -> int:
+        """The true value at `us`."""
+        return self.a + self.b * us
+
+
+class Point(NamedTuple):
+    """One exported value, with what it is ahead of the truth and what it grows by per µs."""
+
+    labels: Labels
+    value: int
+    ahead: int
+    slope: int
+    created_us: int
+
+
+class Published(Struct, frozen=True):
+    """A family at one evaluation, by column: the series of a scrape go by without an object for each.
+
+    `labels` stays the same object from one evaluation to the next as long as no series joins.
+    """
+
+    labels: tuple[Labels, ...]
+    values: list[int]
+    truths: list[int]
+    slopes: list[int]
+    created_us: list[int]
+
+    def __iter__(self) -> Iterator[Point]:
+        return map(Point, self.labels, self.values, self.aheads, self.slopes, self.created_us)
+
+    @property
+    def aheads(self) -> list[int]:
+        """By how much each value is ahead of the truth."""
+        if self.values == self.truths:  # as nearly always
+            return [0] * len(self.values)
+        return [max(0, value - truth) for value, truth in zip(self.values, self.truths, strict=True)]
+
+
+class Family:
+    """The series of one family that are exported, in order of their coming; and those that are withheld."""
+
+    def __init__(self) -> None:
+        self.series: list[Series] = []
+        self.withheld: dict[Labels, Series] = {}
+        self._labels: list[Labels] = []
+        self._shown: tuple[Labels, ...] | None = ()
+        self._young: list[int] = []
+        """Indexes of series whose value was not shown by the evaluation before the last."""
+
+    @property
+    def labels(self) -> tuple[Labels, ...]:
+        """Those of all series that are exported."""
+        if self._shown is None:
+            self._shown = tuple(self._labels)
+        return self._shown
+
+    def add(self, labels: Labels, series: Series) -> None:
+        """A series joins."""
+        if series.shown_us is None:
+            self.withheld[labels] = series
+            return
+        self._young.append(len(self.series))
+        self.series.append(series)
+        self._labels.append(labels)
+        self._shown = None
+
+    def withhold(self, leaving: Collection[Labels]) -> None:
+        """Series leave, which are to come back as they are."""
+        pairs = list(zip(self._labels, self.series, strict=True))
+        self.series, self._labels, self._young, self._shown = [], [], [], None
+        for labels, series in pairs:
+            if labels in leaving:
+                series.shown_us = None
+            self.add(labels, series)
+
+    def postpone(self, shown_us: int) -> Iterator[Labels]:
+        """The values of new series are not shown before `shown_us`; yields which these are."""
+        for index in self._young:
+            self.series[index].shown_us = shown_us
+            yield self._labels[index]
+
+    def evaluated(self, now_us: int, *, before_us: int) -> Published:
+        """All that are exported, at `now_us`; the evaluation before was at `before_us`."""
+        truths = [series.a + series.b * now_us for series in self.series]
+        values = list(map(max, truths, [series.floor for series in self.series]))
+        self._young = [index for index in self._young if not is_shown(self.series[index], before_us)]
+        for index in self._young:
+            if not is_shown(self.series[index], now_us):
+                values[index] = self.series[index].floor
+        slopes = [series.b for series in self.series]
+        return Published(self.labels, values, truths, slopes, [series.created_us for series in self.series])
+
+
+def is_shown(series: Series, at_us: int) -> bool:
+    """Whether an evaluation at `at_us` publishes the value of a series, and not only where it begins."""
+    return series.shown_us is not None and series.shown_us <= at_us

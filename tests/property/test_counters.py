@@ -1,0 +1,178 @@
+"""Counters against the ledger's own segments, group by group, through all that befalls a process and its disk."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.totals import Total
+from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
+from gputally.model.units import US_PER_HOUR
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.replay import Replay
+
+if TYPE_CHECKING:
+    from gputally.accounting.changes import Changes
+
+LIMIT = 3
+RULES = Rules(
+    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),), limits=Limits(tenants=LIMIT, idle_hours=24)
+)
+TEAMS = st.sampled_from("abcdefgh")
+PODS = st.integers(0, 5).map("p{}".format)
+NODES = ("n1", "n2")
+ZERO_S = 120
+HOURS = st.sampled_from([1, 12, 30])
+
+
+class Books(RuleBasedStateMachine):
+    """A small cluster, a process that is killed, a disk that is full at times, and clocks that step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+        self.replay = Replay(rules=RULES, opened=900, zero=ZERO_S)
+        self.known: dict[str, PodForm] = {}
+        self.told: dict[str, PodForm] = {}
+        """What the API server has, and what of it is in the ledger: a new process is told the rest."""
+        self.version = 10
+        self.unwritten: Changes | None = None
+        self.is_full = False
+        self.holders: set[str] = set()
+        """Tenants of which a pod was ever bound."""
+        self.shown: dict[tuple[str, ...], int] = {}
+
+    @initialize()
+    def furnish(self) -> None:
+        for name in NODES:
+            self.replay.see(NodeForm(name=name, uid=f"uid-{name}", created=900, capacity={"nvidia.com/gpu": 8}), at=950)
+
+    @rule(seconds=st.integers(1, 100))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds / 7
+
+    @rule(hours=HOURS)
+    def hours_pass(self, hours: int) -> None:
+        self.now += hours * 3600
+        self.replay.fleet.advance(us(self.now))
+
+    @rule(name=PODS, team=TEAMS, gpus=st.integers(1, 4))
+    def a_pod_waits(self, name: str, team: str, gpus: int) -> None:
+        if name not in self.known:
+            self.version += 1
+            uid = f"{name}-{self.version}"
+            self.tell(PodForm(name=name, uid=uid, created=int(self.now), labels={"team": team}, gpus=gpus), name)
+
+    @rule(name=PODS, node=st.sampled_from(NODES))
+    def it_is_bound(self, name: str, node: str) -> None:
+        if (form := self.known.get(name)) and not form.node:
+            self.tell(replace(form, node=node, scheduled=int(self.now)), name)
+
+    @rule(name=PODS, late=st.integers(0, 5))
+    def it_starts(self, name: str, late: int) -> None:
+        if (form := self.known.get(name)) and form.node and form.started is None:
+            self.tell(replace(form, started=int(self.now) - late), name)
+
+    @rule(name=PODS, team=TEAMS)
+    def it_is_relabelled(self, name: str, team: str) -> None:
+        if form := self.known.get(name):
+            self.tell(replace(form, labels={"team": team}), name)
+
+    @rule(name=PODS, late=st.integers(0, 8))
+    def it_finishes(self, name: str, late: int) -> None:
+        """The end is told late: what the counters showed meanwhile has to be taken back."""
+        if (form := self.known.get(name)) and form.started is not None and form.phase != "Succeeded":
+            self.tell(replace(form, phase="Succeeded", finished=max(form.started, int(self.now) - late)), name)
+
+    @rule(name=PODS)
+    def it_is_refused(self, name: str) -> None:
+        if (form := self.known.get(name)) and form.node and form.started is None:
+            self.tell(replace(form, phase="Failed", reason="UnexpectedAdmissionError"), name)
+
+    @rule(name=PODS)
+    def it_is_deleted(self, name: str) -> None:
+        if form := self.known.pop(name, None):
+            self.replay.lose(form, at=self.now)
+
+    @rule(back=st.integers(-40, 40))
+    def scrape(self, back: int) -> None:
+        """The clock may have stepped. Nobody is shown what could not be written."""
+        snapshot = publish(self.replay.fleet, now_us=us(self.now + back), ledger=None)
+        self.flush()
+        if self.unwritten is None:
+            self.look_at(snapshot)
+
+    @rule()
+    def flush(self) -> None:
+        changes = self.replay.fleet.drain()
+        self.unwritten = self.unwritten.followed_by(changes) if self.unwritten else changes
+        if not self.is_full:
+            self.replay.memory.write(self.unwritten)
+            self.unwritten = None
+            self.told = dict(self.known)
+
+    @rule()
+    def the_disk_fills_or_empties(self) -> None:
+        self.is_full = not self.is_full
+
+    @rule()
+    def kill(self) -> None:
+        """A new process starts from the ledger, and is told by a watch that resumes of all that was not kept."""
+        before, self.unwritten = self.told, None
+        self.replay.restart()
+        gone = [form for name, form in before.items() if self.known.get(name, form).uid != form.uid]
+        gone += [form for name, form in before.items() if name not in self.known]
+        for form in {each.uid: each for each in gone}.values():
+            self.replay.lose(form, at=self.now)
+        for form in self.known.values():
+            self.replay.see(form, at=self.now)
+
+    @invariant()
+    def every_group_is_what_the_ledger_says(self) -> None:
+        """At rest the lines are those of the segments, to the µs·µGPU; of all values, shown or not."""
+        self.replay.fleet.settle()
+        ledger = Counter[tuple[str, ...]]()
+        revisions = dict(self.replay.memory.revisions)
+        revisions |= self.unwritten.revisions if self.unwritten else {}
+        revisions |= self.replay.fleet.pods.handover._revised
+        at_us = us(self.now) + 10 * US_PER_HOUR
+        for record in revisions.values():
+            for each in record.segments:
+                end_us = at_us if each.end_us is None else each.end_us
+                ledger[each.labels] += each.quantity * (end_us - max(each.start_us, us(900)))
+        lines = {labels: series.at(at_us) for labels, series in self.replay.fleet.totals.truth(Total.ALLOCATED)}
+        assert {k: v for k, v in lines.items() if v} == {k: v for k, v in ledger.items() if v}
+
+    @invariant()
+    def there_are_no_more_tenants_than_allowed_and_none_that_only_waits(self) -> None:
+        admission = self.replay.fleet.admission
+        assert len(admission.values["tenant"]) <= LIMIT
+        assert admission.values["tenant"].keys() <= self.holders
+
+    def tell(self, form: PodForm, name: str) -> None:
+        self.version += 1
+        self.known[name] = replace(form, version=self.version)
+        self.holders |= set(form.labels.values()) if form.node else set()
+        self.replay.see(self.known[name], at=self.now)
+
+    def look_at(self, snapshot: Snapshot) -> None:
+        """No counter falls, also not one that left and comes back; once shown, none is behind the truth."""
+        totals = self.replay.fleet.totals
+        for row in snapshot.totals[Total.ALLOCATED]:
+            series = totals.series[Total.ALLOCATED, row.labels]
+            before = self.shown.get(row.labels, 0)
+            assert row.value >= before, f"{row.labels} fell from {before} to {row.value}"
+            if series.shown_us is not None and series.shown_us <= snapshot.now_us:
+                assert row.value >= series.at(snapshot.now_us)
+            else:
+                assert row.value == before, f"{row.labels} went on at {row.value} from {before}"
+            self.shown[row.labels] = row.value
+        assert snapshot.residuals == {"allocated": 0, "capacity": 0}
+
+
+Books.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestBooks = Books.TestCase
