@@ -14,18 +14,20 @@ from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
 from gputally.model.units import US_PER_HOUR
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
+from tests.property.examples import examples
 
 if TYPE_CHECKING:
     from gputally.accounting.changes import Changes
 
-LIMIT = 3
+LIMIT = 2
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),), limits=Limits(tenants=LIMIT, idle_hours=24)
 )
-TEAMS = st.sampled_from("abcdefgh")
-PODS = st.integers(0, 5).map("p{}".format)
+TEAMS = st.sampled_from("abcd")
+PODS = st.sampled_from(["p0", "p1", "p2"])
 NODES = ("n1", "n2")
-ZERO_S = 120
+ZERO_S = 20
+EXAMPLES = examples(150)
 HOURS = st.sampled_from([1, 12, 30])
 
 
@@ -51,9 +53,18 @@ class Books(RuleBasedStateMachine):
         for name in NODES:
             self.replay.see(NodeForm(name=name, uid=f"uid-{name}", created=900, capacity={"nvidia.com/gpu": 8}), at=950)
 
-    @rule(seconds=st.integers(1, 100))
+    @rule(seconds=st.integers(1, 200))
     def time_passes(self, seconds: int) -> None:
         self.now += seconds / 7
+
+    @rule(name=PODS, team=TEAMS, gpus=st.integers(1, 4), node=st.sampled_from(NODES))
+    def a_pod_runs(self, name: str, team: str, gpus: int, node: str) -> None:
+        """The usual way, and time for a scrape or two."""
+        self.a_pod_waits(name, team, gpus)
+        self.it_is_bound(name, node, 0)
+        self.it_starts(name, 0)
+        self.now += ZERO_S * 2
+        self.scrape(0)
 
     @rule(hours=HOURS)
     def hours_pass(self, hours: int) -> None:
@@ -67,22 +78,28 @@ class Books(RuleBasedStateMachine):
             uid = f"{name}-{self.version}"
             self.tell(PodForm(name=name, uid=uid, created=int(self.now), labels={"team": team}, gpus=gpus), name)
 
-    @rule(name=PODS, node=st.sampled_from(NODES))
-    def it_is_bound(self, name: str, node: str) -> None:
+    @rule(name=PODS, node=st.sampled_from(NODES), late=st.integers(0, 30))
+    def it_is_bound(self, name: str, node: str, late: int) -> None:
         if (form := self.known.get(name)) and not form.node:
-            self.tell(replace(form, node=node, scheduled=int(self.now)), name)
+            self.tell(replace(form, node=node, scheduled=max(form.created, int(self.now) - late)), name)
 
-    @rule(name=PODS, late=st.integers(0, 5))
+    @rule(name=PODS, late=st.integers(0, 30))
     def it_starts(self, name: str, late: int) -> None:
+        """The start is told late: its time, and that of labels told since, moves from one state to another."""
         if (form := self.known.get(name)) and form.node and form.started is None:
-            self.tell(replace(form, started=int(self.now) - late), name)
+            self.tell(replace(form, started=max(int(form.scheduled or 0), int(self.now) - late)), name)
+
+    @rule(name=PODS, late=st.integers(0, 30))
+    def it_is_asked_to_stop(self, name: str, late: int) -> None:
+        if (form := self.known.get(name)) and form.node and form.deleted is None:
+            self.tell(replace(form, deleted=max(form.created, int(self.now) - late), grace=30), name)
 
     @rule(name=PODS, team=TEAMS)
     def it_is_relabelled(self, name: str, team: str) -> None:
         if form := self.known.get(name):
             self.tell(replace(form, labels={"team": team}), name)
 
-    @rule(name=PODS, late=st.integers(0, 8))
+    @rule(name=PODS, late=st.integers(0, 30))
     def it_finishes(self, name: str, late: int) -> None:
         """The end is told late: what the counters showed meanwhile has to be taken back."""
         if (form := self.known.get(name)) and form.started is not None and form.phase != "Succeeded":
@@ -174,5 +191,5 @@ class Books(RuleBasedStateMachine):
         assert snapshot.residuals == {"allocated": 0, "capacity": 0}
 
 
-Books.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+Books.TestCase.settings = settings(EXAMPLES, stateful_step_count=50)
 TestBooks = Books.TestCase
