@@ -20,6 +20,9 @@ HORIZON = 100
 OPENED = 20
 LATEST = HORIZON - 10
 GONE: dict[str, Any] = {"gone": True}
+WORKER = {"apiVersion": "x/v1", "kind": "Worker", "name": "w", "uid": "w", "controller": True}
+OWNERS = ((), (WORKER,), (WORKER | {"kind": "Forged"},), (WORKER | {"kind": "../../pods#"},))
+"""What controls a pod: nothing, a worker, what borrows its UID, what cannot be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +152,7 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation]) -> list[tuple[int
         gpus=draw(st.integers(1, 2)),
         resource=draw(st.sampled_from(sorted(node.layout.capacity))),
         tier=draw(st.sampled_from(["", "gold", "lead"])),
+        owners=draw(st.sampled_from(OWNERS)),
     )
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
     changes = [(bound, binding), *draw(pod_changes(bound))]

@@ -13,8 +13,8 @@ from gputally.accounting import lifetime, node_account
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Kind, Node, Pod
-from gputally.model.observation import Gone, Listed, Listing, Seen
+from gputally.model.kube import Kind, Node, OwnerReference, Pod
+from gputally.model.observation import Gone, Listed, Listing, OwnerSeen, Seen
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import COST_UNIT, US_PER_SECOND
@@ -30,7 +30,8 @@ RULES = Rules(
 )
 KINDS = {"pod": (Kind.PODS, Pod), "node": (Kind.NODES, Node)}
 NO_PRICES = Prices(models={}, tiers={})
-STEPS = ("", "", "", "scrape", "flush", "restart")
+STEPS = ("", "", "", "scrape", "flush", "restart", "owners")
+PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)
 EXAMPLES = examples(150)
 
 
@@ -134,6 +135,8 @@ def test_counters_never_fall_and_end_at_the_truth_over_scrapes_crashes_and_clock
         if step in ("scrape", "flush"):
             replay.flush()
             kept = i
+        if step == "owners":
+            look_up(replay, parent=data.draw(st.sampled_from([None, PARENT])))
         if step == "restart" and crashes:
             replay.restart()
             i, crashes = next_news(cluster.log, kept), crashes - 1  # what was not kept is told again
@@ -142,6 +145,12 @@ def test_counters_never_fall_and_end_at_the_truth_over_scrapes_crashes_and_clock
 
     assert_billed(replay, truth_of(cluster, prices))
     assert_laws(replay)
+
+
+def look_up(replay: Replay, *, parent: OwnerReference | None) -> None:
+    """All owners that are wanted, each controlled by `parent`."""
+    for owner in tuple(replay.fleet.pods.walks.wanted):
+        replay.apply(OwnerSeen(owner=owner, parent=parent, at_us=replay.fleet.now_us))
 
 
 def next_news(log: tuple[Told, ...], i: int) -> int:

@@ -70,4 +70,5 @@ def is_name(text: str) -> bool:
     Source: k8s.io/apimachinery pkg/api/validation/path/name.go, IsValidPathSegmentName; the length is that of a
     DNS subdomain.
     """
-    return 0 < len(text) <= _MOST_NAME and text not in (".", "..") and not set("/%") & set(text) and text.isprintable()
+    segment = 0 < len(text) <= _MOST_NAME and text not in (".", "..") and "/" not in text and "%" not in text
+    return segment and text.isprintable()
