@@ -210,6 +210,10 @@ WATCHES = Row(
                 f"sum by (cluster, resource, reason) ({select.rate('gputally_watch_errors_total')})",
                 "{{cluster}} {{resource}}: {{reason}}",
             ),
+            Query(
+                f"sum by (cluster) ({select.rate('gputally_api_dates_rejected_total')})",
+                "{{cluster}} rejected dates",
+            ),
         ),
         timeseries(
             Look(

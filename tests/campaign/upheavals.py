@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from random import Random
 
 from gputally.sim.cluster import SimCluster
+from gputally.sim.faults import Faults
 from tests.campaign.disk import Disk
 from tests.campaign.killer import Killer
 from tests.campaign.wall_clock import WallClock
@@ -17,6 +19,8 @@ Timeline = Mapping[str, tuple[int, Upheaval]]
 
 EARLIEST_S, LATEST_S = -50 * 60, 6 * 3600
 """Of a wall clock against the truth: certificates that are new are not valid for clocks an hour slow."""
+
+DAY_S = 24 * 3600
 
 
 class Upheavals:
@@ -61,7 +65,7 @@ def of_control_plane(plane: ControlPlane) -> Timeline:
 
 
 def of_simulation(cluster: SimCluster) -> Timeline:
-    """History lost, streams broken, stalled and soiled, requests refused."""
+    """History lost, streams broken, stalled and soiled, requests refused, wrong Dates answered."""
     faults = cluster.faults
 
     async def lose_history(random: Random) -> None:
@@ -96,8 +100,15 @@ def of_simulation(cluster: SimCluster) -> Timeline:
         "stalled streams": (6, stall),
         "soiled streams": (6, soil),
         "refused requests": (6, refuse),
+        "wrong dates": (6, partial(misdate, faults)),
         "times without streaming lists": (2, list_by_pages),
     }
+
+
+async def misdate(faults: Faults, random: Random) -> None:
+    """The next watches are answered by a server whose clock is off by up to a day."""
+    faults.misdate(random.randint(1, 3), ahead_us=random.choice((-1, 1)) * random.randint(5, DAY_S) * 1_000_000)
+    faults.drop_watches()
 
 
 def of_disk(disk: Disk) -> Timeline:

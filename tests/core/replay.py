@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.present import at_present
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.series import Labels, Point
 from gputally.accounting.snapshot import Snapshot, publish
@@ -103,16 +104,16 @@ class Replay:
             assert row.value == before, f"{total} {row.labels} went on at {row.value} from {before}"
         self._published[key] = row.value
 
-    def _new_fleet(self) -> Fleet:
-        return Fleet(rules=self.rules, book=self.book, saved=self.memory.saved(), zero_us=self._zero_us)
+    def _new_fleet(self, at: float | None = None) -> Fleet:
+        saved = self.memory.saved() if at is None else at_present(self.memory.saved(), now_us=us(at))
+        return Fleet(rules=self.rules, book=self.book, saved=saved, zero_us=self._zero_us)
 
-    def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None) -> None:
-        """A new process; what was not flushed is lost. Its watches begin with the namespaces."""
+    def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None, at: float | None = None) -> None:
+        """A new process; what was not flushed is lost. Its watches begin with the namespaces; it is `at`, if given."""
         self.rules, self.book = rules or self.rules, book or self.book
-        self.fleet = self._new_fleet()
-        self.see_namespace(
-            {"metadata": {"name": "ml", "uid": "uid-ml"}}, at=(self.memory.at_us - us(0)) / US_PER_SECOND
-        )
+        self.fleet = self._new_fleet(at)
+        since = (self.fleet.now_us - us(0)) / US_PER_SECOND
+        self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=since)
 
     def true(self, total: Total, at: float) -> dict[Labels, int]:
         """The unrounded truth of a family by labels, without zeros."""

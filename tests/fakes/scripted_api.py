@@ -22,6 +22,7 @@ class Request:
         """Path and query as they came over the wire, nothing decoded."""
         self.query: Mapping[str, str] = dict(raw.query)
         self.headers: Mapping[str, str] = raw.headers
+        self.port: int = raw.transport.get_extra_info("peername")[1] if raw.transport else 0
         self.answered: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()
         self._raw = raw
         self._stream: web.StreamResponse | None = None

@@ -30,7 +30,7 @@ RULES = Rules(
 )
 KINDS = {"pod": (Kind.PODS, Pod), "node": (Kind.NODES, Node)}
 NO_PRICES = Prices(models={}, tiers={})
-STEPS = ("", "", "", "scrape", "flush", "restart", "owners")
+STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")
 PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)
 EXAMPLES = examples(150)
 
@@ -137,6 +137,9 @@ def test_counters_never_fall_and_end_at_the_truth_over_scrapes_crashes_and_clock
             kept = i
         if step == "owners":
             look_up(replay, parent=data.draw(st.sampled_from([None, PARENT])))
+        if step == "deceive" and crashes:
+            deceive(replay, cluster.log[i - 1].at, by=data.draw(st.integers(11, 500)))
+            i, kept, crashes = next_news(cluster.log, i), i, crashes - 1
         if step == "restart" and crashes:
             replay.restart()
             i, crashes = next_news(cluster.log, kept), crashes - 1  # what was not kept is told again
@@ -151,6 +154,13 @@ def look_up(replay: Replay, *, parent: OwnerReference | None) -> None:
     """All owners that are wanted, each controlled by `parent`."""
     for owner in tuple(replay.fleet.pods.walks.wanted):
         replay.apply(OwnerSeen(owner=owner, parent=parent, at_us=replay.fleet.now_us))
+
+
+def deceive(replay: Replay, at: int, *, by: int) -> None:
+    """The server's time is held to be later than it is, until a new process knows better."""
+    replay.scrape(at + by)
+    replay.restart(at=at)
+    replay.flush()
 
 
 def next_news(log: tuple[Told, ...], i: int) -> int:

@@ -110,7 +110,8 @@ class Changes(Struct, frozen=True, kw_only=True):
 class Saved(Struct, frozen=True, kw_only=True):
     """What a ledger holds of an earlier process: the sum of all its changes; of usage, what agents may still tell of.
 
-    Hours of one holder come in their order. `resumed_us` is when it was taken up.
+    Hours of one holder come in their order. `resumed_us` is when it was taken up. `is_moved` when the ledger has it
+    otherwise, see `present`.
     """
 
     opened_us: int
@@ -127,6 +128,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     unheld_usage: tuple[UnheldHour, ...] = ()
     departed: tuple[PodRecord, ...] = ()
     agents: tuple[AgentPod, ...] = ()
+    is_moved: bool = False
 
 
 def new_books(now_us: int) -> Saved:

@@ -253,3 +253,8 @@ class Fleet:
         self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)
+        if saved.is_moved:
+            self.totals.changed.update(self.totals.series)
+            for record in self.pods.records.values():
+                self.pods.handover.touch(None, record)
+            self.nodes.touch_all()

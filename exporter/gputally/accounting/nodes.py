@@ -185,6 +185,10 @@ class Nodes:
         learned, self._learned = self._learned, {}
         return changed, learned
 
+    def touch_all(self) -> None:
+        """Let every record be written again."""
+        self._changed.update(uid for uid in self.accounts if not _is_stand_in(uid))
+
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
         self._settled_us = since_us

@@ -191,6 +191,14 @@ CLOCK_SKEW = Metric[Health](
     rows=lambda health: [Row((), health.clock.skew_us / US_PER_SECOND)],
 )
 
+REJECTED_DATES = Metric[Health](
+    name="gputally_api_dates_rejected_total",
+    kind=Kind.COUNTER,
+    help="Answers of the API server that were not believed as to what time it is, because no second answer confirmed "
+    "it: the clock of one of its machines is wrong.",
+    rows=lambda health: [Row((), health.clock.rejected)],
+)
+
 METRICS = (
     BUILD_INFO,
     WATCH_SYNCED,
@@ -213,4 +221,5 @@ METRICS = (
     LEDGER_WRITE_FAILURES,
     LEDGER_WRITE_SECONDS,
     CLOCK_SKEW,
+    REJECTED_DATES,
 )

@@ -44,6 +44,8 @@ class ClockHealth(Struct, kw_only=True):
 
     skew_us: int = 0
     """Our wall clock minus the API server's, as far as its answers prove a difference."""
+    rejected: int = 0
+    """Answers whose time nobody else confirmed."""
 
 
 class AgentHealth(Struct, kw_only=True):

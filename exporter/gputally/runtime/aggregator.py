@@ -2,12 +2,16 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
+from gputally.accounting.changes import Saved
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.present import at_present
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
 from gputally.export.door import Door
@@ -23,11 +27,10 @@ from gputally.runtime.clock import Clock
 from gputally.runtime.cluster import identify, resources
 from gputally.runtime.owner_walk import OwnerWalk
 from gputally.runtime.pulling import puller
-from gputally.runtime.server_time import ServerTime
+from gputally.runtime.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
 from gputally.runtime.serving import doors
 from gputally.runtime.settings import Settings
 from gputally.sources.agents.client import agent_client
-from gputally.sources.agents.pull import Puller
 from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
 from gputally.sources.connect import Choice, connect
@@ -36,8 +39,12 @@ from gputally.sources.watch import Batches, follow
 if TYPE_CHECKING:
     from gputally.export.listen import Address
 
+logger = logging.getLogger(__name__)
+
 LINGER_SECONDS: Final = 0.1
 """How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
+_TIME_PATH: Final = "/api/v1/namespaces"
+"""Asked for when all that counts is what time it is there: whoever may watch may list these."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
 
@@ -82,27 +89,48 @@ async def aggregate(
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
     with SqliteLedger(settings.ledger) as ledger:
         async with connect(choice, answered=answered) as api, agent_client(settings.agents) as client:
-            ledger.bind(await identify(api, rules, patience_s=settings.api_patience_s))
-            saved = ledger.saved(now_us=clock())
+            cluster = await identify(api, rules, patience_s=settings.api_patience_s)
+            ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
+            await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
+            ledger.bind(cluster)
+            saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
             books.health.clock = server_time.health
             try:
                 agents = puller(client, books, settings.agents, clock=clock)
-                await _run(api, agents, Running(books, entrance), settings, clock=clock, started=started)
+                beside = {
+                    "agents": partial(agents.run, interval_s=settings.agents.interval_s),
+                    "time": partial(keep_agreed, server_time, ask),
+                }
+                await _run(api, Running(books, entrance), settings, clock=clock, beside=beside, started=started)
             finally:
                 books.close()
 
 
+def _saved(ledger: SqliteLedger, *, now_us: int) -> Saved:
+    """What the ledger holds, evaluated at the present."""
+    saved = ledger.saved(now_us=now_us)
+    present = at_present(saved, now_us=now_us)
+    if present is not saved:
+        logger.warning(
+            "the ledger was evaluated %d s ahead of the API server's time, which was wrong then or is now; accounting "
+            "goes on from the present, and counters stand still at what they showed until it is reached",
+            (saved.evaluated_us - now_us) // US_PER_SECOND,
+        )
+    return present
+
+
 async def _run(
     api: Api,
-    agents: Puller,
     running: Running,
     settings: Settings,
     *,
     clock: Clock,
+    beside: Mapping[str, Callable[[], Coroutine[None, None, None]]],
     started: Callable[[Running], None] | None,
 ) -> None:
+    """`beside` is what else runs for ever, by name."""
     site = _site(running, max_requests=settings.max_requests)
     serving = serve(site, addresses=settings.addresses, doors=running.doors)
     async with serving as addresses, asyncio.TaskGroup() as tasks:
@@ -118,7 +146,8 @@ async def _run(
         watch_all(api, books, clock=clock, tasks=tasks)
         tasks.create_task(release(books), name="release")
         tasks.create_task(settle_down(books), name="settle down")
-        tasks.create_task(agents.run(interval_s=settings.agents.interval_s), name="agents")
+        for name, run in beside.items():
+            tasks.create_task(run(), name=name)
 
 
 async def account(books: Books) -> None:

@@ -71,9 +71,9 @@ class Api:
         self._faults.resume()
 
     async def _date(self, _: web.Request, response: web.StreamResponse) -> None:
-        """The server's clock is the model's."""
+        """The server's clock is the model's, but for a fault."""
         self._agenda.catch_up(self._clock.now_us())
-        response.headers[hdrs.DATE] = http_date(self._agenda.now_us)
+        response.headers[hdrs.DATE] = http_date(self._agenda.now_us + self._faults.next_misdate())
 
     async def _discover(self, request: web.Request) -> web.StreamResponse:
         return _json(discovery(request.path))

@@ -23,6 +23,7 @@ class Faults:
         self.forbidden: set[str] = set()
         """Plural names of resources to which every access is answered 403."""
         self._refusals: deque[HTTPStatus] = deque()
+        self._misdated: deque[int] = deque()
         self._taps: set[Tap] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -50,6 +51,14 @@ class Faults:
     def next_refusal(self) -> HTTPStatus | None:
         """The answer this request is to get instead of its own; takes it off the list."""
         return self._refusals.popleft() if self._refusals else None
+
+    def misdate(self, count: int, *, ahead_us: int) -> None:
+        """Answer the next `count` requests with a Date that is off, as one server of several with a wrong clock."""
+        self._misdated.extend([ahead_us] * count)
+
+    def next_misdate(self) -> int:
+        """By how much the Date of this answer is ahead; takes it off the list."""
+        return self._misdated.popleft() if self._misdated else 0
 
     def stall(self) -> None:
         """Keep watches open but let no byte through; what happens meanwhile is sent after `resume`."""

@@ -13,7 +13,7 @@ from gputally.sim import workloads
 from gputally.sim.documents import Doc
 from gputally.sim.faults import Faults
 from gputally.sim.fleet import NodePool, gpu_node
-from gputally.sim.instants import SECOND_US
+from gputally.sim.instants import DAY_US, SECOND_US
 from gputally.sim.naming import choices
 from gputally.sim.nodes import POD_GC_US, Nodes
 from gputally.sim.pods import GPU
@@ -70,6 +70,7 @@ class Hardship:
             "trickle": self._trickle,
             "stall": self._stall,
             "refuse": self._refuse,
+            "misdate": self._misdate,
             "expire": self._expire,
             "list by pages": self._list_by_pages,
             "freeze bookmarks": self._freeze_bookmarks,
@@ -146,6 +147,12 @@ class Hardship:
         self._faults.refuse(self._random.randint(1, 3), self._random.choice(_REFUSALS))
         self._faults.drop_watches()
         self._later(self._faults.relent)
+
+    def _misdate(self) -> None:
+        """The next watches are answered by a server whose clock is wrong by up to a day."""
+        ahead_us = self._random.randint(-DAY_US, DAY_US)
+        self._faults.misdate(self._random.randint(1, 3), ahead_us=ahead_us)
+        self._faults.drop_watches()
 
     def _expire(self) -> None:
         """Nothing gets through for a while, and what happened meanwhile is forgotten."""

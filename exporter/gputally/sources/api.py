@@ -25,10 +25,13 @@ from yarl import URL
 
 import gputally
 from gputally.model.kube import Status
+from gputally.sources.answer import Answer, Answered, monotonic_us
 from gputally.sources.failures import AnswerTooLarge, Failure, LoginRefused, RequestFailed, error_of
 
 JSON: Final = "application/json"
 CONNECT_SECONDS: Final = 10
+APART_SECONDS: Final = 5.0
+"""How long an answer may take that comes on a connection of its own."""
 ANSWER_SECONDS: Final = 60.0
 """How long a plain request may take, if nothing else is said; the server itself gives up after 60 s."""
 MOST_BYTES: Final = 8 << 20
@@ -40,9 +43,6 @@ _MOST_REFUSAL_BYTES: Final = 64 << 10
 """What is read of a refusal; its Status has some 500."""
 
 T = TypeVar("T")
-
-Answered = Callable[[str, int, int], None]
-"""Told of an answer: its Date header ("" if it has none), and the monotonic clock (µs) when it was asked and came."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -163,11 +163,24 @@ class Api:
         async with self._get(path, params, JSON, patience) as response:
             yield Batches(response, self.server + path, split)
 
+    async def ask_apart(self, path: str, params: Mapping[str, str]) -> None:
+        """Ask on a new connection, which behind a load balancer may lead to another server, only to be `answered`."""
+        patience = ClientTimeout(total=APART_SECONDS)
+        async with new_session() as session, self._get(path, params, JSON, patience, apart=session):
+            pass
+
     @asynccontextmanager
     async def _get(
-        self, path: str, params: Mapping[str, str], accept: str, patience: ClientTimeout
+        self,
+        path: str,
+        params: Mapping[str, str],
+        accept: str,
+        patience: ClientTimeout,
+        *,
+        apart: ClientSession | None = None,
     ) -> AsyncIterator[ClientResponse]:
-        send = partial(self._send, path, params=params, accept=accept, patience=patience)
+        session = apart or self._session
+        send = partial(self._send, session, path, params=params, accept=accept, patience=patience)
         asked_us = monotonic_us()
         with _reached(self.server + path):
             access = self._access
@@ -180,14 +193,21 @@ class Api:
             if response.status != HTTPStatus.OK:
                 await self._refuse(response, path)
             if self._answered:  # refusals may come from a proxy with a clock of its own
-                self._answered(response.headers.get("Date", ""), asked_us, monotonic_us())
+                self._answered(Answer(response.headers.get("Date", ""), asked_us, monotonic_us(), is_apart=bool(apart)))
             yield response
 
     async def _send(
-        self, path: str, access: Access, *, params: Mapping[str, str], accept: str, patience: ClientTimeout
+        self,
+        session: ClientSession,
+        path: str,
+        access: Access,
+        *,
+        params: Mapping[str, str],
+        accept: str,
+        patience: ClientTimeout,
     ) -> ClientResponse:
         try:
-            return await self._session.get(
+            return await session.get(
                 _url(access.server, path),
                 params=params,
                 headers={"Accept": accept} | await self._authorization(access),
@@ -231,11 +251,6 @@ class Api:
         if status.code == HTTPStatus.UNAUTHORIZED:
             error = LoginRefused(f"{error}; renew the credentials in {self._access.login}")
         raise error
-
-
-def monotonic_us() -> int:
-    """Microseconds of a clock that no one sets."""
-    return time.monotonic_ns() // 1000
 
 
 def _url(server: str, path: str) -> URL:

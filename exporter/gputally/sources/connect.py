@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from gputally.errors import ConfigError, Problem
 from gputally.sources import plugin
-from gputally.sources.api import Access, Answered, Api, new_session
+from gputally.sources.answer import Answered
+from gputally.sources.api import Access, Api, new_session
 from gputally.sources.kubeconfig import Chosen, choose, material
 from gputally.sources.login import Login, of_user, tls_context, token_of
 

@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,15 @@ def assert_told(ended: Done, status: int, *messages: str) -> None:
     for line, message in zip(lines, messages, strict=True):
         assert re.search(message, line), ended.err
     assert (ended.status, ended.out) == (status, "")
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[SimCluster]:
+    """In the present, as a process of its own has no other clock; its scenario began ten minutes ago."""
+    async with SimCluster(seed=1, start_us=time.time_ns() // 1000 - 600_000_000) as cluster:
+        cluster.run_scenario("s1")
+        cluster.clock.skip_to(time.time_ns() // 1000)
+        yield cluster
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])

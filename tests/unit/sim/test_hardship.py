@@ -154,6 +154,18 @@ def test_a_refusal_is_one_that_passes() -> None:
     assert code == HTTPStatus.TOO_MANY_REQUESTS or (code and code >= HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
+def test_a_wrong_date_is_told_to_the_next_who_ask() -> None:
+    world = small_world()
+    _, drops = opened(world)
+
+    hard(world).do("misdate")
+
+    found = [world.faults.next_misdate() for _ in range(4)]
+    assert 0 < abs(found[0]) <= DAY_US
+    assert found[3] == 0
+    assert drops == ["drop"]
+
+
 def test_what_happens_during_a_long_silence_is_forgotten() -> None:
     world = small_world()
     _, drops = opened(world)

@@ -9,7 +9,8 @@ from aiohttp.test_utils import unused_port
 
 from gputally.errors import ApiForbidden, ApiUnreachable, ConfigError, Problem, VersionExpired
 from gputally.model.kube import OwnerMeta
-from gputally.sources.api import Access, Api, Batches, monotonic_us, new_session
+from gputally.sources.answer import Answer, monotonic_us
+from gputally.sources.api import Access, Api, Batches, new_session
 from gputally.sources.failures import Failure, RequestFailed, RequestRefused
 from gputally.sources.lines import Lines
 from tests.fakes.scripted_api import ScriptedApi, serving
@@ -185,9 +186,9 @@ async def test_a_connection_that_breaks_in_the_middle_of_the_answer_is_unreachab
 async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_came(
     server: ScriptedApi, login: Login
 ) -> None:
-    told: list[tuple[str, int, int]] = []
+    told: list[Answer] = []
     async with new_session() as session:
-        api = Api(session, login.access(), reread=login.reread, answered=lambda *answer: told.append(answer))
+        api = Api(session, login.access(), reread=login.reread, answered=told.append)
         before_us = monotonic_us()
         answer = get(api)
         (await server.request()).answer({"metadata": {}}, headers={"Date": "Mon, 08 Jun 2026 12:00:00 GMT"})
@@ -201,6 +202,22 @@ async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_
     assert plain[0] == "Mon, 08 Jun 2026 12:00:00 GMT"
     assert before_us <= plain[1] < plain[2] <= between_us <= streamed[1] < streamed[2]
     assert streamed[0].endswith(" GMT")
+
+
+async def test_an_answer_asked_for_apart_comes_on_a_connection_of_its_own(server: ScriptedApi, login: Login) -> None:
+    told: list[Answer] = []
+    async with new_session() as session:
+        api = Api(session, login.access(), reread=login.reread, answered=told.append)
+        ports = []
+        for asking in (api.get_json("/a", {}, OwnerMeta), api.ask_apart("/b", {"limit": "1"}), api.ask_apart("/b", {})):
+            answer = asyncio.create_task(asking)
+            request = await server.request()
+            ports.append(request.port)
+            request.answer({"metadata": {}})
+            await answer
+
+    assert len(set(ports)) == 3
+    assert [each.is_apart for each in told] == [False, True, True]
 
 
 async def first_lines(api: Api) -> list[bytes]:
@@ -241,9 +258,9 @@ async def stack_of(api: Api) -> tuple[AsyncExitStack, Batches]:
 async def test_the_date_of_a_refusal_is_not_told_for_it_may_be_that_of_a_proxy(
     server: ScriptedApi, login: Login
 ) -> None:
-    told: list[tuple[str, int, int]] = []
+    told: list[Answer] = []
     async with new_session() as session:
-        api = Api(session, login.access(), reread=login.reread, answered=lambda *answer: told.append(answer))
+        api = Api(session, login.access(), reread=login.reread, answered=told.append)
         answer = get(api)
         (await server.request()).refuse(502)
         with pytest.raises(RequestFailed):

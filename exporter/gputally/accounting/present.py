@@ -1,0 +1,88 @@
+"""Back to the present, when an earlier process had taken a later time for it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.admission import Admitted
+from gputally.accounting.changes import Saved
+from gputally.accounting.series import Series, is_shown
+from gputally.model.allocation import Blind, Terms
+from gputally.model.node import NodeRecord
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
+
+WAITED_US: Final = 10 * US_PER_SECOND
+"""What lies ahead by less is waited for: clocks of one server and the next differ by so much at most."""
+
+
+def at_present(saved: Saved, *, now_us: int) -> Saved:
+    """`saved` as it is, unless it was evaluated in the future: then with nothing that is known of later than `now_us`.
+
+    What was published stays, as the floor of each series, so that the difference is stated as ahead of the truth. What
+    was observed at such times was observed by now. What was opened in the future begins then.
+    """
+    now_us = max(now_us, saved.opened_us)
+    if max(saved.evaluated_us, saved.at_us) <= now_us + WAITED_US:
+        return saved
+    return replace(
+        saved,
+        evaluated_us=now_us,
+        at_us=now_us,
+        series={key: _series(each, saved.evaluated_us, now_us) for key, each in saved.series.items()},
+        pods=tuple(_pod(each, now_us) for each in saved.pods),
+        nodes=tuple(_node(each, now_us) for each in saved.nodes),
+        admitted={value: _admitted(each, now_us) for value, each in saved.admitted.items()},
+        departed=tuple(_pod(each, now_us) for each in saved.departed),
+        is_moved=True,
+    )
+
+
+def _series(series: Series, evaluated_us: int, now_us: int) -> Series:
+    """With what was published at `evaluated_us` as its floor; what was new then is as new now."""
+    shown_us, floor = series.shown_us, series.floor
+    if is_shown(series, evaluated_us) and series.floor_us != evaluated_us:
+        floor = max(floor, series.at(evaluated_us))
+    if shown_us is not None:
+        shown_us = min(shown_us, now_us + max(0, shown_us - evaluated_us))
+    return replace(series, created_us=min(series.created_us, now_us), floor=floor, floor_us=now_us, shown_us=shown_us)
+
+
+def _admitted(admitted: Admitted, now_us: int) -> Admitted:
+    return Admitted(grew_us=min(admitted.grew_us, now_us), evicted_us=_by(now_us, admitted.evicted_us))
+
+
+def _pod(pod: PodRecord, now_us: int) -> PodRecord:
+    blind = pod.blind
+    return replace(
+        pod,
+        created_us=min(pod.created_us, now_us),
+        scheduled_us=_by(now_us, pod.scheduled_us),
+        started_us=_by(now_us, pod.started_us),
+        deletion_us=_by(now_us, pod.deletion_us),
+        preempted_us=_by(now_us, pod.preempted_us),
+        end_us=_by(now_us, pod.end_us),
+        blind=Blind(from_us=min(blind.from_us, now_us), to_us=min(blind.to_us, now_us)) if blind else None,
+        terms=_terms(pod.terms, now_us),
+    )
+
+
+def _node(node: NodeRecord, now_us: int) -> NodeRecord:
+    begun = [(min(from_us, now_us), facts) for from_us, facts in node.facts]
+    return replace(
+        node,
+        created_us=min(node.created_us, now_us),
+        gone_us=_by(now_us, node.gone_us),
+        facts=tuple(dict(begun).items()),
+    )
+
+
+def _by(now_us: int, at_us: int | None) -> int | None:
+    return None if at_us is None else min(at_us, now_us)
+
+
+def _terms(history: Sequence[Terms], now_us: int) -> tuple[Terms, ...]:
+    """Of those that begin by now at the latest, the last one counts."""
+    begun = {min(each.from_us, now_us): each for each in history}
+    return tuple(replace(each, from_us=from_us) for from_us, each in begun.items())
