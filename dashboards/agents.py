@@ -148,6 +148,12 @@ OWN = Row(
                 unit=COUNT,
                 steps={0.5: YELLOW},
             ),
+            Column(
+                head="Energy readings rejected",
+                expression=f"sum by (cluster, instance) ({select.grown('gputally_gpu_energy_faults_total')})",
+                unit=COUNT,
+                steps={0.5: YELLOW},
+            ),
             order="GPUs read",
         ),
         timeseries(

@@ -116,10 +116,11 @@ class Node:
         return self.random.choice(("g0", "g1"))
 
     def _counter(self, gpu: str) -> int:
-        """It is reset now and then."""
-        grown = self.counters.get(gpu, 0) + self.random.choice((0, 7, 99_999))
-        self.counters[gpu] = grown // 2 if self.random.random() < 0.05 else grown
-        return self.counters[gpu]
+        """It is reset now and then, falls or jumps to what cannot be, or is read a little too low once."""
+        grown = self.counters.get(gpu, 10**10) + self.random.choice((0, 7, 99_999))
+        event = self.random.choices(("grow", "jitter", "reset", "fall", "jump"), (90, 5, 3, 1, 1))[0]
+        self.counters[gpu] = {"reset": grown % 1000, "fall": grown // 2, "jump": grown * 9}.get(event, grown)
+        return max(0, grown - self.random.randint(1, 10**6)) if event == "jitter" else self.counters[gpu]
 
     def _part(self, uuid: str, weight: int, to: int) -> Part:
         """Told of up to `to`, but for a gap now and then."""
@@ -228,6 +229,7 @@ def assert_as_naive(node: Node, snapshot: DeviceSnapshot, report: UsageReport) -
         expected = (sums.held, sums.free, sums.unsliced, sums.unknown, sums.lost)
         assert found == tuple(each * US_PER_SECOND for each in expected)
         assert (gpu.work.used, gpu.work.unknown, gpu.work.energy) == (sums.used, sums.used_unknown, sums.energy)
+        assert gpu.work.energy_faults == node.naive[gpu.uuid].counter_faults
         assert abs(gpu.work.unattributed - sums.unattributed) <= pieces
         assert abs(gpu.work.unheld_energy - sums.unheld_energy) <= pieces
         told = {(o.device, o.pod) for o in report.holders if o.gpu == gpu.uuid}

@@ -19,6 +19,7 @@ AHEAD_US = 7 * US_PER_SECOND
 END_S = 5 * 3600
 STEPS = ("work", "work", "pull", "pull", "twice", "swap", "restart", "flush", "scrape", "crash")
 PODS = ("a", "ghost")
+HALF = GPU // 2
 
 Bucket = tuple[str, str, int, int]
 """Epoch, pod, since and hour."""
@@ -28,7 +29,7 @@ Amounts = tuple[int, int, int, int]
 
 @dataclass
 class Agent:
-    """Two pods hold a device each; each amount is what was ever done in that hour."""
+    """Two pods hold half a GPU each; each amount is what was ever done in that hour."""
 
     now_us: int
     lives: int = 1
@@ -42,7 +43,7 @@ class Agent:
         return f"e{self.lives}"
 
     def work(self, seconds: int, share: int, joules: int) -> None:
-        """Time passes, in which each pod uses so many percent of its device."""
+        """Time passes, in which each pod uses so many percent of its half."""
         for _ in range(seconds // 600 + 1):
             span_us = min(seconds, 600) * US_PER_SECOND
             start_us = self.now_us - self.now_us % US_PER_HOUR
@@ -53,7 +54,8 @@ class Agent:
                 since_us = self.since.setdefault(pod, self.now_us - span_us)
                 bucket = (self.epoch, pod, since_us, start_us)
                 from_us, _, before = self.hours.get(bucket, (self.now_us - span_us, 0, (0, 0, 0, 0)))
-                more = (span_us * GPU, span_us * GPU * share // 100, max(0, span_us * (share - 100)), joules)
+                used = span_us * HALF * (share if pod == "a" else min(share, 200 - share)) // 100
+                more = (span_us * HALF, used, max(0, used - span_us * HALF), joules)
                 amounts = (before[0] + more[0], before[1] + more[1], before[2] + more[2], before[3] + more[3])
                 self.hours[bucket] = (from_us, self.now_us, amounts)
 
@@ -100,7 +102,7 @@ class Agent:
             pod=pod,
             container="main",
             resource="nvidia.com/gpu",
-            share=GPU,
+            share=HALF,
             since_us=since_us,
             seen_us=self.now_us,
             until_us=self.ended.get((pod, since_us)),
@@ -173,4 +175,4 @@ def assert_counted(replay: Replay, known: Known) -> None:
             told = sum(amounts[place] for bucket, amounts in known.held.items() if bucket[1] == pod)
             assert counted.get((tier, "ml", "A100"), 0) == told
     assert sum(replay.true(Total.UNHELD_ENERGY, END_S).values()) == sum(known.unheld.values())
-    assert replay.fleet.usage.noted.faults == 0
+    assert not any(replay.fleet.usage.noted.faults.values())

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from gputally.accounting.holders import TOLERANCE_US, owner
 from gputally.accounting.shared import shared
+from gputally.accounting.usage_bounds import Room, fault_of_holder
 from gputally.accounting.usage_posting import UNKNOWN, Terms, UsagePosting, held_since
 from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
-from gputally.model.usage import HolderReport, Hour
+from gputally.model.usage import Fault, HolderReport, Hour
 from gputally.model.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
 
 
@@ -29,12 +30,21 @@ class Surroundings(Protocol):
 
 
 class Telling(NamedTuple):
-    """About a report: whose it is, when it came, by how much the node's clock was ahead of ours then."""
+    """About a report: whose it is, when it came, by how much the node's clock was ahead of ours then.
+
+    `room` is what its GPUs can have done.
+    """
 
     node: str
     epoch: str
     at_us: int
     ahead_us: int
+    room: Room
+
+    @property
+    def now_us(self) -> int:
+        """When it came, by the node's clock."""
+        return self.at_us + self.ahead_us
 
 
 class Held(Struct):
@@ -46,11 +56,17 @@ class Held(Struct):
 
 
 class Noted(Struct):
-    """What is to be written to the ledger, and how often less was told of an hour than before."""
+    """What is to be written to the ledger, and what was left out: how often, by reason, and of which node first why."""
 
     held: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
     unheld: dict[GpuKey, UnheldHour] = field(default_factory=dict)
-    faults: int = 0
+    faults: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(Fault, 0))
+    faulty: dict[str, Fault] = field(default_factory=dict)
+
+    def left_out(self, fault: Fault, node: str) -> None:
+        """An hour that the agent of `node` told, or a holder with all its hours, is not believed."""
+        self.faults[fault] += 1
+        self.faulty.setdefault(node, fault)
 
     def clear(self) -> None:
         """All of it is on its way to the ledger."""
@@ -113,6 +129,9 @@ class HeldUsage:
 
     def _told(self, told: HolderReport, telling: Telling) -> HolderKey:
         key = HolderKey(telling.epoch, told.device, told.namespace, told.pod, told.container, told.since_us)
+        if fault := fault_of_holder(told, now_us=telling.now_us):
+            self._noted.left_out(fault, telling.node)
+            return key
         held = self.holders.get(key) or self._new(key, told, telling)
         has_ended = told.until_us != held.holder.until_us
         holder = held.holder = replace(
@@ -125,7 +144,7 @@ class HeldUsage:
         )
         held.told_uid = told.pod_uid
         for hour in told.hours:
-            self._hour_told(held, hour, at_us=telling.at_us)
+            self._hour_told(held, hour, telling)
         for start_us in (
             held.hours.keys() - {hour.start_us for hour in told.hours} if holder.pod_uid is not None else ()
         ):
@@ -152,17 +171,16 @@ class HeldUsage:
         self._undecided.add(key)
         return held
 
-    def _hour_told(self, held: Held, hour: Hour, *, at_us: int) -> None:
+    def _hour_told(self, held: Held, hour: Hour, telling: Telling) -> None:
         last = held.hours.get(hour.start_us)
-        if last == hour:
-            return
-        if last and _fell(last, hour):
-            self._noted.faults += 1
-            return
-        held.hours[hour.start_us] = hour
-        self._note(held, hour.start_us)
-        if held.holder.pod_uid is not None:
-            self._book(held, last, hour, at_us=at_us)
+        fault = Fault.FELL if last and _fell(last, hour) else telling.room.held(held.holder.gpu, last, hour)
+        if fault:
+            self._noted.left_out(fault, telling.node)
+        elif last != hour:
+            held.hours[hour.start_us] = hour
+            self._note(held, hour.start_us)
+            if held.holder.pod_uid is not None:
+                self._book(held, last, hour, at_us=telling.at_us)
 
     def _owner(self, held: Held, complete_us: int) -> str | None:
         """Whose the holder is; None as long as the API may still tell of a pod that it could be.
@@ -171,6 +189,8 @@ class HeldUsage:
         """
         since_us = held.holder.key.since_us - held.holder.ahead_us
         found = self._surroundings.pod(held.told_uid) if held.told_uid else None
+        if found and found.node != held.holder.node:
+            found = None  # of other nodes an agent has nothing to tell
         if found is None and complete_us >= since_us:
             found = owner(held.holder, self._surroundings.pods_on(held.holder.node))
         if found:

@@ -129,6 +129,11 @@ class Nodes:
         uids = self._by_name.get(name)
         return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else _NO_FACTS)
 
+    def most_physical(self, name: str) -> int:
+        """The µGPU that the node last known under `name` has, at the most that is remembered; 0 if it is not known."""
+        uids = self._by_name.get(name)
+        return max((facts.physical for _, facts in self.accounts[uids[-1]].record.facts), default=0) if uids else 0
+
     def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         """Replace what a pod held on the node by what it is now known to have held."""
         if self.accounts[uid].hold(before, after, at_us=at_us):

@@ -11,6 +11,7 @@ from gputally.accounting.series import Published
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Total, Totals
 from gputally.model.node import CapacityState, Sharing
+from gputally.model.usage import Fault
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     residuals: Mapping[str, int]
     differences: Mapping[tuple[str, str], int]
     agent_restarts: int
-    usage_faults: int
+    usage_faults: Mapping[Fault, int]
     book: PriceBook | None = None
 
 
@@ -76,7 +77,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         residuals=_residuals(fleet.totals, totals, ledger),
         differences=fleet.usage.differences(now_us),
         agent_restarts=fleet.usage.restarts,
-        usage_faults=fleet.usage.noted.faults,
+        usage_faults=dict(fleet.usage.noted.faults),
         book=fleet.pricing.book,
     )
 

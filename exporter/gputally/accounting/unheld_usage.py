@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gputally.accounting.held_usage import Noted, Telling
 from gputally.accounting.usage_posting import UsagePosting, unheld_since
-from gputally.model.usage import GpuHour, GpuReport
+from gputally.model.usage import Fault, GpuHour, GpuReport
 from gputally.model.usage_record import GpuKey, UnheldHour
 
 
@@ -47,10 +47,11 @@ class UnheldUsage:
         """What it adds since the opening of the books: unattributed, energy."""
         row = self._rows.get(key)
         last = row.hour if row else None
-        if last == hour:
+        fell = last and (hour.unattributed < last.unattributed or hour.energy < last.energy)
+        if fault := Fault.FELL if fell else telling.room.unheld(key.gpu, last, hour):
+            self._noted.left_out(fault, telling.node)
             return 0, 0
-        if last and (hour.unattributed < last.unattributed or hour.energy < last.energy):
-            self._noted.faults += 1
+        if last == hour:
             return 0, 0
         self._rows[key] = self._noted.unheld[key] = UnheldHour(key=key, node=telling.node, hour=hour)
         return self._posting.since_opening(unheld_since(last, hour, told_us=told_us, ahead_us=telling.ahead_us))

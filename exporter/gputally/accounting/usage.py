@@ -9,8 +9,10 @@ from gputally.accounting.held_usage import HeldUsage, Noted, Telling
 from gputally.accounting.holders import narrowed
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.pods import Pods
+from gputally.accounting.tenant import UNASSIGNED
 from gputally.accounting.totals import Totals
 from gputally.accounting.unheld_usage import UnheldUsage
+from gputally.accounting.usage_bounds import Allowance, Room, gpus_of
 from gputally.accounting.usage_posting import UsagePosting
 from gputally.model.observation import UsageSeen
 from gputally.model.pod import PodRecord
@@ -45,7 +47,8 @@ class Surroundings:
 
     def strangers_labels(self, holder: Holder) -> tuple[str, str]:
         """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
-        tenant = self._pods.namespaces.tenant_in(holder.key.namespace)
+        namespaces, name = self._pods.namespaces, holder.key.namespace
+        tenant = namespaces.tenant_in(name) if name in namespaces else UNASSIGNED  # an agent may invent names
         return self._admission.admit("tenant", tenant), self._nodes.labels_at(holder.node)[0]
 
 
@@ -55,6 +58,7 @@ class NodeUsage:
     def __init__(self, surroundings: Surroundings, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
+        self.allowance = Allowance(at_us=at_us)
         self.held = HeldUsage(surroundings, posting, noted)
         self.unheld = UnheldUsage(posting, noted)
         self.difference: Difference | None = None
@@ -86,7 +90,10 @@ class Usage:
         node = self._node(report.node, at_us=at_us)
         self.restarts += node.epoch not in ("", report.epoch)
         node.at_us, node.epoch = at_us, report.epoch
-        telling = Telling(report.node, report.epoch, at_us, report.now_us - at_us)
+        known = self._nodes_known.most_physical(report.node)
+        node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
+        room = Room(report.now_us, node.allowance)
+        telling = Telling(report.node, report.epoch, at_us, report.now_us - at_us, room)
         labels = self._nodes_known.labels_at(report.node)
         node.held.told(report.holders, telling)
         if node.held.is_undecided:

@@ -107,6 +107,15 @@ ENERGY_RESETS = Metric[NodeView](
     rows=_work(lambda work: work.energy_resets, per=1),
 )
 
+ENERGY_FAULTS = Metric[NodeView](
+    name="gputally_gpu_energy_faults_total",
+    kind=Kind.COUNTER,
+    help="Values of the driver's energy meter that cannot be: more than twice the power limit since the one before. "
+    "They count for that at most.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.energy_faults, per=1),
+)
+
 WATERMARK = Metric[NodeView](
     name="gputally_gpu_watermark_timestamp_seconds",
     kind=Kind.GAUGE,
@@ -172,7 +181,8 @@ CONTAINER_ENERGY = Metric[NodeView](
 )
 
 METRICS = (
-    *(STATE_GPU_SECONDS, MEASURED, USED, UNATTRIBUTED, UNKNOWN, ENERGY, UNHELD_ENERGY, ENERGY_RESETS, WATERMARK),
+    *(STATE_GPU_SECONDS, MEASURED, USED, UNATTRIBUTED, UNKNOWN, ENERGY, UNHELD_ENERGY, ENERGY_RESETS, ENERGY_FAULTS),
+    WATERMARK,
     *(CONTAINER_SHARE, CONTAINER_HELD, CONTAINER_MEASURED, CONTAINER_USED, CONTAINER_BURST, CONTAINER_MEMORY),
     CONTAINER_ENERGY,
 )

@@ -102,8 +102,10 @@ AGENT_RESTARTS = Metric[Snapshot](
 USAGE_FAULTS = Metric[Snapshot](
     name="gputally_usage_faults_total",
     kind=Kind.COUNTER,
-    help="Hours of usage left out because an agent told less of them than before.",
-    rows=lambda snapshot: [Row((), snapshot.usage_faults)],
+    help="Hours of usage, or containers with all of theirs, that an agent reported and that are left out: it reported "
+    "more before, no GPU can have done that, or not all GPUs of the node together.",
+    labels=("reason",),
+    rows=lambda snapshot: [Row((fault.value,), count) for fault, count in snapshot.usage_faults.items()],
 )
 
 METRICS = (

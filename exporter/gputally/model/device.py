@@ -9,6 +9,10 @@ BUSY: Final = 1_000_000
 """Utilisation is in millionths: a GPU that is always busy."""
 
 
+MOST_POWER: Final = 5_000_000
+"""mW: more than any GPU draws, with all that may be counted with it."""
+
+
 class Source(StrEnum):
     """Where utilisation comes from, the truest first."""
 

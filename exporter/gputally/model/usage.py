@@ -5,11 +5,23 @@ adds the difference, so that pulling twice, late or not at all loses and repeats
 for as long as the agent keeps its journal.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
 VERSION: Final = 1
+
+
+class Fault(StrEnum):
+    """Why what an agent tells is left out."""
+
+    FELL = "fell"
+    """Less than was told before."""
+    IMPOSSIBLE = "impossible"
+    """More than one device can do in that time, or of a time to come."""
+    EXCEEDED = "exceeded"
+    """With all else that is told, more than the node's GPUs can have done."""
 
 
 class Hour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

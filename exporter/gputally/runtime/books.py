@@ -53,6 +53,7 @@ class Books:
         self.room.set()
         self._ledger = ledger
         self._clock = clock
+        self._warned: set[str] = set()
         self._sound = True
         self._malformed = Once(logger, "left out of the accounting")
         self._residual: tuple[int, int] | None = None
@@ -84,6 +85,7 @@ class Books:
             if isinstance(observation, Listed):
                 self.listed[observation.kind].set()
         self._sound = True
+        self._warn_of_agents()
         self.news.set()
         self._dirty.set()
 
@@ -193,6 +195,14 @@ class Books:
             skipped = self.health.skipped
             skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
         self._malformed.warn(str(error))
+
+    def _warn_of_agents(self) -> None:
+        """Once of each that tells what cannot be."""
+        faulty = self.fleet.usage.noted.faulty
+        if len(faulty) > len(self._warned):
+            for node in faulty.keys() - self._warned:
+                logger.warning("some usage that the agent on %s tells is left out: %s", node, faulty[node].value)
+            self._warned.update(faulty)
 
     def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
         health = self.health.ledger

@@ -7,6 +7,7 @@ import pytest
 from gputally.accounting.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.observation import Seen
+from gputally.model.usage import Fault
 from tests.core.manifests import as_pod, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import RUNNING
@@ -68,7 +69,7 @@ def test_an_hour_of_which_less_is_told_is_left_out_and_counted(replay: Replay) -
     tell(replay, holder(hour(12, 30, measured=18, used=5), since=12), at=30)
 
     assert replay.gpu_seconds(30, Total.MEASURED) == {POD: 8}
-    assert replay.scrape(31).usage_faults == 1
+    assert replay.scrape(31).usage_faults[Fault.FELL] == 1
 
     tell(replay, holder(hour(12, 40, measured=28, used=6), since=12), at=40)
     assert replay.gpu_seconds(40, Total.MEASURED) == {POD: 28}
@@ -188,7 +189,7 @@ def test_less_energy_of_a_gpu_than_before_is_left_out(replay: Replay) -> None:
     tell(replay, at=30, gpus=(gpu(joules=50, watermark=30),))
 
     assert replay.true(Total.UNHELD_ENERGY, 30) == {("A100", "none"): 100_000}
-    assert replay.scrape(31).usage_faults == 1
+    assert replay.scrape(31).usage_faults[Fault.FELL] == 1
 
 
 def test_series_of_a_measured_pod_are_there_from_the_start() -> None:

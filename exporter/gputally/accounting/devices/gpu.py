@@ -25,7 +25,7 @@ class GpuBook:
         self.sums = Sums()
         self.layout = Layout()
         self._meter = Meter()
-        self._meter.delta(reading.condition.energy)
+        self._metered(reading)
         self._take(reading)
 
     @property
@@ -49,7 +49,7 @@ class GpuBook:
         else:
             held = self._elapse(reading, reading.at_us, timeline)
             used = self._measure(reading, timeline)
-        self._spend(self._meter.delta(reading.condition.energy), used, held, at_us=reading.at_us)
+        self._spend(self._metered(reading), used, held, at_us=reading.at_us)
         return self._take(reading)
 
     def lost(self, at_us: int, timeline: Timeline) -> None:
@@ -90,10 +90,15 @@ class GpuBook:
                 claims += measuring.claims
         return claims
 
+    def _metered(self, reading: Reading) -> int:
+        """The energy since the last reading, in mJ."""
+        condition = reading.condition
+        return self._meter.delta(condition.energy, at_us=reading.at_us, limit=condition.power_limit)
+
     def _spend(self, delta: int, used: Sequence[Claim], held: Sequence[Claim], *, at_us: int) -> None:
         work = self.sums.work
         work.energy += delta
-        work.energy_resets = self._meter.resets
+        work.energy_resets, work.energy_faults = self._meter.resets, self._meter.faults
         if not delta:
             return
         left = delta

@@ -40,6 +40,7 @@ class Work(Struct, gc=False):
     energy: int = 0
     unheld_energy: int = 0
     energy_resets: int = 0
+    energy_faults: int = 0
 
 
 class UnheldHour(Struct, gc=False):

@@ -10,6 +10,12 @@ _MOST: Final = 1 << 62
 """A ledger's numbers have 64 bits; an hour of a device stays a thousand times below."""
 _MOST_MEMORY: Final = 1 << 100
 _MOST_CHARACTERS: Final = 512
+_MOST_GPUS: Final = 64
+"""The largest machines have 16, and some are extended."""
+_MOST_HOLDERS: Final = 20_000
+"""Twice as many as an agent keeps."""
+_MOST_HOURS: Final = 100
+"""An agent keeps 72 and those that are not over."""
 
 
 def implausible(report: UsageReport) -> str:
@@ -17,6 +23,8 @@ def implausible(report: UsageReport) -> str:
     numbers = (report.now_us, report.watermark_us, report.allocations_us or 0)
     if not (_numbers(numbers) and _texts((report.epoch,)) and report.epoch):
         return "the head of the report cannot be"
+    if len(report.gpus) > _MOST_GPUS or len(report.holders) > _MOST_HOLDERS:
+        return f"{len(report.gpus)} GPUs with {len(report.holders)} holders cannot be on one node"
     for gpu in report.gpus:
         if not _gpu(gpu):
             return f"what is told of GPU {gpu.uuid[:_MOST_CHARACTERS]} cannot be"
@@ -28,15 +36,17 @@ def implausible(report: UsageReport) -> str:
 
 
 def _gpu(gpu: GpuReport) -> bool:
-    return _texts((gpu.uuid, gpu.model)) and all(
-        _numbers((gpu.watermark_us, hour.start_us, hour.unattributed, hour.energy)) for hour in gpu.hours
+    return (
+        _texts((gpu.uuid, gpu.model, gpu.source))
+        and len(gpu.hours) <= _MOST_HOURS
+        and all(_numbers((gpu.watermark_us, hour.start_us, hour.unattributed, hour.energy)) for hour in gpu.hours)
     )
 
 
 def _holder(holder: HolderReport) -> bool:
     texts = (holder.device, holder.gpu, holder.namespace, holder.pod, holder.container, holder.resource, holder.pod_uid)
     numbers = (holder.since_us, holder.seen_us, holder.after_us or 0, holder.until_us or 0, holder.share)
-    return _texts(texts) and _numbers(numbers) and all(map(_hour, holder.hours))
+    return _texts(texts) and _numbers(numbers) and len(holder.hours) <= _MOST_HOURS and all(map(_hour, holder.hours))
 
 
 def _hour(hour: Hour) -> bool:

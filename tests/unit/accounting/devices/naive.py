@@ -56,7 +56,8 @@ class NaiveGpu:
         self.at = self.first = at
         self.parts = {part.uuid: part.weight for part in reading.parts}
         self.upto = dict.fromkeys(self.parts, at)
-        self.counter = reading.condition.energy or 0
+        self.counter, self.counted_at = reading.condition.energy or 0, at
+        self.counter_faults = 0
         self.is_lost = False
 
     def lose(self, at: int, polls: Sequence[tuple[int, Allocations]]) -> None:
@@ -77,7 +78,7 @@ class NaiveGpu:
             for part in reading.parts:
                 if part.uuid in self.upto:
                     self._use(part, at, polls, zero_us, used)
-        self._energy(reading.condition.energy or 0, used, held)
+        self._energy(self._metered(reading.condition.energy or 0, at), used, held)
         self.parts = {part.uuid: part.weight for part in reading.parts}
         self.upto = {part.uuid: max(self.upto.get(part.uuid, at), at - LATE_S) for part in reading.parts}
         self.at, self.is_lost = at, False
@@ -133,9 +134,19 @@ class NaiveGpu:
         self.sums.unattributed += left
         _add(used, None, left)
 
-    def _energy(self, counter: int, used: dict[Holder | None, Fraction], held: dict[Holder | None, Fraction]) -> None:
-        delta = counter if counter < self.counter else counter - self.counter
-        self.counter = counter
+    def _metered(self, counter: int, at: int) -> int:
+        """No more than 5 kW, as no limit is known, and a second more for the counter's sake; jitter is ignored."""
+        change, most = counter - self.counter, 5_000_000 * (at - self.counted_at + 1)
+        if -5_000_000 <= change < 0:
+            return 0
+        self.counter, self.counted_at = counter, at
+        if change < 0:
+            self.counter_faults += counter > most
+            return counter if counter <= most else 0
+        self.counter_faults += change > most
+        return min(change, most)
+
+    def _energy(self, delta: int, used: dict[Holder | None, Fraction], held: dict[Holder | None, Fraction]) -> None:
         self.sums.energy += delta
         claims = used if any(used.values()) else held
         total = sum(claims.values())

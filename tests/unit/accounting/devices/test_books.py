@@ -231,7 +231,7 @@ def test_a_gpu_the_device_plugin_took_back_is_not_free(books: DeviceBooks) -> No
 
 def test_a_lost_gpu_stands_still_and_goes_on_when_it_is_back(books: DeviceBooks) -> None:
     books.allocated(allocations(0.5, held()))
-    books.read(reading(2, part(span(0, 2, 1)), energy=1100))
+    books.read(reading(2, part(span(0, 2, 1)), energy=9_001_000))
     books.lost("GPU-0", us(3))
     books.lost("GPU-0", us(4))
     books.lost("GPU-9", us(4))
@@ -243,8 +243,8 @@ def test_a_lost_gpu_stands_still_and_goes_on_when_it_is_back(books: DeviceBooks)
     found = gpu_totals(books, 7)
     assert found.states == States(held=3_500_000_000_000, free=GPU_SECOND // 2, lost=3 * GPU_SECOND)
     assert seconds(totals(books, "a", 7).used) == 2.5
-    assert (found.work.energy, found.work.energy_resets, found.lost) == (150, 1, False)
-    assert (totals(books, "a", 7).energy, found.work.unheld_energy) == (95, 55)
+    assert (found.work.energy, found.work.energy_resets, found.lost) == (9_000_050, 1, False)
+    assert (totals(books, "a", 7).energy, found.work.unheld_energy) == (6_750_020, 2_250_030)
 
 
 def test_the_watermark_is_that_of_the_gpu_that_is_behind() -> None:

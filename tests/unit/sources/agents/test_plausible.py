@@ -57,3 +57,14 @@ def test_gpus_are_looked_at(more: dict[str, int]) -> None:
     wrong = replace(GPU_0, hours=(GpuHour(**{"start_us": 0} | more),))
 
     assert implausible(replace(REPORT, gpus=(wrong,))) == "what is told of GPU GPU-0 cannot be"
+
+
+@pytest.mark.parametrize("more", [{"gpus": (GPU_0,) * 65}, {"holders": (HOLDER,) * 20_001}])
+def test_a_node_has_no_end_of_gpus_or_containers(more: dict[str, Any]) -> None:
+    assert implausible(replace(REPORT, **more)).endswith("cannot be on one node")
+
+
+def test_an_agent_does_not_remember_without_end() -> None:
+    assert implausible(replace(REPORT, holders=(replace(HOLDER, hours=(HOUR,) * 101),)))
+    assert implausible(replace(REPORT, gpus=(replace(GPU_0, hours=GPU_0.hours * 101),)))
+    assert implausible(replace(REPORT, gpus=(replace(GPU_0, source="s" * 513),)))
