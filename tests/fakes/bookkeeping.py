@@ -47,7 +47,7 @@ def open_books(ledger: Ledger, time: Time, *, zero_us: int = 0) -> Books:
     saved = ledger.saved(now_us=time())
     time.now_us = max(time.now_us, saved.at_us, saved.evaluated_us)
     fleet = Fleet(rules=Rules(), book=BOOK, saved=saved, zero_us=zero_us)
-    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
+    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind))
     books.take(surroundings(time()))
     return books
 

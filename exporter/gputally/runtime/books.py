@@ -65,11 +65,20 @@ class Books:
         self._registry = process_registry()
         self._committed = publish(fleet, now_us=fleet.totals.evaluated_us, ledger=None)
         """What was published last and is in the ledger; at first, by the process before."""
+        self._caught_up = False
 
     @property
     def behind(self) -> int:
         """Observations read and not yet accounted."""
         return self.backlog.size + self.held.size
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether what happened while nobody watched is accounted, as far as it counts GPU-time; true for good then."""
+        if not self._caught_up:
+            counting = (watch for watch in self.health.watches if watch.kind is not Kind.EVENTS)
+            self._caught_up = all(watch.synced for watch in counting) and not self.behind
+        return self._caught_up
 
     def take(self, observations: Iterable[Observation]) -> None:
         """Take in `observations`, to be settled soon. One that contradicts itself is counted, logged and left out.
@@ -131,11 +140,14 @@ class Books:
     async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
         """The exposition as of now. What its counters say is in the ledger before it is returned.
 
-        While the ledger refuses writes they stand still, as the next process could not go on from more; gauges follow.
+        They stand still until all is told that happened while no process watched: a pod that ended meanwhile would be
+        shown as if it had run on. So they do while the ledger refuses writes, as the next process could not go on from
+        more; gauges follow.
         """
         async with self._scraping:  # of two at once, one might take back what the other has shown
             self.settle()
-            snapshot = publish(self.fleet, now_us=self._clock(), ledger=self._residual)
+            now_us = self._clock() if self.has_caught_up else self.fleet.totals.evaluated_us
+            snapshot = publish(self.fleet, now_us=now_us, ledger=self._residual)
             if self.health.ledger.writable:
                 exposition = await self._written_with(snapshot, openmetrics=openmetrics)
             if self.health.ledger.writable:

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.fleet import Fleet
@@ -21,7 +23,7 @@ from gputally.model.rules import Rules
 from gputally.runtime import books as books_module
 from gputally.runtime.books import Books
 from tests.core.manifests import PodForm, as_pod, us
-from tests.fakes.bookkeeping import Time
+from tests.fakes.bookkeeping import Time, open_books
 from tests.fakes.stream import BOOK, stream, surroundings
 from tests.fakes.until import until
 
@@ -70,7 +72,7 @@ def ledger() -> SlowLedger:
 async def books(ledger: SlowLedger) -> Books:
     time = Time()
     fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
-    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
+    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind))
     books.take(surroundings(time()))
     return books
 
@@ -204,6 +206,44 @@ async def test_a_ledger_that_cannot_be_trusted_any_more_ends_the_process(books: 
     with pytest.raises(LedgerError, match="is corrupt"):
         await books.keep_flushed()
     books.close()
+
+
+async def test_counters_stand_still_until_the_watches_have_told_what_happened_while_nobody_watched(
+    tmp_path: Path,
+) -> None:
+    running = PodForm(node="n0", scheduled=1000, started=1000)
+    finished = replace(running, version=2, phase="Succeeded", finished=2000)
+    with SqliteLedger(tmp_path / "ledger.db") as ledger:
+        before = open_books(ledger, time := Time(us(1000)), zero_us=0)
+        before.take([told(running, at=1000)])
+        await allocated(before)  # in which series begin as 0
+        time.now_us = us(1500)
+        assert await allocated(before) == pytest.approx(500)
+        before.close()
+
+        after = open_books(ledger, time := Time(us(9000)), zero_us=0)
+        pods = next(watch for watch in after.health.watches if watch.kind is Kind.PODS)
+        pods.synced = False
+        assert await allocated(after) == pytest.approx(500)
+        pods.synced = True
+        await after.held.put([told(finished, at=9000)])
+        assert await allocated(after) == pytest.approx(500)
+        after.take(await after.held.get())
+        assert await allocated(after) == 1000
+        after.close()
+
+
+def told(form: PodForm, *, at: float) -> Observation:
+    return Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(at))
+
+
+async def allocated(books: Books) -> float:
+    """GPU-seconds that the counters show."""
+    text = (await books.scrape(False)).decode()  # noqa: FBT003 - the shape the web side asks for
+    families = text_string_to_metric_families(text)
+    return sum(
+        s.value for family in families for s in family.samples if s.name == "gputally_allocated_gpu_seconds_total"
+    )
 
 
 async def test_a_scrape_is_in_the_ledger_before_it_is_answered(tmp_path: Path) -> None:
