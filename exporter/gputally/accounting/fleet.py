@@ -104,7 +104,7 @@ class Fleet:
         changed_us = self.pricing.advance(self.now_us)
         if changed_us is not None:
             self.nodes.outdate_all(since_us=changed_us)
-            self.pods.account_all(at_us=self.now_us, since_us=changed_us)
+            self.pods.reprice(at_us=self.now_us, since_us=changed_us)
         if self.now_us < self._next_round_us:
             return
         self._next_round_us = self.now_us + _ROUND_US
@@ -249,7 +249,7 @@ class Fleet:
         self.pods.restore(saved.pods)
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
-        self.pods.account_all(at_us=saved.at_us, since_us=saved.at_us)
+        self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
         self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)

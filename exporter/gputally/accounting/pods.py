@@ -119,10 +119,11 @@ class Pods:
             for uid in tuple(self.index.on_node.get(node, ())):
                 self._settle(self.records[uid], at_us=at_us)
 
-    def account_all(self, *, at_us: int, since_us: int) -> None:
-        """Look at every pod again, after rules changed, or prices of `since_us` or later."""
+    def reprice(self, *, at_us: int, since_us: int) -> None:
+        """Account the pods whose price is another from `since_us` on."""
         for record in tuple(self.records.values()):
-            self._settle(record, at_us=at_us, since_us=since_us)
+            if self._pricing.differs(record, since_us):
+                self._settle(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:
         """Look at the pods again that are exported as `other`, for as many values as there is room now."""
@@ -250,17 +251,17 @@ class Pods:
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()
-        record = replace(
+        segments = segments_of(
             record,
-            segments=segments_of(
-                record,
-                before,
-                since_us=since_us,
-                gone_us=self._nodes.gone_us(record),
-                prices=self._pricing.keeping(posted),
-            ),
+            before,
+            since_us=since_us,
+            gone_us=self._nodes.gone_us(record),
+            prices=self._pricing.keeping(posted),
         )
-        kept = alike(posted, record.segments)
+        if before and segments is posted and _kept_of(before) == _kept_of(record):
+            return record
+        record = replace(record, segments=segments)
+        kept = alike(posted, segments)
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
         if before is None or _kept_of(before) != _kept_of(record) or not len(posted) == kept == len(record.segments):
@@ -291,4 +292,4 @@ class Pods:
 
 
 def _kept_of(record: PodRecord) -> tuple[object, ...]:
-    return record.job, record.scheduled_us, record.end_us, record.blind
+    return record.node_uid, record.job, record.scheduled_us, record.end_us, record.blind

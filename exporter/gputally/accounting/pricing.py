@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.segments import Prices
 from gputally.model.allocation import Segment, Terms
+from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Price
 
 
@@ -36,6 +37,14 @@ class Pricing:
             return iter(((from_us, None),))
         until_us = self._now_us + 1 if until_us is None else min(until_us, self._now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
+
+    def differs(self, record: PodRecord, since_us: int) -> bool:
+        """Whether the allocation that `record` has costs something else from `since_us` on."""
+        last = record.segments[-1] if record.segments else None
+        if last is None or (last.end_us is not None and last.end_us <= since_us):
+            return False
+        steps = self.of_allocation(record.terms[-1], max(since_us, last.start_us), None)
+        return any(price != last.price for _, price in steps)
 
     def keeping(self, posted: Sequence[Segment]) -> Prices:
         """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past."""

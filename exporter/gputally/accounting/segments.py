@@ -52,7 +52,7 @@ def segments_of(
     kept = 0
     if before and posted and posted[0].start_us == span[0]:
         changed_us = min(_changed_us(before, record, span[1]), _NEVER if since_us is None else since_us)
-        kept = bisect_left(posted, changed_us, key=_end_us)
+        kept = len(posted) if changed_us == _NEVER else bisect_left(posted, changed_us, key=_end_us)
     if kept and kept == len(posted):
         return posted
     start_us = posted[kept].start_us if kept else span[0]

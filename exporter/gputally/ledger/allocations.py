@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -116,11 +117,12 @@ class Allocations:
 
     def of_working(self, kind: str) -> dict[str, list[Segment]]:
         """The segments of the pods in the working state, by UID."""
-        found: dict[str, list[Segment]] = {}
+        found = defaultdict[str, list[Segment]](list)
+        prices: dict[int | None, Price | None] = {None: None}
         for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
-            rated = _price(*self._prices.row(price)) if price else None
-            span = (start_us, end_us, quantity)
-            found.setdefault(uid, []).append(_segment(span, self._terms.row(terms), rated))
+            if price not in prices:
+                prices[price] = _price(*self._prices.row(price))
+            found[uid].append(_segment((start_us, end_us, quantity), self._terms.row(terms), prices[price]))
         return found
 
     def overlapping(self, start_us: int, end_us: int) -> Iterator[Entry]:

@@ -135,9 +135,10 @@ def outdated(changes: Changes) -> Iterator[Row]:
             yield kind, uid, len(record.terms) if record else 0
 
 
-def with_history(record: PodRecord, segments: Sequence[Segment], terms: Iterable[Terms]) -> PodRecord:
+def with_history(record: PodRecord, segments: Sequence[Segment], terms: Sequence[Terms]) -> PodRecord:
     """A pod as it was kept: of its terms the document holds the first."""
-    return replace(record, segments=grown((), 0, segments), terms=grown(record.terms[:_HEAD], _HEAD, (*terms,)))
+    known = tuple(record.terms[:_HEAD])
+    return replace(record, segments=grown((), 0, segments), terms=grown(known, _HEAD, terms) if terms else known)
 
 
 def dropped(changes: Changes) -> Iterator[Row]:

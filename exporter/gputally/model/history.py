@@ -71,6 +71,8 @@ def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequenc
 
 def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
     """How many entries both begin with."""
+    if old is new:
+        return len(old)
     shared = _shared(old, new) * CHAPTER
     for index, (was, now) in enumerate(zip(old[shared:], new[shared:], strict=False), shared):
         if was is not now and was != now:
