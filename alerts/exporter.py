@@ -61,6 +61,18 @@ max by (cluster) (gputally_ledger_writable) == 0
             variables=("cluster",),
         ),
         Alert(
+            name="GputallyLedgerDamaged",
+            expression="max by (cluster) (gputally_ledger_damaged) == 1",
+            summary="Rows of the ledger are damaged.",
+            description=(
+                "What was accounted cannot be read any more in places, or contradicts itself; the log of the "
+                "aggregator says what was found first. It goes on and counters are right, but bills made from the "
+                "ledger may not be. Look at the disk, and restore what was lost from a backup."
+            ),
+            dashboard="exporter",
+            variables=("cluster",),
+        ),
+        Alert(
             name="GputallyAgentMissing",
             expression=f"""\
 max by (cluster) (gputally_nodes) - max by (cluster) ({_REACHABLE}) > $nodes

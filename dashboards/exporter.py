@@ -260,6 +260,11 @@ LEDGER = Row(
                 f"time() - max by (cluster, instance) ({select('gputally_ledger_last_write_timestamp_seconds')})", WHO
             ),
         ),
+        timeline(
+            Look("Sound", "Whether all that was read of it so far holds together.", width=8, empty=NO_EXPORTER),
+            Query(f"1 - max by (cluster, instance) ({select('gputally_ledger_damaged')})", WHO),
+            words=YES_OR_NO,
+        ),
         timeseries(
             Look("Writes", "Transactions per second, and those refused.", unit=PER_SECOND, empty=NO_EXPORTER),
             Query(f"sum({select.rate('gputally_ledger_writes_total')})", "written"),

@@ -88,6 +88,10 @@ class LedgerUnwritable(LedgerError):
     """The ledger refused a write (full disk, I/O error); the same write may succeed later."""
 
 
+class LedgerDamaged(LedgerError):
+    """Rows of the ledger cannot be read, or contradict each other; what can be read is still right."""
+
+
 class AddressTaken(GputallyError):
     """The address to listen on belongs to another process."""
 

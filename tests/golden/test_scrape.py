@@ -73,7 +73,7 @@ HEALTH_NOW = Health(
         WatchHealth(kind=kind, synced=True, connected=True, last_activity_us=us(3590), events=3, listings=1)
         for kind in Kind
     ),
-    ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500),
+    ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500, checked_us=us(3000)),
     agents=AgentsHealth(
         agents={"n1": AgentHealth(reachable=True, watermark_us=us(3598)), "n2": AgentHealth(reachable=False)},
         pulls={"answered": 360, "timeout": 12},

@@ -184,6 +184,20 @@ LEDGER_WRITE_SECONDS = Metric[Health](
     rows=lambda health: [Row((), health.ledger.write_us / US_PER_SECOND)],
 )
 
+LEDGER_CHECK = Metric[Health](
+    name="gputally_ledger_check_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="When the whole ledger was last looked through and found sound, after the start of the process.",
+    rows=lambda health: [] if health.ledger.checked_us is None else [Row((), health.ledger.checked_us / US_PER_SECOND)],
+)
+
+LEDGER_DAMAGED = Metric[Health](
+    name="gputally_ledger_damaged",
+    kind=Kind.GAUGE,
+    help="Whether rows of the ledger cannot be read or contradict each other, by the last look at them.",
+    rows=lambda health: [Row((), health.ledger.damaged)],
+)
+
 CLOCK_SKEW = Metric[Health](
     name="gputally_clock_skew_seconds",
     kind=Kind.GAUGE,
@@ -220,6 +234,8 @@ METRICS = (
     LEDGER_WRITES,
     LEDGER_WRITE_FAILURES,
     LEDGER_WRITE_SECONDS,
+    LEDGER_CHECK,
+    LEDGER_DAMAGED,
     CLOCK_SKEW,
     REJECTED_DATES,
 )

@@ -5,14 +5,17 @@ import os
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from gputally.errors import LedgerError
 
 MARGIN_BYTES = 16 << 20
-"""What an upgrade may need beside the backup and as much again."""
+"""What an upgrade may need beside the backup and a quarter as much: it moves what is still kept up to date."""
 _MIB = 1 << 20
+_PAGES = 25_000
+"""Copied between two looks at how far it is: some 100 MB."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ def ways_back(path: Path, *, newest: int) -> list[Path]:
 
 def _expect_room(connection: sqlite3.Connection, path: Path) -> None:
     pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    needed, free = 2 * pages * size + MARGIN_BYTES, shutil.disk_usage(path.parent).free
+    needed, free = pages * size + pages * size // 4 + MARGIN_BYTES, shutil.disk_usage(path.parent).free
     if free < needed:
         raise LedgerError(
             f"{path}: an upgrade first copies it, and needs {needed // _MIB} MiB beside it where {free // _MIB} MiB "
@@ -66,9 +69,23 @@ def _copy(connection: sqlite3.Connection, path: Path, partial: Path) -> None:
     partial.touch(0o600)
     shutil.copymode(path, partial)
     with closing(sqlite3.connect(partial)) as copy:
-        connection.backup(copy)
+        connection.backup(copy, pages=_PAGES, progress=_progress(path))
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, whatever happens to it
     _sync(partial)
+
+
+def _progress(path: Path) -> Callable[[int, int, int], None]:
+    """Says how far the copy is, every tenth of it: one of many GB takes minutes."""
+    logged = -1
+
+    def copied(_: int, remaining: int, total: int) -> None:
+        nonlocal logged
+        tenth = 10 * (total - remaining) // total if total else 10
+        if tenth > logged and total > _PAGES:
+            logger.info("%s: %d %% copied, before it is upgraded", path, 10 * tenth)
+        logged = max(logged, tenth)
+
+    return copied
 
 
 def _sync(path: Path) -> None:

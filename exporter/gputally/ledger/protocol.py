@@ -1,5 +1,6 @@
 """What a ledger does, whatever keeps it."""
 
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -48,3 +49,9 @@ class Ledger(Protocol):
 
     def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
         """Segments of current revisions that touch [start_us, end_us), by start, then pod UID."""
+
+    def check(self) -> Iterator[None]:
+        """Look through all that is kept, what was written last first, a little at each step; the ledger may be written.
+
+        Each step may be taken by another thread. Raises: LedgerDamaged, LedgerUnwritable when it cannot be read now.
+        """

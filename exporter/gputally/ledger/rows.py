@@ -1,7 +1,7 @@
 """Between the structs of the accounting and the rows of the ledger."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec

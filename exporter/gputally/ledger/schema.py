@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gputally.errors import LedgerError
+from gputally.ledger import integrity
 from gputally.ledger.backup import back_up, ways_back
 
 APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
@@ -79,24 +80,22 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
 
 
 def _examine(path: Path) -> None:
-    """Refuse what is not ours to write, by reading alone."""
+    """Refuse what is not ours to write, by reading its beginning and what was written last."""
     _expect_ours(path)
     newest = migrations()[-1][0]
     try:
         with closing(_reader(path)) as connection:
             version = _version(connection)
-            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if version <= newest else "ok"
+            if version == newest:
+                integrity.newest(connection)
     except sqlite3.Error as error:
-        version, verdict = 0, str(error)
+        raise LedgerError(
+            f"{path}: is corrupt ({error}); it was left untouched, restore a backup or move it away to begin anew"
+        ) from None
     if version > newest:
         raise LedgerError(
             f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, run the newer "
             f"gputally again{_way_back(path, newest)}"
-        )
-    if verdict != "ok":
-        finding = verdict.splitlines()[-1]
-        raise LedgerError(
-            f"{path}: is corrupt ({finding}); it was left untouched, restore a backup or move it away to begin anew"
         )
 
 

@@ -15,7 +15,7 @@ from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.series import Labels, Series
 from gputally.accounting.totals import Total
 from gputally.errors import LedgerError, LedgerUnwritable
-from gputally.ledger import rows, usage_rows
+from gputally.ledger import integrity, rows, usage_rows
 from gputally.ledger.allocations import Allocations
 from gputally.ledger.lock import Lock
 from gputally.ledger.protocol import Entry, Line
@@ -93,6 +93,10 @@ class SqliteLedger:
         """See `Ledger.overlapping`."""
         with self._answering():
             return list(self._allocations.overlapping(start_us, end_us))
+
+    def check(self) -> Iterator[None]:
+        """See `Ledger.check`."""
+        return integrity.slices(self.path)
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

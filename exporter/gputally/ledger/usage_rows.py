@@ -44,12 +44,14 @@ ON CONFLICT ({_columns(GpuKey._fields)}) {_renewed((*_GPU_HOUR, "open"))}
 """  # noqa: S608 (literals only)
 SELECT_HELD: Final = f"""
 SELECT {_columns(HolderKey._fields + _HOLDER)}, start_us, {_columns(_HOUR)}
-FROM usage_hours JOIN usage_holders USING (holder)
+FROM usage_hours INDEXED BY usage_hours_open CROSS JOIN usage_holders USING (holder)
 WHERE open
 ORDER BY {_columns(HolderKey._fields)}, start_us
 """  # noqa: S608 (literals only)
 SELECT_UNHELD: Final = f"""
-SELECT {_columns(GpuKey._fields + _GPU_HOUR)} FROM unheld_usage WHERE open ORDER BY start_us, epoch, gpu
+SELECT {_columns(GpuKey._fields + _GPU_HOUR)} FROM unheld_usage INDEXED BY unheld_usage_open
+WHERE open
+ORDER BY start_us, epoch, gpu
 """  # noqa: S608 (literals only)
 
 

@@ -37,6 +37,9 @@ class LedgerHealth(Struct, kw_only=True):
     """Rows that wait in memory because the last write failed."""
     write_us: int = 0
     """Time spent writing, µs."""
+    checked_us: int | None = None
+    """When it was last looked through to its end."""
+    damaged: bool = False
 
 
 class ClockHealth(Struct, kw_only=True):

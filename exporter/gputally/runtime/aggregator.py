@@ -25,6 +25,7 @@ from gputally.runtime.backlog import Backlog
 from gputally.runtime.books import Books
 from gputally.runtime.clock import Clock
 from gputally.runtime.cluster import identify, resources
+from gputally.runtime.ledger_check import keep_checked
 from gputally.runtime.owner_walk import OwnerWalk
 from gputally.runtime.pulling import puller
 from gputally.runtime.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
@@ -139,6 +140,7 @@ async def _run(
             started(running)
         books = running.books
         tasks.create_task(books.keep_flushed(), name="ledger")
+        tasks.create_task(keep_checked(books.ledger.check, books.health.ledger, clock=clock), name="ledger check")
         tasks.create_task(account(books), name="account")
         owners = OwnerWalk(api, books, clock=clock)
         tasks.create_task(settle(books, owners), name="settle")

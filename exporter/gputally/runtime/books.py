@@ -51,7 +51,7 @@ class Books:
         self.room = asyncio.Event()
         """Set while few enough rows wait in memory."""
         self.room.set()
-        self._ledger = ledger
+        self.ledger = ledger
         self._clock = clock
         self._warned: set[str] = set()
         self._sound = True
@@ -114,7 +114,7 @@ class Books:
             started_ns = time.monotonic_ns()
             try:
                 loop = asyncio.get_running_loop()
-                self._residual = await loop.run_in_executor(self._thread, self._ledger.write, changes)
+                self._residual = await loop.run_in_executor(self._thread, self.ledger.write, changes)
                 self._written(time.monotonic_ns() - started_ns)
             except LedgerUnwritable as error:
                 self._refused(changes, error)
@@ -186,7 +186,7 @@ class Books:
 
     def _write_last(self, changes: Changes) -> None:
         try:
-            self._thread.submit(self._ledger.write, changes).result()
+            self._thread.submit(self.ledger.write, changes).result()
         except LedgerUnwritable as error:
             raise LedgerUnwritable(
                 f"{error}; {changes.weight} rows were not written, of which the next start learns anew "

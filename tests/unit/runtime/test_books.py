@@ -62,6 +62,9 @@ class SlowLedger:
     def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
         raise NotImplementedError
 
+    def check(self) -> Iterator[None]:
+        raise NotImplementedError
+
 
 @pytest.fixture
 def ledger() -> SlowLedger:

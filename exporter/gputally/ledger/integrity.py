@@ -1,0 +1,116 @@
+"""Whether the file is sound: what was written last before a start, all of it beside the work, a little at a time."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gputally.errors import LedgerDamaged, LedgerUnwritable
+
+_SLICE: Final = 5_000
+"""Rows looked at in one statement, some ms of work: what is read longer keeps the log of changes from being reused."""
+_NEWEST: Final = 1_000
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+_INCOMPLETE: Final = """
+SELECT p.uid FROM pods p
+LEFT JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+WHERE p.id > ? AND p.id <= ? AND r.segments IS NOT (
+    SELECT count(DISTINCT s.ordinal) FROM pod_segments s WHERE s.pod = p.id AND s.ordinal < r.segments
+)
+LIMIT 1
+"""
+"""A pod whose last revision has not all of its segments."""
+_OPEN: Final = """
+SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_b') - ifnull(sum(s.quantity), 0)
+FROM working w
+CROSS JOIN pods p ON p.uid = w.uid
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+CROSS JOIN pod_segments s
+  ON s.pod = p.id AND s.ordinal < r.segments AND s.end_us IS NULL
+ AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
+WHERE w.kind = 'pod'
+"""
+"""By how much the balance differs from what pods have now."""
+
+
+class _Walk(NamedTuple):
+    """A table or index, by the columns it is sorted by; `sound` is what holds of each row."""
+
+    source: str
+    key: tuple[str, ...]
+    sound: str
+
+
+def newest(connection: sqlite3.Connection) -> str | None:
+    """What contradicts itself of what was written last; None if nothing does. Raises sqlite3's errors."""
+    last = connection.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
+    [difference] = connection.execute(_OPEN).fetchone()
+    if difference:
+        return f"what pods hold now differs from the balance by {difference} µGPU"
+    return _incomplete(connection, last - _NEWEST, last)
+
+
+def slices(path: Path) -> Iterator[None]:
+    """Look through all of the file, a slice at each step, through a connection that cannot write.
+
+    Raises: LedgerDamaged, naming what was found first; LedgerUnwritable when it cannot be read now.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)) as file:
+            yield from _expect(newest(file))
+            last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
+            for first in range(0, last, _NEWEST):
+                yield from _expect(_incomplete(file, first, first + _NEWEST))
+            for walk in _walks(file):
+                yield from _walked(file, walk)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            raise LedgerDamaged(f"{path}: is damaged: {error}") from None
+        raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
+
+
+def _incomplete(connection: sqlite3.Connection, after: int, upto: int) -> str | None:
+    found = connection.execute(_INCOMPLETE, (after, upto)).fetchone()
+    return f"the last revision of pod {found[0]} lacks segments" if found else None
+
+
+def _walks(connection: sqlite3.Connection) -> Iterator[_Walk]:
+    """All tables, and the indexes that are not tables themselves."""
+    for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
+        columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        needed = [f"typeof({column}) = '{kind.lower()}'" for _, column, kind, must, *_ in columns if must]
+        primary = sorted((place, column) for _, column, *_, place in columns if place)
+        clustered = "WITHOUT ROWID" in sql
+        key = tuple(column for _, column in primary) if clustered else ("rowid",)
+        yield _Walk(name, key, " AND ".join(needed) or "TRUE")
+        for _, index, _, origin, is_partial in connection.execute(f"PRAGMA index_list({name})").fetchall():
+            if not is_partial and not (clustered and origin == "pk"):
+                indexed = tuple(column for *_, column in connection.execute(f"PRAGMA index_info({index})"))
+                yield _Walk(f"{name} INDEXED BY {index}", (*indexed, *key), "TRUE")
+
+
+def _walked(connection: sqlite3.Connection, walk: _Walk) -> Iterator[None]:
+    """One row after the other, in their order."""
+    key, marks = ", ".join(walk.key), ", ".join("?" * len(walk.key))
+    after: tuple[object, ...] | None = ()
+    while after is not None:
+        beyond = f"({key}) > ({marks})" if after else "TRUE"
+        until = connection.execute(
+            f"SELECT {key} FROM {walk.source} WHERE {beyond} ORDER BY {key} LIMIT 1 OFFSET {_SLICE}",  # noqa: S608 (names in our schema)
+            after,
+        ).fetchone()
+        within = f"{beyond} AND ({key}) <= ({marks})" if until else beyond
+        unsound = connection.execute(
+            f"SELECT {key} FROM {walk.source} WHERE {within} AND NOT ({walk.sound}) LIMIT 1",  # noqa: S608 (see above)
+            (*after, *(until or ())),
+        ).fetchone()
+        yield from _expect(f"the row {unsound} of {walk.source} is none" if unsound else None)
+        after = until
+
+
+def _expect(damage: str | None) -> Iterator[None]:
+    """The end of a slice."""
+    if damage:
+        raise LedgerDamaged(damage)
+    yield
