@@ -1,7 +1,7 @@
 """Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -80,13 +80,14 @@ def as_posted(record: PodRecord) -> Sequence[Terms]:
     """The terms of a pod as an earlier process posted them; an earlier version did not keep how they were exported."""
     if not any(OTHER in segment.labels for segment in record.segments):
         return record.terms
-    return tuple(replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
+    posted = (replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
+    return grown((), 0, posted)
 
 
-def _posted_as(terms: Terms, segments: Iterable[Segment]) -> tuple[str, str, str] | None:
-    for segment in segments:
-        of_terms = (segment.tier, segment.tenant, segment.gpu_model) == (terms.tier, terms.tenant, terms.gpu_model)
-        if of_terms and segment.start_us >= terms.from_us:
+def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str] | None:
+    for index in range(bisect_left(segments, terms.from_us, key=lambda each: each.start_us), len(segments)):
+        segment = segments[index]
+        if (segment.tier, segment.tenant, segment.gpu_model) == (terms.tier, terms.tenant, terms.gpu_model):
             return segment.labels[:3] if OTHER in segment.labels else None
     return None
 
