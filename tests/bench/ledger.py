@@ -119,7 +119,7 @@ def deleted(number: int, at: int) -> Observation:
     return news(number, at, 3, started=at - DELETED + RUNS, deleted=at)
 
 
-def ended(number: int, at: int) -> Observation:
+def ended(number: int, at: int) -> Seen:
     started = at - DELETED - 20 + RUNS
     return news(number, at, 4, started=started, deleted=at - 20, finished=at, phase="Succeeded")
 

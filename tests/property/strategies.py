@@ -176,17 +176,26 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
     """What happens to a pod from its binding on."""
     later = st.integers(bound, LATEST - 1)
     changes: list[Change] = []
+    toggles = draw(toggling(draw(later))) if not draw(st.integers(0, 4)) else []
     if draw(st.booleans()):
         changes.append((draw(later), {"labels": draw(teams())}))
     if not draw(st.integers(0, 6)):
-        return [*changes, *draw(rejection(bound))]
+        return [*changes, *toggles, *draw(rejection(bound))]
     if draw(st.booleans()):
         started = min(bound + draw(st.integers(0, 10)), LATEST - 1)
         changes.append((started, {"started": started}))
     if draw(st.booleans()):
         asked = draw(later)
         changes.append((asked, {"deleted": asked, "grace": draw(st.sampled_from([0, 1, 30]))}))
-    return [*changes, *draw(endings(max((at for at, _ in changes), default=bound)))]
+    return [*changes, *toggles, *draw(endings(max((at for at, _ in changes), default=bound)))]
+
+
+@st.composite
+def toggling(draw: Draw, first: int) -> list[Change]:
+    """A label that changes again and again, whatever else happens."""
+    every, times = draw(st.integers(1, 3)), draw(st.integers(5, 40))
+    moments = range(first, min(first + times * every, LATEST), every)
+    return [(at, {"labels": {"team": ("red", "blue")[i % 2]}}) for i, at in enumerate(moments)]
 
 
 @st.composite
@@ -267,7 +276,10 @@ def price_lists(draw: Draw) -> Prices:
     models = {}
     for model in draw(st.sets(st.sampled_from(["A100", "H100", "T4", "unknown"]))):
         since = sorted(draw(st.sets(st.integers(0, LATEST), min_size=1, max_size=3)))
-        models[model] = tuple((at, draw(amounts)) for at in since)
+        if not draw(st.integers(0, 3)):  # a price for each few seconds, as of a spot market
+            since = list(range(since[0], LATEST, draw(st.integers(1, 5))))
+        few = [draw(amounts) for _ in since[:3]]
+        models[model] = tuple((at, few[i % len(few)]) for i, at in enumerate(since))
     return Prices(models=models, tiers={"gold": Fraction(3, 2)})
 
 

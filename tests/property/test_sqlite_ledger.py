@@ -1,19 +1,23 @@
 """Over random clusters, crashes and repeated writes, the ledger's file alone says what the naive reference says."""
 
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.sqlite import SqliteLedger
+from gputally.model import history
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.examples import examples
-from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
-from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay, next_news, tell, truth_of
+from tests.property.strategies import HORIZON, OPENED, Cluster, clusters, price_lists
+from tests.property.test_accounting import assert_laws, new_replay, next_news, tell, truth_of
+from tests.truth import Prices
 
 STEPS = ("", "", "flush", "flush", "crash")
 
@@ -36,12 +40,13 @@ class Filed(Memory):
             return ledger.saved(now_us=us(OPENED))
 
 
-@given(clusters(outages=True), st.data())
+@given(clusters(outages=True), price_lists(), st.data())
 @examples(25)
-def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder:
+def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Prices, data: st.DataObject) -> None:
+    chapters = patch.object(history, "CHAPTER", data.draw(st.sampled_from([1, 2, 64])))
+    with TemporaryDirectory() as folder, chapters:
         path = Path(folder) / "ledger.db"
-        replay, i, kept, crashes = new_replay(NO_PRICES), 0, 0, 3
+        replay, i, kept, crashes = new_replay(prices), 0, 0, 3
         replay.memory = Filed(path)
         while i < len(cluster.log):
             tell(replay, cluster.log[i])
@@ -56,16 +61,21 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, data: st.Da
         replay.fleet.advance(us(HORIZON))
         assert_laws(replay)
 
-        assert in_file(path) == +truth_of(cluster, NO_PRICES).allocated
+        truth = truth_of(cluster, prices)
+        assert in_file(path) == (+truth.allocated, {labels: cost for labels, cost in truth.cost.items() if cost})
 
 
-def in_file(path: Path) -> Counter[tuple[str, ...]]:
-    """GPU-time of [OPENED, HORIZON) by labels, in seconds of a millionth of a GPU."""
-    found = Counter[tuple[str, ...]]()
+def in_file(path: Path) -> tuple[Counter[tuple[str, ...]], dict[tuple[str, ...], Fraction]]:
+    """GPU-time of [OPENED, HORIZON) by labels, in seconds of a millionth of a GPU, and its cost."""
+    found, cost = Counter[tuple[str, ...]](), dict[tuple[str, ...], Fraction]()
     with SqliteLedger(path) as ledger:
         for entry in ledger.overlapping(us(OPENED), us(HORIZON)):
             segment = entry.segment
             start_us = max(segment.start_us, us(OPENED))
             end_us = us(HORIZON) if segment.end_us is None else min(segment.end_us, us(HORIZON))
-            found[segment.labels] += segment.quantity * (end_us - start_us) // 1_000_000
-    return found
+            seconds = segment.quantity * (end_us - start_us) // 1_000_000
+            found[segment.labels] += seconds
+            if segment.price and segment.price.rate:
+                paid = Fraction(segment.price.per_gpu_hour) * Fraction(seconds, 10**6) / 3600
+                cost[segment.labels] = cost.get(segment.labels, Fraction(0)) + paid
+    return found, cost

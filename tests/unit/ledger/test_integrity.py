@@ -4,6 +4,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,8 +105,8 @@ def test_a_start_reads_no_table_of_the_past_as_a_whole(path: Path, monkeypatch: 
     told: list[str] = []
     connect = sqlite3.connect
 
-    def traced(*args: object, **more: object) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*args, **more)  # type: ignore[call-overload]
+    def traced(*args: Any, **more: Any) -> sqlite3.Connection:  # noqa: ANN401 - passed on
+        connection: sqlite3.Connection = connect(*args, **more)
         connection.set_trace_callback(told.append)
         return connection
 
