@@ -1,18 +1,13 @@
 """Random clusters: what their watches tell, in whole seconds since midnight."""
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
-from hashlib import sha256
 from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from gputally.accounting.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.price import Basis
-from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.manifests import NodeForm, PodForm
 from tests.property.examples import PODS
-from tests.truth import Prices, Told
+from tests.truth import Told
 
 Draw = st.DrawFn
 Change = tuple[int, dict[str, Any]]
@@ -267,38 +262,3 @@ def _relisted(log: list[Told], outage: tuple[int, int]) -> list[Told]:
 def _uid(entry: Told) -> str:
     uid: str = entry.manifest["metadata"]["uid"]
     return uid
-
-
-@st.composite
-def price_lists(draw: Draw) -> Prices:
-    """Prices that begin and change at any time, and multipliers."""
-    amounts = st.integers(0, 400).map(lambda cents: Fraction(cents, 100))
-    models = {}
-    for model in draw(st.sets(st.sampled_from(["A100", "H100", "T4", "unknown"]))):
-        since = sorted(draw(st.sets(st.integers(0, LATEST), min_size=1, max_size=3)))
-        if not draw(st.integers(0, 3)):  # a price for each few seconds, as of a spot market
-            since = list(range(since[0], LATEST, draw(st.integers(1, 5))))
-        few = [draw(amounts) for _ in since[:3]]
-        models[model] = tuple((at, few[i % len(few)]) for i, at in enumerate(since))
-    return Prices(models=models, tiers={"gold": Fraction(3, 2)})
-
-
-def book_of(prices: Prices) -> PriceBook:
-    """The same prices as the product has them."""
-    rules = tuple(
-        PriceRule(
-            id=model,
-            criteria=(Criterion(trait=Trait.GPU_MODEL, globs=(model,)),),
-            prices=tuple(
-                DatedPrice(from_us=us(at), per_gpu_hour=_decimal(price)) for at, price in dated if price is not None
-            ),
-        )
-        for model, dated in sorted(prices.models.items())
-    )
-    tiers = tuple((tier, _decimal(factor)) for tier, factor in prices.tiers.items())
-    digest = sha256(repr((rules, tiers)).encode()).hexdigest()
-    return PriceBook(currency="EUR", basis=Basis.NODE, rules=rules, tiers=tiers, digest=digest)
-
-
-def _decimal(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)

@@ -21,7 +21,8 @@ from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
-from tests.property.strategies import HORIZON, OPENED, Cluster, book_of, clusters, price_lists
+from tests.property.price_lists import book_of, price_lists
+from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
 from tests.truth import Pod as TruePod
 from tests.truth import Prices, Told, Truth, account, seconds
 

@@ -15,7 +15,8 @@ from gputally.model import history
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.examples import examples
-from tests.property.strategies import HORIZON, OPENED, Cluster, clusters, price_lists
+from tests.property.price_lists import price_lists
+from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
 from tests.property.test_accounting import assert_laws, new_replay, next_news, tell, truth_of
 from tests.truth import Prices
 
