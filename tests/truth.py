@@ -5,51 +5,17 @@ once is exact. What is told of a cluster is a log; the last word on a pod comes 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal
 
-Json = Mapping[str, Any]
+from tests.told import Json, Prices, Told
+
 MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
 REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """At `at` a watch told of an object; unless it is live, it may have happened at any time from `since` on."""
-
-    kind: Literal["pod", "node"]
-    event: Literal["seen", "gone", "vanished"]
-    manifest: Json
-    at: int
-    since: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prices:
-    """Per GPU-hour, by GPU model, as (from, price or None) in the order of time; and the multipliers of tiers."""
-
-    models: Mapping[str, tuple[tuple[int, Fraction | None], ...]]
-    tiers: Mapping[str, Fraction]
-
-    def of(self, model: str, tier: str, second: int) -> Fraction | None:
-        """The price then; None before the first one, and while there is none."""
-        past = [price for since, price in self.models.get(model, ()) if since <= second]
-        return past[-1] * self.tiers.get(tier, Fraction(1)) if past and past[-1] is not None else None
-
-    def followed_by(self, later: "Prices", second: int) -> "Prices":
-        """These up to `second`, `later` ones from there on; the multipliers are the same."""
-        models = {
-            model: (
-                *(dated for dated in self.models.get(model, ()) if dated[0] < second),
-                (second, later.of(model, "", second)),
-                *(dated for dated in later.models.get(model, ()) if dated[0] > second),
-            )
-            for model in {*self.models, *later.models}
-        }
-        return Prices(models=models, tiers=self.tiers)
+ACCEPTANCE = 15
+"""How long (s) a bound pod holds its GPUs here without its kubelet's word."""
 
 
 @dataclass
@@ -70,7 +36,7 @@ def account(log: Iterable[Told], *, opened: int, until: int, prices: Prices) -> 
     pods = [Pod(told, nodes) for told in _by_uid(log, "pod")]
     truth = Truth(Counter(), {}, Counter(), Counter(), 0)
     for second in range(opened, until):
-        holding = [pod for pod in pods if pod.holds(second)]
+        holding = [pod for pod in pods if pod.quantity and pod.holds(second)]
         for pod in holding:
             _bill(truth, pod, second, prices)
         for node in nodes:
@@ -164,15 +130,16 @@ class Pod:
         self.forms = [t.manifest for t in told if t.event != "vanished"]
         self.told = told
         self.tier: str = self.forms[0]["spec"].get("priorityClassName") or "none"
-        self.bound = min((_bound(form) for form in self.forms if form["spec"].get("nodeName")), default=None)
         self.started = min(_times(self.forms, "startedAt"), default=None)
+        self.accepted = not self._is_rejected() and any(map(_is_accepted, self.forms))
+        self.bound = min((b for form in self.forms if (b := self._bound(form)) is not None), default=None)
         self.asked = min((_asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
         self.node = self._placed(nodes)
         self.end = self._ended()
         self.replaced = self._replaced(nodes)
         weigh = self.node.weight if self.node else weight
         amounts: Json = self.forms[0]["spec"]["containers"][0]["resources"]["requests"]
-        self.quantity = sum(int(amount) * weigh(name) for name, amount in amounts.items())
+        self.quantity = sum(self._limited(name, int(amount)) * weigh(name) for name, amount in amounts.items())
         self.model = self.node.model if self.node else "unknown"
 
     def holds(self, second: int) -> bool:
@@ -189,11 +156,36 @@ class Pod:
         return "running" if self.started is not None and self.started <= second else "starting"
 
     def tenant(self, second: int) -> str:
-        """As labelled in the last form known then, of those that show it bound."""
-        bound = [t for t in self.told if t.event != "vanished" and t.manifest["spec"].get("nodeName")]
+        """As labelled in the last form known then, of those that show it bound, or were told after one that does."""
+        told = [t for t in self.told if t.event != "vanished"]
+        bound = told[next(i for i, t in enumerate(told) if self._is_bound(t.manifest)) :]
         form = [t for t in bound if t.at <= second or t is bound[0]][-1].manifest
         tenant: str = form["metadata"]["labels"].get("team") or form["metadata"]["namespace"]
         return tenant
+
+    def _bound(self, form: Json) -> int | None:
+        """When PodScheduled became True; without it its creator bound it, which only its kubelet's word makes true."""
+        for condition in form["status"]["conditions"]:
+            if (condition["type"], condition["status"]) == ("PodScheduled", "True"):
+                return seconds(condition["lastTransitionTime"])
+        claimed = form["spec"].get("nodeName") and self.accepted
+        return seconds(form["metadata"]["creationTimestamp"]) if claimed else None
+
+    def _is_bound(self, form: Json) -> bool:
+        """Whether somebody other than its creator says so."""
+        conditions = {(each["type"], each["status"]) for each in form["status"]["conditions"]}
+        return bool(form["spec"].get("nodeName")) and (("PodScheduled", "True") in conditions or _is_accepted(form))
+
+    def _limited(self, resource: str, amount: int) -> int:
+        """What it asks for, or the most that its node was told to have offered as long as the pod existed."""
+        if self.node is None:
+            return amount
+        last = max(t.at for t in self.told if t.event != "seen") if self._is_gone() else None
+        told = [t.manifest["status"] for t in self.node.seen if last is None or t.at <= last]
+        return min(amount, max(int(s[k].get(resource, 0)) for s in told for k in ("capacity", "allocatable")))
+
+    def _is_gone(self) -> bool:
+        return any(t.event != "seen" for t in self.told)
 
     def _placed(self, nodes: list[Node]) -> Node | None:
         """On the last incarnation of the node's name that existed when it was bound, or else may have."""
@@ -224,6 +216,13 @@ class Pod:
         return self.started is None and any(reason.startswith(REJECTIONS) for reason in reasons)
 
     def _ended(self) -> int | None:
+        """Its end, but no later than a pod that nobody accepted holds its GPUs."""
+        ends = [self._observed_end()]
+        if not self.accepted and self.bound is not None:
+            ends.append(self.bound + ACCEPTANCE)
+        return min((end for end in ends if end is not None), default=None)
+
+    def _observed_end(self) -> int | None:
         """The last finish of a terminal pod, else the first terminal form seen, else its deletion."""
         terminal = [t for t in self.told if t.manifest["status"]["phase"] in ("Succeeded", "Failed")]
         finishes = list(_times([t.manifest for t in terminal], "finishedAt"))
@@ -255,12 +254,9 @@ def _by_uid(log: list[Told], kind: str) -> Iterable[list[Told]]:
         yield [t for t in mine if t.manifest["metadata"]["uid"] == uid]
 
 
-def _bound(form: Json) -> int:
-    """When PodScheduled became True; a pod without it was bound by hand at its creation."""
-    for condition in form["status"]["conditions"]:
-        if (condition["type"], condition["status"]) == ("PodScheduled", "True"):
-            return seconds(condition["lastTransitionTime"])
-    return seconds(form["metadata"]["creationTimestamp"])
+def _is_accepted(form: Json) -> bool:
+    """Whether the kubelet tells that it took the pod up."""
+    return "startTime" in form["status"] or form["status"]["phase"] in ("Running", "Succeeded")
 
 
 def _asked(form: Json) -> int:
@@ -281,5 +277,5 @@ def _times(forms: Iterable[Json], name: str) -> Iterable[int]:
     for form in forms:
         for status in form["status"].get("containerStatuses", ()):
             for state in status["state"].values():
-                if name in state:
+                if name in state and seconds(state[name]) >= 0:  # 1970 is no time at all
                     yield seconds(state[name])

@@ -88,7 +88,6 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
     fields: dict[str, Any] = {
         "namespace": "ml",
         "name": f"pod-{uid}",
-        "version": 12,
         "units": (("nvidia.com/gpu", 1),),
         "class_name": "low",
         "priority": -5,

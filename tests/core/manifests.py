@@ -14,6 +14,8 @@ Json = dict[str, Any]
 MIDNIGHT = datetime(2026, 7, 1, tzinfo=UTC)
 MIDNIGHT_S = 1_782_864_000
 GPU_NAME = "nvidia.com/gpu"
+NEVER = "1970-01-01T00:00:00Z"
+"""What containerd writes for the start of a container that never ran."""
 
 
 def us(seconds: float) -> int:
@@ -28,7 +30,11 @@ def instant(seconds: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PodForm:
-    """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time."""
+    """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time.
+
+    `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
+    start the container, which it tells with a start in 1970.
+    """
 
     name: str = "a"
     uid: str = ""
@@ -42,6 +48,8 @@ class PodForm:
     priority: int | None = None
     node: str = ""
     scheduled: int | None = None
+    accepted: int | None = None
+    start_failed: int | None = None
     started: int | None = None
     finished: int | None = None
     phase: str = ""
@@ -91,12 +99,14 @@ class PodForm:
     def _status(self) -> Json:
         status: Json = {"phase": self.phase or ("Running" if self.started is not None else "Pending")}
         status["conditions"] = list(self._conditions())
+        if (accepted := self.started if self.accepted is None else self.accepted) is not None:
+            status["startTime"] = instant(accepted)
         if self.reason:
             status["reason"] = self.reason
         if self.message:
             status["message"] = self.message
         if (state := self._container_state()) is not None:
-            status["containerStatuses"] = [{"name": "main", "state": state, "lastState": {}}]
+            status["containerStatuses"] = [{"name": "main", "state": state, "lastState": self._last_state()}]
         return status
 
     def _conditions(self) -> Iterable[Json]:
@@ -112,9 +122,17 @@ class PodForm:
                 "lastTransitionTime": instant(self.marked),
             }
 
+    def _last_state(self) -> Json:
+        if self.start_failed is None:
+            return {}
+        times = {"startedAt": NEVER, "finishedAt": instant(self.start_failed)}
+        return {"terminated": {"exitCode": 128, "reason": "StartError"} | times}
+
     def _container_state(self) -> Json | None:
         if self.finished is not None:
             started = {"startedAt": instant(self.started)} if self.started is not None else {}
+            if self.started is None and self.start_failed is not None:
+                started = {"startedAt": NEVER}
             return {"terminated": started | {"finishedAt": instant(self.finished), "exitCode": 0}}
         if self.started is not None:
             return {"running": {"startedAt": instant(self.started)}}

@@ -10,7 +10,7 @@ from gputally.accounting.price_book import Criterion, DatedPrice, PriceBook, Pri
 from gputally.model.price import Basis
 from tests.core.manifests import us
 from tests.property.strategies import LATEST, Draw
-from tests.truth import Prices
+from tests.told import Prices
 
 
 @st.composite

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.core.manifests import NodeForm, PodForm
 from tests.property.examples import PODS
-from tests.truth import Told
+from tests.told import Told
 
 Draw = st.DrawFn
 Change = tuple[int, dict[str, Any]]
@@ -74,7 +74,7 @@ class Cluster:
 def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
     """A few nodes and pods; with `outages`, nobody watched for a while."""
     nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name))]
-    lives = [draw(pod_lives(f"p{i}", nodes)) for i in range(draw(st.integers(*PODS)))]
+    lives = [draw(pod_lives(f"p{i}", nodes, prompt=outages)) for i in range(draw(st.integers(*PODS)))]
     outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
     log = [
         *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=True)),
@@ -134,8 +134,8 @@ def _node_life(node: Incarnation) -> list[tuple[int, NodeForm, bool]]:
 
 
 @st.composite
-def pod_lives(draw: Draw, name: str, nodes: list[Incarnation]) -> list[tuple[int, PodForm, bool]]:
-    """A pod's forms as (when, form, gone): each step of its life may or may not happen, or show."""
+def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) -> list[tuple[int, PodForm, bool]]:
+    """A pod's forms as (when, form, gone): each step may happen or not, or show; `prompt` kubelets accept at once."""
     node = draw(st.sampled_from(nodes))
     bound = draw(st.integers(node.form.created, min(node.gone or LATEST, LATEST) - 5))
     waited = draw(st.integers(0, 10))
@@ -144,12 +144,13 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation]) -> list[tuple[int
         name=name,
         created=bound if by_hand else max(0, bound - waited),
         labels=draw(teams()),
-        gpus=draw(st.integers(1, 2)),
+        gpus=draw(st.sampled_from([1, 1, 1, 1, 2, 2, 2, 2, 1000, 10**9])),
         resource=draw(st.sampled_from(sorted(node.layout.capacity))),
         tier=draw(st.sampled_from(["", "gold", "lead"])),
         owners=draw(st.sampled_from(OWNERS)),
     )
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
+    binding |= {"accepted": bound} if prompt else {}
     changes = [(bound, binding), *draw(pod_changes(bound))]
     life = [(form.created, form, False)]
     for at, change in sorted(changes, key=lambda pair: pair[0]):
@@ -177,6 +178,12 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
     if not draw(st.integers(0, 6)):
         return [*changes, *toggles, *draw(rejection(bound))]
     if draw(st.booleans()):
+        accepted = min(bound + draw(st.integers(0, 20)), LATEST - 1)
+        changes.append((accepted, {"accepted": accepted}))
+    if not draw(st.integers(0, 5)):
+        failed = min(bound + draw(st.integers(0, 10)), LATEST - 1)
+        changes.append((failed, {"start_failed": failed, "accepted": bound}))
+    if draw(st.booleans()):
         started = min(bound + draw(st.integers(0, 10)), LATEST - 1)
         changes.append((started, {"started": started}))
     if draw(st.booleans()):
@@ -197,7 +204,7 @@ def toggling(draw: Draw, first: int) -> list[Change]:
 def rejection(draw: Draw, bound: int) -> list[Change]:
     """The kubelet refuses the pod, which may be deleted some time later."""
     at = bound + draw(st.integers(0, 3))
-    refused: Change = (at, {"phase": "Failed", "reason": "UnexpectedAdmissionError"})
+    refused: Change = (at, {"phase": "Failed", "reason": "UnexpectedAdmissionError", "accepted": at})
     return [refused, (min(at + 5, LATEST), dict(GONE))] if draw(st.booleans()) else [refused]
 
 
@@ -227,9 +234,10 @@ def told(
 ) -> list[Told]:
     """What a watch tells of these lives: in order, a little late, some of it twice, and of an outage at its end."""
     at = version = 0
+    step = draw(st.sampled_from([1, 1, -1]))  # etcd was restored, and versions went back
     log: list[Told] = []
     for when, form, is_gone in sorted(lives, key=lambda life: life[0]):
-        at, version = max(at, when + draw(st.integers(0, 2))), version + 1
+        at, version = max(at, when + draw(st.integers(0, 2))), version + step
         manifest = replace(form, version=version).manifest()
         entry = Told(kind=kind, event="gone" if is_gone else "seen", manifest=manifest, at=at, since=at)
         log += [entry] * draw(st.sampled_from([1, 1, 1, 2]))

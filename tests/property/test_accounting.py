@@ -1,15 +1,16 @@
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from unittest.mock import patch
 
 import msgspec
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gputally.accounting import lifetime, node_account
+from gputally.accounting import acceptance, lifetime, node_account
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals import Total
 from gputally.model.allocation import Segment
@@ -23,8 +24,10 @@ from tests.core.replay import Replay
 from tests.property.examples import examples
 from tests.property.price_lists import book_of, price_lists
 from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
+from tests.told import Prices, Told
+from tests.truth import ACCEPTANCE, Truth, account, seconds
+from tests.truth import Node as TrueNode
 from tests.truth import Pod as TruePod
-from tests.truth import Prices, Told, Truth, account, seconds
 
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
@@ -34,6 +37,13 @@ NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")
 PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)
 EXAMPLES = examples(150)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def impatient() -> Iterator[None]:
+    """Pods wait for their kubelet's word about as long as they live here."""
+    with patch.object(acceptance, "ACCEPTANCE_US", ACCEPTANCE * US_PER_SECOND):
+        yield
 
 
 def new_replay(prices: Prices) -> Replay:
@@ -202,9 +212,20 @@ def knows_all_up_to_then(log: tuple[Told, ...], i: int) -> bool:
         if uid(t) not in told
     ):
         return False
-    bound_before = {uid(t) for t in log[:i] if t.kind == "pod" and t.manifest["spec"].get("nodeName")}
-    begins = [TruePod([t], []).bound for t in log[i:] if t.kind == "pod" and uid(t) not in bound_before]
-    return then >= OPENED and all(bound is None or bound > then for bound in begins)
+    if then < OPENED:
+        return False
+    pods = {uid(t) for t in log if t.kind == "pod"}
+    return all(held(pod, log, then) <= held(pod, log[:i], then) for pod in pods)
+
+
+def held(pod: str, log: tuple[Told, ...], until: int) -> set[tuple[int, int]]:
+    """Of what a pod holds up to `until`, as far as `log` tells it, each second and how much."""
+    nodes = [TrueNode([t for t in log if uid(t) == node]) for node in {uid(t) for t in log if t.kind == "node"}]
+    told = [t for t in log if uid(t) == pod]
+    if not told:
+        return set()
+    found = TruePod(told, nodes)
+    return {(second, found.quantity) for second in range(until + 1) if found.holds(second)}
 
 
 def uid(told: Told) -> str:

@@ -18,7 +18,7 @@ from tests.property.examples import examples
 from tests.property.price_lists import price_lists
 from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
 from tests.property.test_accounting import assert_laws, new_replay, next_news, tell, truth_of
-from tests.truth import Prices
+from tests.told import Prices
 
 STEPS = ("", "", "flush", "flush", "crash")
 

@@ -101,6 +101,7 @@ class Fleet:
         if now_us >= self._next_round_us:
             self.settle()
         self.now_us = max(self.now_us, now_us)
+        self.pods.advance(self.now_us)
         changed_us = self.pricing.advance(self.now_us)
         if changed_us is not None:
             self.nodes.outdate_all(since_us=changed_us)

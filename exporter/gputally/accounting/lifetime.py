@@ -5,13 +5,14 @@ An API timestamp later than the observation itself is held to the observation (t
 ahead of ours), and no later stage ever precedes an earlier one.
 """
 
-from collections.abc import Iterator
-from datetime import datetime
-
 from msgspec.structs import replace
 
+from gputally.accounting.acceptance import deadline_us
+from gputally.accounting.runs import finishes, is_accepted, starts
+from gputally.accounting.shared import shared
 from gputally.model.allocation import Blind, End
-from gputally.model.kube import Condition, ContainerStatus, Pod
+from gputally.model.kube import Condition, Pod
+from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_us
 
@@ -24,12 +25,33 @@ _PROMPT_US = 2 * US_PER_SECOND
 _SUREST_FIRST = tuple(End)
 
 
+def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
+    """What never changes of a pod that asks for `units`."""
+    meta = pod.metadata
+    return PodRecord(
+        uid=meta.uid,
+        namespace=shared(meta.namespace),
+        name=meta.name,
+        units=shared(units),
+        class_name=shared(pod.spec.priority_class_name),
+        priority=pod.spec.priority,
+        owner=controller_of(meta.owner_references),
+        created_us=created_us(pod, at_us),
+        accepted=False,
+    )
+
+
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` with what the observed form of `pod` adds to it."""
+    claimed_us = _earliest(record.claimed_us, _claimed_us(pod, at_us))
+    scheduled_us = _earliest(record.scheduled_us, _scheduled_us(pod, at_us))
+    accepted = record.accepted or (is_accepted(pod) and not _rejected(pod))
     record = replace(
         record,
         node=pod.spec.node_name or record.node,
-        scheduled_us=_earliest(record.scheduled_us, _scheduled_us(pod, at_us)),
+        claimed_us=claimed_us,
+        accepted=accepted,
+        scheduled_us=_earliest(scheduled_us, claimed_us) if accepted else scheduled_us,
         started_us=_earliest(record.started_us, _started_us(pod, at_us)),
         deletion_us=_earliest(record.deletion_us, _deletion_us(pod, at_us)),
     )
@@ -68,7 +90,7 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
     """The end of a terminal pod; a finishing time replaces an end that was only observed."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished_us = max((min(to_us(time), at_us) for time in _finishes(pod)), default=None)
+    finished_us = max((min(to_us(time), at_us) for time in finishes(pod)), default=None)
     if finished_us is None:
         return _end(record, End.TERMINAL, at_us=at_us, since_us=since_us)
     known_us = record.end_us if record.end_by is End.FINISHED else None
@@ -78,8 +100,11 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
 def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:
     """An end without a timestamp of its own: exact on a live stream, else a blind interval charged to its start.
 
-    The surest end counts, and of equally sure ones the first observed.
+    The surest end counts, and of equally sure ones the first observed. A pod that was never accepted held nothing
+    any more after its deadline.
     """
+    limit_us = deadline_us(record) or at_us
+    at_us, since_us = min(at_us, limit_us), min(since_us, limit_us)
     if record.end_by and (_SUREST_FIRST.index(record.end_by), _noticed_us(record)) <= (_SUREST_FIRST.index(by), at_us):
         return record
     known_us = max(since_us, record.scheduled_us or 0, record.started_us or 0)
@@ -100,12 +125,17 @@ def _noticed_us(record: PodRecord) -> int:
 
 
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
-    """When the pod was bound. A pod created with a nodeName was bound by hand, at its creation."""
-    if not pod.spec.node_name:
-        return None
-    condition = _condition(pod, "PodScheduled")
+    """When the pod was bound, as the scheduler's binding or the kubelet tells."""
+    condition = _condition(pod, "PodScheduled") if pod.spec.node_name else None
     if condition and condition.status == "True" and condition.last_transition_time:
         return min(to_us(condition.last_transition_time), at_us)
+    return None
+
+
+def _claimed_us(pod: Pod, at_us: int) -> int | None:
+    """The creation of a pod that its creator bound by hand: it names a node that no scheduler chose."""
+    if not pod.spec.node_name or _condition(pod, "PodScheduled"):
+        return None
     return created_us(pod, at_us)
 
 
@@ -116,7 +146,7 @@ def created_us(pod: Pod, at_us: int) -> int:
 
 
 def _started_us(pod: Pod, at_us: int) -> int | None:
-    first = min(_starts(pod), default=None)
+    first = min(starts(pod), default=None)
     return None if first is None else min(to_us(first), at_us)
 
 
@@ -147,7 +177,7 @@ def _rejected(pod: Pod) -> bool:
     """The kubelet refused the pod at admission, so it never held a device."""
     status = pod.status
     refused = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
-    return status.phase == "Failed" and refused and not _starts(pod)
+    return status.phase == "Failed" and refused and not any(starts(pod))
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:
@@ -155,23 +185,6 @@ def _condition(pod: Pod, kind: str) -> Condition | None:
         if condition.type == kind:
             return condition
     return None
-
-
-def _starts(pod: Pod) -> list[datetime]:
-    """Starts of main containers, of this run and the one before."""
-    states = [state for status in pod.status.container_statuses or () for state in (status.state, status.last_state)]
-    runs = [run for state in states if state for run in (state.running, state.terminated)]
-    return [run.started_at for run in runs if run and run.started_at]
-
-
-def _finishes(pod: Pod) -> Iterator[datetime]:
-    """Ends of all containers, init containers and sidecars too: the last one releases the devices."""
-    statuses: tuple[ContainerStatus, ...] = (pod.status.container_statuses or ()) + (
-        pod.status.init_container_statuses or ()
-    )
-    for status in statuses:
-        if status.state and status.state.terminated and status.state.terminated.finished_at:
-            yield status.state.terminated.finished_at
 
 
 def _earliest(known: int | None, new: int | None) -> int | None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.gpu_model import gpu_model_of
 from gputally.accounting.purchase import purchase_of
+from gputally.accounting.request import Units, most_units
 from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight
 from gputally.errors import MalformedObject
 from gputally.model.kube import Condition, Node
@@ -32,6 +33,7 @@ def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFact
     labels = node.metadata.labels or {}
     sharing = sharing_of(labels)
     try:
+        offered = most_units(node.status.capacity, node.status.allocatable, rules.resources)
         capacity = covered(node.status.capacity, sharing, rules)
         allocatable = covered(node.status.allocatable, sharing, rules)
         parts = divided(node.status.capacity, sharing, rules)
@@ -58,6 +60,7 @@ def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFact
         asset=asset,
         purchase_conflict=conflict,
         sharing=sharing,
+        offered=offered,
     )
 
 
@@ -88,10 +91,21 @@ def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) ->
         return replace(record, facts=((record.created_us, facts),))
     history = _with_readiness(record.facts, ready=facts.ready, from_us=min(at_us, _ready_since_us(node, at_us)))
     since_us, latest = history[-1]
+    facts = replace(facts, offered=_most(latest.offered, facts.offered))
     if facts != latest:
         from_us = max(at_us, since_us)
         history = (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
     return replace(record, facts=history)
+
+
+def _most(known: Units | None, new: Units | None) -> Units | None:
+    """The most units of each resource in either offer."""
+    if known == new or not known:
+        return new
+    amounts = dict(known)
+    for name, amount in new or ():
+        amounts[name] = max(amount, amounts.get(name, 0))
+    return tuple(sorted(amounts.items()))
 
 
 def _with_readiness(history: History, *, ready: bool, from_us: int) -> History:

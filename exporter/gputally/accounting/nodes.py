@@ -85,7 +85,7 @@ class Nodes:
         if record == before:
             return None
         self._observe(account, record)
-        return meta.name if _reclassifies(before, facts) else None
+        return meta.name if _reclassifies(before, record.facts[-1][1]) else None
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
         """The node ceased to exist in [since_us, at_us], but not before anything known of it or of its pods.
@@ -244,4 +244,4 @@ def _reclassifies(before: NodeRecord, facts: NodeFacts) -> bool:
     if not before.facts:
         return True
     latest = before.facts[-1][1]
-    return (latest.asset, latest.sharing) != (facts.asset, facts.sharing)
+    return (latest.asset, latest.sharing, latest.offered) != (facts.asset, facts.sharing, facts.offered)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gputally.accounting import lifetime
+from gputally.accounting.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.admission import OTHER, Admission
 from gputally.accounting.classify import as_posted, kept_labels, moved, terms_of, with_terms
 from gputally.accounting.handover import Handover
@@ -14,16 +15,14 @@ from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.pod_index import PodIndex
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
-from gputally.accounting.request import effective_units
+from gputally.accounting.request import effective_units, limited
 from gputally.accounting.segments import segments_of
-from gputally.accounting.shared import shared
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Blind
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerSeen
-from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
@@ -46,6 +45,7 @@ class Pods:
         self._admit = admission.admit
         self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
+        self._unaccepted = Unaccepted()
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
         self._departed: dict[str, tuple[int, Preemptor]] = {}
@@ -131,6 +131,12 @@ class Pods:
             if record.terms and OTHER in record.terms[-1].labels:
                 self._settle(record, at_us=at_us)
 
+    def advance(self, now_us: int) -> None:
+        """Pods that no kubelet has accepted in time hold their GPUs no more."""
+        for uid in self._unaccepted.due(now_us):
+            if uid in self.records:
+                self._settle(self.records[uid], at_us=now_us)
+
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
         record = self.records.get(uid)
@@ -155,6 +161,7 @@ class Pods:
         for record in records:
             known = self.records[record.uid] = replace(record, terms=as_posted(record))
             self.index.put(known, tenant=self.namespaces.tenant(known))
+            self._unaccepted.put(known, at_us=0)
             if known.walking:
                 self.walks.job(known)  # as far as it had come by then; this wants the first owner again
             if known.node_uid:
@@ -172,35 +179,22 @@ class Pods:
         units = effective_units(pod, self._rules.resources)
         if not units:
             return None
-        return PodRecord(
-            uid=meta.uid,
-            namespace=shared(meta.namespace),
-            name=meta.name,
-            units=shared(units),
-            class_name=shared(pod.spec.priority_class_name),
-            priority=pod.spec.priority,
-            owner=controller_of(meta.owner_references),
-            created_us=lifetime.created_us(pod, at_us),
-        )
+        return lifetime.born(pod, units, at_us=at_us)
 
     def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
-        """What only the newest form tells: labels, and whether it is marked as preempted.
+        """What only the newest form tells, which is the latest told: labels, and whether it is marked as preempted.
 
-        Versions are compared as numbers, or not at all where they are none.
+        Versions say nothing: they go back when etcd is restored.
         """
-        text = pod.metadata.resource_version
-        version = int(text) if text.isascii() and text.isdigit() else record.version
-        if version < record.version:
-            return record
         labels = kept_labels(pod.metadata.labels, self._rules)
         if labels != record.labels and record.uid in self._news:
             record = self._settled(record.uid)  # labels count from when they are told, see _learn
-        return replace(record, version=version, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
+        return replace(record, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
 
     def _learn(self, record: PodRecord, *, at_us: int) -> None:
         """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""
         before = self.records.get(record.uid)
-        if before is None or replace(record, version=before.version) != before:
+        if record != before:
             accounted, _ = self._news.get(record.uid, (before, at_us))
             self._news[record.uid] = accounted, at_us
         self.records[record.uid] = record
@@ -225,10 +219,11 @@ class Pods:
         if record.scheduled_us is not None:
             record = self._classified(record, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
+            self._unaccepted.put(record, at_us=at_us)
         self.records[record.uid] = record
         if record.uid in self._news:
             self._news[record.uid] = record, at_us
-        if before is None or replace(record, version=before.version) != before:
+        if record != before:
             self.handover.touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
@@ -240,6 +235,7 @@ class Pods:
         if record.node_uid != account.record.uid:
             history = tuple(moved(each, record.units, facts, self._rules, admit=self._admit) for each in record.terms)
             record = replace(record, node=account.record.name, node_uid=account.record.uid, terms=history)
+        record = replace(record, limited=limited(record.units, facts.offered))
         settled = record.end_us is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
             return record
@@ -251,11 +247,12 @@ class Pods:
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()
+        ends = (self._nodes.gone_us(record), lapsed_us(record, at_us))
         segments = segments_of(
             record,
             before,
             since_us=since_us,
-            gone_us=self._nodes.gone_us(record),
+            gone_us=min((end for end in ends if end is not None), default=None),
             prices=self._pricing.keeping(posted),
         )
         if before and segments is posted and _kept_of(before) == _kept_of(record):

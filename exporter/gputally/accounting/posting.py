@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from gputally.accounting.segments import held
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
@@ -48,10 +49,10 @@ class Posting:
 
     def _blind(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
         """What may have been allocated inside the blind interval beyond what is charged."""
-        if before and before.blind == after.blind:
+        if before and (before.blind, before.limited) == (after.blind, after.limited):
             return
         for record, sign in ((before, -1), (after, 1)):
             if record and record.blind and record.terms:
                 span = (record.blind.from_us, record.blind.to_us)
-                quantity = sum(quantity for _, quantity in record.terms[-1].quantities)
+                quantity = sum(held(record, record.terms[-1]).values())
                 self._totals.accrue(Total.BLIND, record.terms[-1].labels, sign * quantity, span, at_us=at_us)

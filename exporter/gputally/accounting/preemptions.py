@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.segments import held
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import End
 from gputally.model.kube import Event
@@ -39,7 +40,8 @@ class Preemptions:
         self.known: dict[str, Preemption] = {}
         self.changed: set[str] = set()
         self.counted: dict[str, Preemption] = {}
-        self._events: dict[str, tuple[int, Preemptor]] = {}
+        self._events: dict[tuple[str, str], tuple[int, Preemptor]] = {}
+        """By namespace and UID of the victim: Events are written in the victim's own namespace, and not by others."""
         self._open: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
@@ -67,7 +69,7 @@ class Preemptions:
             victim_tier=terms.tier,
             victim_tenant=terms.tenant,
             node=record.node,
-            quantity=known.quantity if known else sum(quantity for _, quantity in terms.quantities),
+            quantity=known.quantity if known else sum(held(record, terms).values()),
             decided_us=record.preempted_us,
             requested_us=record.deletion_us,
             released_us=record.end_us,
@@ -79,10 +81,10 @@ class Preemptions:
         self._resolve(record.uid, at_us=at_us)
 
     def event_seen(self, event: Event, *, at_us: int) -> None:
-        """Remember whom an Event `Preempted` names."""
+        """Remember whom an Event `Preempted` names. Who may write Events in a namespace can forge those of its pods."""
         victim, preemptor = event.involved_object, preemptor_of(event)
         if event.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
-            self._events[victim.uid] = (at_us, preemptor)
+            self._events[event.metadata.namespace, victim.uid] = (at_us, preemptor)
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
@@ -94,15 +96,16 @@ class Preemptions:
                 del self.known[uid]
                 self._open.discard(uid)
                 self.changed.add(uid)
-        for uid, (seen_us, _) in tuple(self._events.items()):
+        for victim, (seen_us, _) in tuple(self._events.items()):
             if seen_us < now_us - _KEEP_US:
-                del self._events[uid]
+                del self._events[victim]
 
     def _resolve(self, victim_uid: str, *, at_us: int) -> None:
         preemption = self.known.get(victim_uid)
         if preemption is None or victim_uid not in self._open:
             return
-        named = self._events.get(victim_uid, (0, preemption.preemptor))[1]
+        victim = preemption.victim_namespace, victim_uid
+        named = self._events.get(victim, (0, preemption.preemptor))[1]
         preemptor = (self._pod_of(named.uid) or named) if named else None
         preemption = replace(preemption, preemptor=preemptor)
         if preemptor and preemptor.tier:

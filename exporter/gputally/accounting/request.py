@@ -1,7 +1,7 @@
 """How many devices of which resource a pod effectively asks for."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -9,10 +9,19 @@ from gputally.errors import MalformedObject
 from gputally.model.kube import Container, Pod
 from gputally.model.rules import ResourceRule
 
-_SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-_QUANTITY = re.compile(r"(\d+)(k|M|G|Ki|Mi|Gi)?")
+_SUFFIXES = {"": 1, "k": 10**3} | {
+    letter + binary: (1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGTPE", start=1)
+    for binary in ("", "i")
+}
+_QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
+Quantities = Mapping[str, str | int]
+Units = tuple[tuple[str, int], ...]
+"""Devices by resource name."""
 _MOST = 10**9
 """No node has so many; anybody may ask for more, and a ledger's numbers have 64 bits."""
+_MOST_NAMES = 64
+"""No node offers so many kinds of GPUs, so no pod that names more of them ever runs."""
 
 
 @lru_cache(maxsize=4096)
@@ -22,23 +31,53 @@ def resource_rule(name: str, resources: tuple[ResourceRule, ...]) -> ResourceRul
 
 
 @lru_cache(maxsize=4096)
-def count(quantity: str | int) -> int:
-    """Devices of an extended resource's quantity, which the API server holds to whole numbers.
+def requested(quantity: str | int) -> int:
+    """Devices of an extended resource's quantity, which the API server holds to whole numbers; 10^9 of any more.
 
-    Raises: ValueError for a fraction, anything else that is no whole number, or an impossible one.
+    Raises: ValueError for a fraction, and for anything else that is no whole number.
+    Source: k8s.io/apimachinery pkg/api/resource/suffix.go.
     """
     match = _QUANTITY.fullmatch(str(quantity))
-    amount = int(match[1]) * _SUFFIXES[match[2] or ""] if match else None
-    if amount is None or amount > _MOST:
+    if match is None:
         raise ValueError(f"{quantity!r} is no whole number of devices")
+    amount: int = int(match[1]) * _SUFFIXES[match[2] or ""] * 10 ** int(match[3] or 0)
+    return min(amount, _MOST)
+
+
+def count(quantity: str | int) -> int:
+    """Devices of such a quantity that a node offers. Raises: ValueError for what no node has, too."""
+    amount = requested(quantity)
+    if amount >= _MOST:
+        raise ValueError(f"{quantity!r} is no number of devices that a node has")
     return amount
+
+
+def most_units(
+    capacity: Quantities | None, allocatable: Quantities | None, resources: tuple[ResourceRule, ...]
+) -> tuple[tuple[str, int], ...]:
+    """The most devices by resource name that either of a node's quantities tells of; ValueError for a broken one."""
+    most: dict[str, int] = {}
+    for quantities in (capacity or {}, allocatable or {}):
+        for name, amount in quantities.items():
+            if resource_rule(name, resources):
+                most[name] = max(most.get(name, 0), count(amount))
+    return tuple(sorted(most.items()))
+
+
+def limited(units: Units, offered: Units | None) -> Units | None:
+    """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered."""
+    if offered is None:
+        return None
+    most = dict(offered)
+    held = tuple((name, min(amount, most.get(name, 0))) for name, amount in units)
+    return None if held == units else held
 
 
 def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tuple[str, int], ...]:
     """Devices by resource name the scheduler sets aside for `pod`; empty for a pod without GPUs.
 
-    Init containers run one after the other before the containers; sidecars (init containers with
-    restartPolicy Always) run beside everything that comes after them.
+    No pod asks for more than 10^9 devices, nor for more than 64 kinds. Init containers run one after the other before
+    the containers; sidecars (init containers with restartPolicy Always) run beside everything that comes after them.
 
     Raises: MalformedObject for a quantity that is no whole number.
     Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
@@ -50,7 +89,7 @@ def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tupl
         together = {name: max(amount, peak.get(name, 0)) for name, amount in (peak | sidecars).items()}
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
-    return tuple(sorted([unit for unit in together.items() if unit[1]]))
+    return tuple(sorted([(name, min(amount, _MOST)) for name, amount in together.items() if amount])[:_MOST_NAMES])
 
 
 def _before(
@@ -79,7 +118,7 @@ def _gpus(container: Container, resources: tuple[ResourceRule, ...]) -> list[tup
     if asked is None:
         return []
     amounts = (asked.limits or {}) | (asked.requests or {})
-    return [(name, count(amount)) for name, amount in amounts.items() if resource_rule(name, resources)]
+    return [(name, requested(amount)) for name, amount in amounts.items() if resource_rule(name, resources)]
 
 
 def _all_containers(pod: Pod) -> Iterator[Container]:

@@ -61,6 +61,8 @@ def segments_of(
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
     """From when on `record` may have other segments than `before`, if it is priced alike."""
+    if before.limited != record.limited:
+        return ALWAYS
     ended_us = before.segments[-1].end_us
     pairs = [(before.started_us, record.started_us), (before.deletion_us, record.deletion_us), (ended_us, end_us)]
     kept = alike(before.terms, record.terms)
@@ -77,18 +79,27 @@ def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -
     stretches = _stretches(record, span, prices)
     ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
     for stretch, end_us in zip(stretches, ends, strict=True):
-        for resource, _ in record.units:
-            yield _segment(resource, stretch, end_us)
+        for resource, amount in record.limited or record.units:
+            if amount:
+                yield _segment(record, resource, stretch, end_us)
 
 
-def _segment(resource: str, stretch: _Stretch, end_us: int | None) -> Segment:
+def held(record: PodRecord, terms: Terms) -> dict[str, int]:
+    """µGPU by resource that the pod has under `terms`: what it asked for, or as many units as its node ever offered."""
+    if record.limited is None:
+        return dict(terms.quantities)
+    asked, most = dict(record.units), dict(record.limited)
+    return {name: quantity // asked[name] * most[name] for name, quantity in terms.quantities if most[name]}
+
+
+def _segment(record: PodRecord, resource: str, stretch: _Stretch, end_us: int | None) -> Segment:
     terms = stretch.terms
     return Segment(
         resource=resource,
         start_us=stretch.from_us,
         end_us=end_us,
         state=stretch.state,
-        quantity=dict(terms.quantities).get(resource, 0),
+        quantity=held(record, terms).get(resource, 0),
         tier=terms.tier,
         tenant=terms.tenant,
         queue=terms.queue,

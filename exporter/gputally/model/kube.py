@@ -121,9 +121,10 @@ class ContainerStatus(_Camel, frozen=True):
 
 
 class PodStatus(_Camel, frozen=True):
-    """What scheduler and kubelet reported."""
+    """What scheduler and kubelet reported. `start_time` is when the kubelet took the pod up, and missing before."""
 
     phase: str = ""
+    start_time: datetime | None = None
     pod_ip: str = field(default="", name="podIP")
     reason: str | None = None
     message: str | None = None

@@ -42,7 +42,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     """What is true of a node until it changes; quantities in µGPU.
 
     `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`; `divided` if any of
-    them is a part of a GPU.
+    them is a part of a GPU. `offered` is the most units of each resource that this incarnation offered up to then,
+    None where nobody looked.
     """
 
     physical: int
@@ -56,6 +57,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     asset: Asset
     purchase_conflict: bool = False
     sharing: Sharing = Sharing()
+    offered: tuple[tuple[str, int], ...] | None = None
 
 
 class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):

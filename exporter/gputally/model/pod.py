@@ -15,13 +15,16 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     job derivation look at. `terms` is the history of classification, the oldest first; `segments` is the
     allocation as last computed, by time and then resource. `revision` rises with each state of it that is handed
     to the ledger.
+
+    `limited` replaces `units` where the pod asks for more than its node ever offered. `claimed_us` is the binding that
+    the pod's creator wrote into it, which counts once the kubelet has `accepted` the pod.
     """
 
     uid: str
     namespace: str
     name: str
-    version: int = 0
     units: tuple[tuple[str, int], ...]
+    limited: tuple[tuple[str, int], ...] | None = None
     class_name: str = ""
     priority: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
@@ -29,6 +32,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     created_us: int
     node: str = ""
     node_uid: str = ""
+    claimed_us: int | None = None
+    accepted: bool = True
     scheduled_us: int | None = None
     started_us: int | None = None
     deletion_us: int | None = None

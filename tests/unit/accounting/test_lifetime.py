@@ -6,13 +6,13 @@ from gputally.accounting import lifetime
 from gputally.accounting.lifetime import created_us, preempted_us
 from gputally.model.allocation import Blind, End
 from gputally.model.pod import PodRecord
-from tests.core.manifests import PodForm, as_pod, us
+from tests.core.manifests import NEVER, PodForm, as_pod, us
 
 PENDING = PodForm(created=10)
 BOUND = replace(PENDING, node="n1", scheduled=12)
 RUNNING = replace(BOUND, started=15)
 FINISHED = replace(RUNNING, phase="Succeeded", finished=40)
-NEW = PodRecord(uid="uid-a", namespace="ml", name="a", units=(), created_us=us(10))
+NEW = PodRecord(uid="uid-a", namespace="ml", name="a", units=(), created_us=us(10), accepted=False)
 
 
 def seen(*forms: tuple[PodForm, float], since: float | None = None) -> PodRecord:
@@ -39,12 +39,36 @@ def test_a_pending_pod_is_not_scheduled() -> None:
     assert seen((PENDING, 30)).scheduled_us is None
 
 
-def test_a_pod_bound_by_hand_began_at_its_creation() -> None:
+def test_a_pod_bound_by_hand_began_at_its_creation_once_its_kubelet_took_it_up() -> None:
     by_hand = replace(BOUND, scheduled=None)
 
-    assert seen((by_hand, 30)).scheduled_us == us(10)
-    assert seen((by_hand, 30), (BOUND, 31)).scheduled_us == us(10)
-    assert seen((BOUND, 31), (by_hand, 30)).scheduled_us == us(10)
+    assert seen((by_hand, 30)).scheduled_us is None
+    assert seen((replace(by_hand, accepted=12), 30)).scheduled_us == us(10)
+    accepted = replace(BOUND, accepted=12)
+    assert seen((by_hand, 30), (accepted, 31)).scheduled_us == us(10)
+    assert seen((accepted, 31), (by_hand, 30)).scheduled_us == us(10)
+
+
+def test_a_start_that_failed_is_none_though_the_runtime_dates_it_to_1970() -> None:
+    failed = replace(BOUND, accepted=13, start_failed=14)
+
+    assert seen((failed, 20)).started_us is None
+    assert seen((failed, 20), (replace(failed, started=33), 34)).started_us == us(33)
+
+
+def test_a_pod_that_only_failed_to_start_was_starting_until_it_ended() -> None:
+    failed = replace(BOUND, accepted=13, start_failed=14, finished=14, phase="Failed")
+
+    assert seen((failed, 20)).started_us is None
+    assert end(seen((failed, 20))) == (End.FINISHED, us(14))
+
+
+def test_an_end_in_1970_is_none() -> None:
+    manifest = replace(FINISHED, finished=40).manifest()
+    manifest["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = NEVER
+
+    record = lifetime.seen(NEW, as_pod(manifest), at_us=us(41), since_us=us(41))
+    assert end(record) == (End.TERMINAL, us(41))
 
 
 def test_the_first_start_of_any_container_begins_running() -> None:

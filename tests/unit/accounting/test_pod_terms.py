@@ -33,12 +33,23 @@ def test_a_tenant_counts_as_labelled_at_the_time() -> None:
     assert tenants(replay, 40) == {"red": 10, "blue": 5, "ml": 15}
 
 
-def test_labels_of_an_older_form_do_not_come_back() -> None:
+def test_a_relabel_counts_after_etcd_was_restored_and_versions_went_back() -> None:
     replay = cluster(BY_LABEL)
-    replay.see(replace(RUNNING, labels={"team": "red"}, version=10), at=13)
-    replay.see(replace(RUNNING, labels={"team": "blue"}, version=9), at=20)
+    replay.see(replace(RUNNING, labels={"team": "red"}, version=1000), at=13)
+    replay.relist(Kind.PODS, replace(RUNNING, labels={"team": "red"}, version=400), at=15, since=14)
+    replay.see(replace(RUNNING, labels={"team": "blue"}, version=401), at=20)
 
-    assert set(tenants(replay, 40)) == {"red"}
+    assert tenants(replay, 40) == {"red": 10, "blue": 20}
+
+
+def test_a_preemption_counts_after_etcd_was_restored_and_versions_went_back() -> None:
+    replay = cluster()
+    replay.see(replace(RUNNING, version=1000), at=13)
+    replay.relist(Kind.PODS, replace(RUNNING, version=400), at=15, since=14)
+    replay.see(replace(RUNNING, marked=20, deleted=20, version=401), at=20)
+
+    replay.scrape(100)
+    assert replay.true(Total.PREEMPTIONS, 100) == {("gold", "unknown"): 1}
 
 
 def test_a_tenant_by_namespace_changes_with_the_namespace() -> None:

@@ -83,7 +83,7 @@ def test_the_first_rule_whose_glob_matches_decides() -> None:
     assert resource_rule("other.io/gpu", (special, general)) is None
 
 
-@pytest.mark.parametrize(("text", "amount"), [("8", 8), (8, 8), ("0", 0), ("1k", 1000), ("2Ki", 2048)])
+@pytest.mark.parametrize(("text", "amount"), [("8", 8), (8, 8), ("0", 0), ("1k", 1000), ("2Ki", 2048), ("3e2", 300)])
 def test_a_quantity_is_a_whole_number_with_or_without_suffix(text: str | int, amount: int) -> None:
     assert count(text) == amount
 
@@ -92,6 +92,23 @@ def test_a_quantity_is_a_whole_number_with_or_without_suffix(text: str | int, am
 def test_a_fraction_of_a_device_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="whole number"):
         count(text)
+
+
+@pytest.mark.parametrize("amount", ["1000000001", "9223372036854775807", "1E", "16Ei", "9e99", "9" * 400])
+def test_whoever_asks_for_more_devices_than_there_can_be_asks_for_a_thousand_million(amount: str) -> None:
+    assert units(container(amount)) == 10**9
+    assert units(container(amount), container(amount), init=(container(amount, sidecar=True),)) == 10**9
+
+
+def test_a_node_that_offers_so_many_is_malformed() -> None:
+    with pytest.raises(ValueError, match="no number of devices that a node has"):
+        count("1G")
+
+
+def test_of_thousands_of_resources_in_one_pod_the_first_are_kept() -> None:
+    many = {"name": "c", "resources": {"limits": {f"nvidia.com/mig-{i:04}": "1" for i in range(2000)}}}
+
+    assert len(effective_units(pod(many), DEFAULT)) == 64
 
 
 def test_a_pod_with_a_broken_quantity_is_malformed() -> None:

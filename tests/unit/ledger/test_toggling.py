@@ -62,7 +62,7 @@ def test_a_label_that_is_toggled_adds_as_many_rows_each_time(replay: Replay, led
     assert (
         (grown[2] - grown[1]) == 2 * (grown[1] - grown[0]) == 200 * 4
     )  # revision, end of one segment, next one, terms
-    assert documents[-1] == documents[20]
+    assert documents[-1] == documents[21]
     assert kept_alike(replay, ledger)
 
 
