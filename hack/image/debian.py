@@ -23,7 +23,7 @@ PACKAGES: Final = (
     "libpython3.11-stdlib",
     "libsqlite3-0",
     "libssl3",
-    "libstdc++6",  # gRPC
+    "libstdc++6",  # gRPC and RE2
     "libuuid1",
     "python3.11-minimal",
     "zlib1g",

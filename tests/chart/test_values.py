@@ -26,14 +26,14 @@ NATIVE = {"nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom"}
 
 BEYOND_A_SCHEMA = {
     "configuration": {
-        "tiers.rules[0].class": "a regular expression of Python's",
+        "tiers.rules[0].class": "a regular expression of RE2's",
         "tiers.rules[1].tier": "names groups of a regular expression",
         "tiers.rules[2]": "compares rules",
         "tiers.rules[3].max_priority": "compares fields",
         "tiers.rules[5].max_priority": "1e3 is a whole number to Helm, and is written as 1000",
-        "tenants.rules[3].matches": "a regular expression of Python's",
+        "tenants.rules[3].matches": "a regular expression of RE2's",
         "resources.defaults": "`no` is false to Helm, and is written so",
-        "line 51": "no YAML that Helm would read",
+        "line 56": "no YAML that Helm would read",
     },
     "priceBook": {
         "tiers.gold": "multiplies by prices",
@@ -71,7 +71,8 @@ def spelled(message: str) -> Iterator[str]:
         path = re.sub(r"/(\d+)(?=/|$)", r"[\1]", pointer).replace("/", ".").replace("~1", "/")
         names = re.findall(r"'([^']+)'", said) if re.match(r"additional properties|missing property", said) else []
         yield from (f"{path}.{name}" for name in names)
-        yield from () if names or said.endswith(("failed", "failed, No schema matched")) else (path,)
+        is_outer = said.endswith(("failed", "failed, No schema matched")) and said != "'not' failed"
+        yield from () if names or is_outer else (path,)
         equal = re.match(r"items at \d+ and (\d+) are equal", said)
         yield from (f"{path}[{equal[1]}]",) if equal else ()
 
@@ -103,6 +104,9 @@ def covers(refused: str, field: str) -> bool:
         {"agent": {"web": MUTUAL}, "aggregator": {"agentsTls": {"caSecret": "authority"}}},
         {"serviceMonitor": {"interval": "often"}},
         {"priceBook": {"rules": []}},
+        {"configuration": {"resources": {"rules": [{"pattern": "cpu"}]}}},
+        {"configuration": {"pools": {"labels": ["my pool"]}}},
+        {"configuration": {"tenants": {"rules": [{"from": "namespace", "tenant": "other"}]}}},
         {"priceBook": {"currency": "USD", "basis": "node"}},
     ],
     ids=str,

@@ -11,18 +11,10 @@ def placeholders(template: str) -> list[str]:
     return _PLACEHOLDER.findall(template)
 
 
-def expanded(template: str, values: Mapping[str, str], match: re.Match[str] | None) -> str:
+def expanded(template: str, values: Mapping[str, str]) -> str:
     """`template` with its placeholders replaced, once: braces inside a value stay as they are.
 
-    A group that took no part in the match is empty. Raises: LookupError for a placeholder that is neither
-    in `values` nor a group, which the reader of the configuration refuses beforehand.
+    Raises: LookupError for a placeholder that is not in `values`, which the reader of the configuration refuses
+    beforehand.
     """
-    return _PLACEHOLDER.sub(lambda found: _value(found[1], values, match), template)
-
-
-def _value(name: str, values: Mapping[str, str], match: re.Match[str] | None) -> str:
-    if name in values:
-        return values[name]
-    if match is None:
-        raise LookupError(f"{{{name}}} stands for nothing")
-    return match[int(name) if name.isdecimal() else name] or ""
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)

@@ -1,14 +1,13 @@
 """Which tenant a pod belongs to, as labelled at the time."""
 
-import re
 from collections.abc import Mapping
 
+from gputally.accounting.expression import matched
 from gputally.accounting.template import expanded
 from gputally.model.rules import Rules, TenantRule, TenantSource
 
 UNASSIGNED = "unassigned"
 """The tenant of pods that no rule matches."""
-_ANYTHING = re.compile(r".*", re.DOTALL)
 
 
 def tenant_of(
@@ -39,5 +38,5 @@ def relevant_labels(rules: Rules) -> frozenset[str]:
 
 
 def _tenant(rule: TenantRule, value: str) -> str:
-    match = (rule.pattern or _ANYTHING).fullmatch(value)
-    return expanded(rule.tenant, {"value": value}, match) if value and match else ""
+    groups = matched(rule.pattern, value) if rule.pattern is not None else {}
+    return expanded(rule.tenant, {**groups, "value": value}) if value and groups is not None else ""

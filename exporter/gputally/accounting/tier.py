@@ -1,8 +1,8 @@
 """Which tier a pod belongs to, by its own PriorityClass name and priority."""
 
-import re
 from functools import lru_cache
 
+from gputally.accounting.expression import Groups, matched
 from gputally.accounting.template import expanded
 from gputally.model.rules import Rules, TierRule
 
@@ -18,13 +18,10 @@ def tier_of(class_name: str, priority: int | None, rules: Rules) -> str:
 
     Source: k8s.io/component-helpers scheduling/corev1/helpers.go, PodPriority.
     """
-    values = {"class": class_name or NO_TIER}
     for rule in rules.tiers:
-        if not _in_range(priority or 0, rule):
-            continue
-        match = _match(class_name, rule)
-        if match or rule.class_name is None:
-            return expanded(rule.tier, values, match) or NO_TIER
+        groups = _groups(class_name, rule) if _in_range(priority or 0, rule) else None
+        if groups is not None:
+            return expanded(rule.tier, {**groups, "class": class_name or NO_TIER}) or NO_TIER
     return NO_TIER
 
 
@@ -33,5 +30,5 @@ def _in_range(priority: int, rule: TierRule) -> bool:
     return above and (rule.max_priority is None or priority <= rule.max_priority)
 
 
-def _match(class_name: str, rule: TierRule) -> re.Match[str] | None:
-    return rule.class_name.fullmatch(class_name) if rule.class_name else None
+def _groups(class_name: str, rule: TierRule) -> Groups | None:
+    return matched(rule.class_name, class_name) if rule.class_name is not None else {}

@@ -1,8 +1,9 @@
-"""Which price book is in force."""
+"""Which price book is in force, and whether it fits the cluster."""
 
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.tier import NO_TIER
 from gputally.catalog.metric import Kind, Metric, Row
 
 
@@ -10,6 +11,12 @@ def price_book_info(snapshot: Snapshot) -> Iterator[Row]:
     """No row without a price book."""
     if book := snapshot.book:
         yield Row((book.name, book.digest[:12], book.currency, book.basis.value, book.source, book.as_of), 1)
+
+
+def tiers_unmatched(snapshot: Snapshot) -> Iterator[Row]:
+    """No row without a price book."""
+    if book := snapshot.book:
+        yield Row((), len({tier for tier, _ in book.tiers} - {*snapshot.tiers, NO_TIER}))
 
 
 PRICE_BOOK_INFO = Metric[Snapshot](
@@ -20,4 +27,11 @@ PRICE_BOOK_INFO = Metric[Snapshot](
     rows=price_book_info,
 )
 
-METRICS = (PRICE_BOOK_INFO,)
+PRICE_TIERS_UNMATCHED = Metric[Snapshot](
+    name="gputally_price_tiers_unmatched",
+    kind=Kind.GAUGE,
+    help="Tiers with a multiplier in the price book that no rule, PriorityClass or pod has: check their spelling.",
+    rows=tiers_unmatched,
+)
+
+METRICS = (PRICE_BOOK_INFO, PRICE_TIERS_UNMATCHED)

@@ -4,27 +4,41 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from gputally.accounting.price_book import PriceBook
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of
+from gputally.config.multipliers import undefined_tiers
 from gputally.config.price_file import PRICE_BOOK, price_book
 from gputally.config.rules_file import CONFIGURATION, rules
 from gputally.errors import ConfigError, Problem
+from gputally.model.rules import Rules
 
-_READERS: Final[Mapping[str, Callable[[Field], object]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
+_READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
 
 
 def check(paths: Iterable[Path]) -> list[Problem]:
-    """All problems of all files, each read as the `kind` it declares; empty when every one could be used."""
-    return [problem for path in paths for problem in _problems(path)]
+    """All problems of all files, each read as the `kind` it declares; empty when every one could be used.
+
+    Price books are read together with the configuration, if there is one, whose tiers they may multiply.
+    """
+    problems: list[Problem] = []
+    found: list[tuple[Path, Rules | PriceBook]] = []
+    for path in paths:
+        try:
+            found.append((path, _read(path)))
+        except ConfigError as error:
+            problems += error.problems
+    configurations = [content for _, content in found if isinstance(content, Rules)]
+    if len(configurations) == 1:
+        books = ((path, content) for path, content in found if isinstance(content, PriceBook))
+        problems += (p for path, book in books for p in undefined_tiers(book, configurations[0], file=str(path)))
+    return problems
 
 
-def _problems(path: Path) -> tuple[Problem, ...]:
-    try:
-        root = load(path)
-        kind = kind_of(root, _READERS)
-        if kind:
-            _READERS[kind](root)
-        root.raise_problems()
-    except ConfigError as error:
-        return error.problems
-    return ()
+def _read(path: Path) -> Rules | PriceBook:
+    root = load(path)
+    kind = kind_of(root, _READERS)
+    content = _READERS[kind](root) if kind else None
+    root.raise_problems()
+    assert content is not None, "a wrong kind is a problem"
+    return content

@@ -20,6 +20,13 @@ Parser = Callable[[str], T]
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
+def child_path(path: str, key: str) -> str:
+    """How the field `key` of the mapping at `path` is written."""
+    if not _PLAIN_KEY.fullmatch(key):
+        return f'{path}["{key}"]'
+    return f"{path}.{key}" if path else key
+
+
 @dataclass(frozen=True)
 class Field:
     """A value in a file. `path` reads like `rules[2].purchase`.
@@ -49,9 +56,7 @@ class Field:
 
     def child(self, key: str, node: yaml.Node) -> "Field":
         """The field `key` of this mapping."""
-        if not _PLAIN_KEY.fullmatch(key):
-            return self._at(f'{self.path}["{key}"]', node)
-        return self._at(f"{self.path}.{key}" if self.path else key, node)
+        return self._at(child_path(self.path, key), node)
 
     def entry(self, index: int, node: yaml.Node) -> "Field":
         """The entry `index` of this list."""
@@ -73,6 +78,14 @@ class Field:
         except ValueError as error:
             self.refuse(str(error))
             return None
+
+    def checked_key(self, key: str, parser: Parser[str]) -> str:
+        """The key of this field, which `parser` may refuse here."""
+        try:
+            return parser(key)
+        except ValueError as error:
+            self.refuse(str(error))
+            return key
 
     def items(self) -> list["Field"]:
         """The entries of this list, which has to have some."""

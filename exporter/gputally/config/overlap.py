@@ -1,22 +1,59 @@
-"""Price rules that can never apply, because an earlier one takes everything they match."""
+"""Rules that can never apply, because earlier ones take everything they match."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
+from gputally.accounting.expression import matched
 from gputally.accounting.price_book import Criterion, PriceRule, Trait
 from gputally.config.fields import Field
+from gputally.config.values import a_list_of
 from gputally.model.price import Purchase
 
+R = TypeVar("R")
 Entry = tuple[Field, PriceRule]
+_ANYTHING: Final = (".*", "(.*)", "^.*$")
+_LITERAL: Final = re.compile(r"[\w/-]+")
+"""An expression that is a plain text, and matches nothing else."""
+
+
+def check_reached(entries: Sequence[tuple[Field, R]], covers: Callable[[R, R], bool]) -> None:
+    """Refuse each rule of which an earlier one `covers` all that it matches."""
+    for index, (field, later) in enumerate(entries):
+        for earlier, rule in entries[:index]:
+            if earlier.sound and covers(rule, later):
+                field.refuse(f"is never reached: {earlier.path} takes all it matches; move it before that rule")
+                break
+
+
+def takes(expression: str | None, later: str | None) -> bool:
+    """Whether one expression, or none, surely matches all that a `later` one does."""
+    if expression is None or expression in _ANYTHING or expression == later:
+        return True
+    return later is not None and bool(_LITERAL.fullmatch(later)) and matched(expression, later) is not None
 
 
 def check_overlaps(entries: Sequence[Entry]) -> None:
     """Refuse, at the later one of two rules, ids given twice, matches given twice, and rules never reached."""
     for index, later in enumerate(entries):
-        for earlier in entries[:index]:
-            if text := _overlap(earlier, later[1]):
-                later[0].refuse(text)
-                break
+        texts = (_overlap(earlier, later[1]) for earlier in entries[:index])
+        if text := next(filter(None, texts), "") or _shadowed(entries[:index], later[1]):
+            later[0].refuse(text)
+
+
+def _shadowed(earlier: Sequence[Entry], later: PriceRule) -> str:
+    """For each way to buy that `later` prices there may be another rule that takes it."""
+    found: dict[str, None] = {}
+    for way in later.purchases or tuple(Purchase):
+        bought = replace(later, purchases=(way,))
+        taking = next((field.path for field, rule in earlier if _covers(rule, bought)), None)
+        if taking is None:
+            return ""
+        found[taking] = None
+    return f"is never reached: {a_list_of(found)} take all it matches; move it before these rules"
 
 
 def _overlap(earlier: Entry, later: PriceRule) -> str:
@@ -39,6 +76,8 @@ def _covers(rule: PriceRule, later: PriceRule) -> bool:
 
 def _implied(criterion: Criterion, later: PriceRule) -> bool:
     """Whether whatever `later` matches fits `criterion` too."""
+    if criterion.trait is not Trait.LABEL and "*" in criterion.globs:
+        return True  # every node has some
     same = (c for c in later.criteria if (c.trait, c.key) == (criterion.trait, criterion.key))
     return any(all(_takes(criterion, glob) for glob in other.globs) for other in same)
 

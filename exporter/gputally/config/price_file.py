@@ -13,7 +13,7 @@ from gputally.config.document import load
 from gputally.config.fields import Field, kind_of, value
 from gputally.config.overlap import check_overlaps
 from gputally.config.price_rules import price_rule
-from gputally.config.values import MAX_DECIMALS, amount, choice, day, decimals, member, text
+from gputally.config.values import MAX_DECIMALS, amount, choice, day, decimals, member, text, tier_name
 from gputally.model.price import Basis
 
 PRICE_BOOK: Final = "PriceBook"
@@ -54,7 +54,7 @@ def price_book(root: Field) -> PriceBook:
 
 
 def _tiers(field: Field) -> tuple[tuple[str, Decimal], ...]:
-    found = ((tier, multiplier.parse(amount)) for tier, multiplier in field.pairs())
+    found = ((multiplier.checked_key(tier, tier_name), multiplier.parse(amount)) for tier, multiplier in field.pairs())
     return tuple((tier, multiplier) for tier, multiplier in found if multiplier is not None)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceRule, Trait, shown_instant
 from gputally.config.fields import Field, Section, value, values
-from gputally.config.values import amount, flag, instant, member, text
+from gputally.config.values import amount, flag, instant, label_glob, label_key, member
 from gputally.model.price import Purchase
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -37,7 +37,7 @@ def _criteria(field: Field) -> tuple[Criterion, ...]:
     if "default" in section:
         _check_default(section)
     traits = (trait for trait in Trait if trait is not Trait.LABEL)
-    plain = ((trait, section.read(trait, values(text), ())) for trait in traits)
+    plain = ((trait, section.read(trait, values(label_glob), ())) for trait in traits)
     return (
         *(Criterion(trait=trait, globs=globs) for trait, globs in plain if globs),
         *section.read(Trait.LABEL, _labels, ()),
@@ -53,7 +53,7 @@ def _check_default(section: Section) -> None:
 
 
 def _labels(field: Field) -> tuple[Criterion, ...]:
-    globs = ((key, values(text)(label)) for key, label in field.pairs())
+    globs = ((label.checked_key(key, label_key), values(label_glob)(label)) for key, label in field.pairs())
     return tuple(Criterion(trait=Trait.LABEL, key=key, globs=found) for key, found in sorted(globs))
 
 

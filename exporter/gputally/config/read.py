@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gputally.accounting.price_book import PriceBook
+from gputally.config.multipliers import undefined_tiers
 from gputally.config.price_file import read_price_book
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
@@ -24,6 +25,8 @@ def read_files(configuration: Path | None, prices: Path | None) -> tuple[Rules, 
         book = read_price_book(prices) if prices else None
     except ConfigError as error:
         problems += error.problems
+    if prices and book and not problems:
+        problems += undefined_tiers(book, rules, file=str(prices))
     if problems:
         raise ConfigError(problems)
     return rules, book

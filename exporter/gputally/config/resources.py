@@ -1,15 +1,20 @@
 """The section `resources`: which extended resources are GPUs, and how much of a GPU one unit is."""
 
 import re
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from gputally.config.fields import Field, Section, value
-from gputally.config.values import flag, member, text
+from gputally.config.overlap import check_reached
+from gputally.config.values import a_list_of, flag, member
 from gputally.model.rules import ResourceRule, Rules, Weighing
 from gputally.model.units import GPU
 
 _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?")
 _MAX_WEIGHT = 1024
+_NATIVE = ("kubernetes.io/gpu", "storage.kubernetes.io/gpu", "requests.nvidia.com/gpu")
+"""Of Kubernetes' own domains, or of quotas: never extended resources."""
+_NO_RESOURCE = re.compile(r"[^A-Za-z0-9._/*?\[\]!-]")
 
 
 def resources(field: Field) -> tuple[ResourceRule, ...]:
@@ -17,6 +22,7 @@ def resources(field: Field) -> tuple[ResourceRule, ...]:
     section = field.section("defaults", "rules")
     written = section.read("rules", _rules, ())
     if section.read("defaults", value(flag), default=True):
+        _check_built_in(section, written)
         return (*written, *Rules().resources)
     if "rules" not in section:
         section["defaults"].refuse("is false, and no rules are written: nothing would be a GPU; write some")
@@ -31,18 +37,49 @@ def _rules(field: Field) -> tuple[ResourceRule, ...]:
         earlier = seen.setdefault(rule.pattern, entry.path)
         if entry.sound and earlier != entry.path:
             entry.refuse(f"has the same pattern as {earlier}, which decides; keep one")
-        found.append(rule)
-    return tuple(found)
+        found.append((entry, rule))
+    check_reached([(entry, rule) for entry, rule in found if entry.sound], _covers)
+    return tuple(rule for _, rule in found)
+
+
+def _covers(rule: ResourceRule, later: ResourceRule) -> bool:
+    """Whether one glob matches all that a `later` one does, whose wildcards are taken along as if they were text."""
+    return rule.pattern != later.pattern and "[" not in later.pattern and fnmatchcase(later.pattern, rule.pattern)
+
+
+def _check_built_in(section: Section, written: tuple[ResourceRule, ...]) -> None:
+    """Refuse a pattern that takes more than one built-in resource: one of them is weighed wrongly then."""
+    for index, rule in enumerate(written):
+        taken = [built_in.pattern for built_in in Rules().resources if _covers(rule, built_in)]
+        if taken:
+            text = f"takes {a_list_of(taken)} too, built in with other weights; narrow it, or write `defaults: false`"
+            section["rules"].items()[index].refuse(text)
 
 
 def _rule(field: Field) -> ResourceRule:
     section = field.section("pattern", "weighing", "weight")
     weighing = section.read("weighing", value(member(Weighing)), Weighing.FIXED)
     return ResourceRule(
-        pattern=section.require("pattern", value(text), "write a resource name, such as example.com/gpu") or "",
+        pattern=section.require("pattern", value(resource_glob), "write a resource name, such as example.com/gpu")
+        or "",
         weighing=weighing,
         weight=_checked_weight(section, weighing),
     )
+
+
+def resource_glob(value: str) -> str:
+    """A glob of extended resources, all of some maker's domain.
+
+    Source: k8s.io/kubernetes pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName.
+    """
+    domain, slash, _ = value.partition("/")
+    if not slash or not re.search(r"[a-z0-9]", domain) or any(fnmatchcase(name, value) for name in _NATIVE):
+        raise ValueError(
+            f"{value!r} matches what is no GPU; write the maker's domain and a name, such as example.com/gpu"
+        )
+    if wrong := _NO_RESOURCE.findall(value):
+        raise ValueError(f"{value!r} matches no resource: none holds {wrong[0]!r}; write it as the node does")
+    return value
 
 
 def _checked_weight(section: Section, weighing: Weighing) -> int:

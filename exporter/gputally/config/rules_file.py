@@ -12,7 +12,7 @@ from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenants import tenants
 from gputally.config.tiers import tiers
-from gputally.config.values import member, text, whole
+from gputally.config.values import label_key, member, whole
 from gputally.model.rules import AgentMarks, Limits, MigBasis, Rules
 
 CONFIGURATION: Final = "Configuration"
@@ -61,7 +61,7 @@ def rules(root: Field) -> Rules:
 
 
 def _pool_labels(field: Field) -> tuple[str, ...]:
-    return field.section("labels").require("labels", values(text), "write the node labels that name a pool") or ()
+    return field.section("labels").require("labels", values(label_key), "write the node labels that name a pool") or ()
 
 
 def _mig_basis(field: Field) -> MigBasis | None:

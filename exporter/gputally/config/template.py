@@ -1,15 +1,15 @@
 """Templates of tiers and tenants, checked against what they can refer to."""
 
-import re
 from collections.abc import Callable
 
+from gputally.accounting.expression import group_names
 from gputally.accounting.template import placeholders
 from gputally.config.values import a_list_of, text
 
 
-def template(name: str, pattern: re.Pattern[str] | None) -> Callable[[str], str]:
+def template(name: str, pattern: str | None) -> Callable[[str], str]:
     """A parser of templates that may hold `{name}` and the groups of `pattern`."""
-    groups = (*map(str, range(1, pattern.groups + 1)), *pattern.groupindex) if pattern else ()
+    groups = group_names(pattern) if pattern is not None else ()
     known = tuple(f"{{{option}}}" for option in (name, *groups))
 
     def parse(value: str) -> str:

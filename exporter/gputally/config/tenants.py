@@ -1,8 +1,9 @@
 """The section `tenants`: where a pod's tenant is looked for."""
 
-from gputally.config.fields import Field, Section, value
+from gputally.config.fields import Field, Parser, Section, value
+from gputally.config.overlap import check_reached, takes
 from gputally.config.template import template
-from gputally.config.values import member, pattern, text
+from gputally.config.values import label_key, member, pattern, tenant_name
 from gputally.model.rules import TenantRule, TenantSource
 
 
@@ -17,7 +18,13 @@ def _rules(field: Field) -> tuple[TenantRule, ...]:
     for index, rule in enumerate(found[:-1]):
         if fields[index].sound and rule.source is TenantSource.NAMESPACE and rule.pattern is None:
             fields[index].refuse("takes every namespace, so that no later rule is reached; move it to the end")
+    check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
     return tuple(found)
+
+
+def _covers(rule: TenantRule, later: TenantRule) -> bool:
+    """Whether `rule` finds a tenant for every pod for which `later` would."""
+    return (rule.source, rule.key) == (later.source, later.key) and takes(rule.pattern, later.pattern)
 
 
 def _rule(field: Field) -> TenantRule:
@@ -29,8 +36,13 @@ def _rule(field: Field) -> TenantRule:
         source=source or TenantSource.NAMESPACE,
         key=_key(section, source),
         pattern=matches,
-        tenant=section.read("tenant", value(template("value", matches)), "{value}") if readable else "",
+        tenant=section.read("tenant", value(_tenant(matches)), "{value}") if readable else "",
     )
+
+
+def _tenant(matches: str | None) -> Parser[str]:
+    parse = template("value", matches)
+    return lambda written: parse(tenant_name(written))
 
 
 def _key(section: Section, source: TenantSource | None) -> str:
@@ -41,4 +53,4 @@ def _key(section: Section, source: TenantSource | None) -> str:
         if "key" in section:
             section["key"].refuse("is not for `from: namespace`, which takes its name; remove it")
         return ""
-    return section.require("key", value(text), f"write the key of the {source.replace('-', ' ')}") or ""
+    return section.require("key", value(label_key), f"write the key of the {source.replace('-', ' ')}") or ""

@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 
 from gputally.accounting.template import placeholders
-from gputally.config.fields import Field, Section, value, values
+from gputally.config.fields import Field, Parser, Section, value, values
+from gputally.config.overlap import check_reached, takes
 from gputally.config.presets import PRESETS, PRIORITY_CLASS
 from gputally.config.template import template
-from gputally.config.values import choice, pattern, text, whole
+from gputally.config.values import choice, pattern, tier_name, whole
 from gputally.model.rules import TierRule
 
 _PRIORITIES = whole(-(2**31), 2**31 - 1)  # PriorityClass values are 32 bits wide
@@ -24,7 +25,7 @@ def tiers(field: Field) -> tuple[tuple[TierRule, ...], tuple[str, ...]]:
     known = (
         *(rule.tier for rule in written if not placeholders(rule.tier)),
         *PRESETS.get(preset, ()),
-        *section.read("known", values(text), ()),
+        *section.read("known", values(tier_name), ()),
     )
     return (*written, *_preset_rules(preset)), tuple(dict.fromkeys(known))
 
@@ -32,7 +33,7 @@ def tiers(field: Field) -> tuple[tuple[TierRule, ...], tuple[str, ...]]:
 def _preset_rules(preset: str) -> tuple[TierRule, ...]:
     if preset == PRIORITY_CLASS:
         return _OWN_TIER
-    return tuple(TierRule(tier=name, class_name=re.compile(re.escape(name))) for name in PRESETS.get(preset, ()))
+    return tuple(TierRule(tier=name, class_name=re.escape(name)) for name in PRESETS.get(preset, ()))
 
 
 def _rules(field: Field) -> tuple[TierRule, ...]:
@@ -41,6 +42,7 @@ def _rules(field: Field) -> tuple[TierRule, ...]:
     for index, rule in enumerate(found[:-1]):
         if fields[index].sound and _takes_all(rule):
             fields[index].refuse("takes every pod, so that no later rule is reached; move it to the end")
+    check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
     return tuple(found)
 
 
@@ -59,14 +61,29 @@ def _rule(field: Field) -> TierRule:
     )
 
 
-def _tier(section: Section, class_name: re.Pattern[str] | None) -> str:
+def _tier(section: Section, class_name: str | None) -> str:
     if "class" in section and class_name is None:
         return ""  # without the pattern nothing can be said about its groups
-    return section.require("tier", value(template("class", class_name)), "write the tier's name, or {class}") or ""
+    return (
+        section.require("tier", value(_named(template("class", class_name))), "write the tier's name, or {class}") or ""
+    )
+
+
+def _named(parse: Parser[str]) -> Parser[str]:
+    """A parser of tiers by template, none of which is a reserved name."""
+    return lambda written: parse(tier_name(written))
 
 
 def _takes_all(rule: TierRule) -> bool:
-    return rule.class_name is None and rule.min_priority is None and rule.max_priority is None
+    return _covers(rule, TierRule(tier=""))
+
+
+def _covers(rule: TierRule, later: TierRule) -> bool:
+    """Whether `rule` takes every pod that `later` matches."""
+    lowest, highest = rule.min_priority, rule.max_priority
+    from_there = lowest is None or (later.min_priority is not None and lowest <= later.min_priority)
+    up_to_there = highest is None or (later.max_priority is not None and highest >= later.max_priority)
+    return from_there and up_to_there and takes(rule.class_name, later.class_name)
 
 
 def _check_reached(section: Section, written: Sequence[TierRule]) -> None:

@@ -1,13 +1,14 @@
 """Parsers: the value a text means, or ValueError with what is wrong and what to write instead."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from gputally.accounting.expression import compiled
 from gputally.model.units import to_us
 
 E = TypeVar("E", bound=StrEnum)
@@ -19,6 +20,10 @@ _MAX_AMOUNT = 1_000_000
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_LONGEST_DOMAIN = 253
+_NO_LABEL = re.compile(r"[^A-Za-z0-9._*?\[\]!-]")
 _TIME = re.compile(_DATE.pattern + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?")
 
 
@@ -26,6 +31,8 @@ def text(value: str) -> str:
     """Any text that is more than blanks."""
     if not value.strip():
         raise ValueError("is blank; write a value, or remove the field")
+    if value != value.strip():
+        raise ValueError(f"{value!r} begins or ends with a blank; remove it")
     return value
 
 
@@ -129,9 +136,48 @@ def day(value: str) -> str:
     return value
 
 
-def pattern(value: str) -> re.Pattern[str]:
-    """A regular expression of Python's `re`, which will have to match whole values."""
+def pattern(value: str) -> str:
+    """A regular expression of RE2, which will have to match whole values."""
     try:
-        return re.compile(value)
-    except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        compiled(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{value!r} is no regular expression of RE2 (github.com/google/re2/wiki/Syntax): {error}"
+        ) from None
+    return value
+
+
+def tier_name(value: str) -> str:
+    """The name of a tier, which is none of those that mean something else."""
+    return _own_name(value, {"other": "the tiers past the limit", "unknown": "what nobody knows the tier of"})
+
+
+def tenant_name(value: str) -> str:
+    """The name of a tenant, which is not what the tenants past the limit are shown as."""
+    return _own_name(value, {"other": "the tenants past the limit"})
+
+
+def _own_name(value: str, reserved: Mapping[str, str]) -> str:
+    if value in reserved:
+        raise ValueError(f"{value!r} stands for {reserved[value]}; choose another name")
+    return text(value)
+
+
+def label_key(value: str) -> str:
+    """The key of a label or annotation.
+
+    Source: k8s.io/apimachinery pkg/util/validation/validation.go, IsQualifiedName.
+    """
+    prefix, slash, name = value.rpartition("/")
+    if not _NAME.fullmatch(name) or (slash and (not _DOMAIN.fullmatch(prefix) or len(prefix) > _LONGEST_DOMAIN)):
+        raise ValueError(f"{value!r} is no key of a label; write one such as team or example.com/team")
+    return value
+
+
+def label_glob(value: str) -> str:
+    """A glob that some label's value can match. Source: the same file, IsValidLabelValue."""
+    if wrong := sorted(set(_NO_LABEL.findall(value))):
+        raise ValueError(
+            f"{value!r} matches no label: none holds {a_list_of(map(repr, wrong), 'or')}; write it as the label does"
+        )
+    return text(value)

@@ -10,7 +10,7 @@ from typing import Final
 
 from gputally.config.document import load
 from gputally.config.fields import Field, Parser, Section, value, values
-from gputally.config.values import choice, member, text
+from gputally.config.values import choice, member, tenant_name, text
 from gputally.model.web_config import ClientAuth, TlsVersion, WebConfig, WebTls
 
 _MOST_COST: Final = 14
@@ -137,7 +137,9 @@ def _hash(written: str) -> str:
 
 
 def _tenants(field: Field) -> Mapping[str, frozenset[str]]:
-    return {user: frozenset(values(text)(entry)) for user, entry in field.pairs("write users, each with tenants")}
+    return {
+        user: frozenset(values(tenant_name)(entry)) for user, entry in field.pairs("write users, each with tenants")
+    }
 
 
 def _check_users(section: Section, config: WebConfig) -> None:

@@ -1,6 +1,5 @@
 """What the operator configures about classification: tiers, tenants, resources, pools, limits."""
 
-import re
 from enum import StrEnum
 
 from msgspec import Struct
@@ -9,11 +8,12 @@ from msgspec import Struct
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods whose class name and priority both match get `tier`; an absent criterion matches all.
 
-    `tier` may hold `{class}`, the PriorityClass name, and groups of `class_name` as `{1}` or `{name}`.
+    `class_name` is a regular expression for the whole name. `tier` may hold `{class}`, the PriorityClass name, and
+    groups of `class_name` as `{1}` or `{name}`.
     """
 
     tier: str
-    class_name: re.Pattern[str] | None = None
+    class_name: str | None = None
     min_priority: int | None = None
     max_priority: int | None = None
 
@@ -28,14 +28,14 @@ class TenantSource(StrEnum):
 
 
 class TenantRule(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """The value found at `source` (label or annotation `key`), if it matches `pattern` whole, gives `tenant`.
+    """The value found at `source` (label or annotation `key`) gives `tenant`, if the expression `pattern` matches it.
 
     `tenant` may hold `{value}` and groups of `pattern` as `{1}` or `{name}`.
     """
 
     source: TenantSource
     key: str = ""
-    pattern: re.Pattern[str] | None = None
+    pattern: str | None = None
     tenant: str = "{value}"
 
 

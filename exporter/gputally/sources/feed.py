@@ -70,6 +70,8 @@ class Feed:
         self._decode_item = msgspec.json.Decoder(resource.type).decode
         self._trouble = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
         self._malformed = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
+        self.is_doubtful = resume is not None
+        """Whether the server may have been set back since `version` came from it: an earlier process, or connection."""
         self._was_connected = False
         self._went_on = False
         self._as_of_us = 0
@@ -90,6 +92,20 @@ class Feed:
     def _selected(self, params: dict[str, str]) -> dict[str, str]:
         selector = self.resource.field_selector
         return params | {"fieldSelector": selector} if selector else params
+
+    def newest_params(self) -> dict[str, str]:
+        """The query of the least that tells the server's present version."""
+        return self._selected({"limit": "1"})
+
+    def confirm(self, newest: str) -> None:
+        """The server is at version `newest` now. Raises: VersionExpired if it was further before.
+
+        That is so after etcd was restored from a backup. A watch from a version to come is accepted, and brings nothing
+        until the server has come there.
+        """
+        if newest.isdigit() and self.version.isdigit() and int(newest) < int(self.version):
+            raise VersionExpired(f"{self.resource.path}: at {newest}, which was {self.version}: etcd was restored")
+        self.is_doubtful = False
 
     def connected(self) -> None:
         """A watch is established."""
@@ -162,6 +178,7 @@ class Feed:
         at_us = self.clock()
         since_us = self._continuity.interrupted_since_us(at_us)
         self.version = version
+        self.is_doubtful = False
         self.health.listings += 1
         self.health.synced = True
         self._continuity.listed(self._as_of_us)
@@ -171,6 +188,7 @@ class Feed:
     def failed(self, error: ApiError) -> None:
         """Count, log and decide how to go on."""
         self._went_on = False
+        self.is_doubtful = True
         if isinstance(error, VersionExpired):
             self.version = ""
             self.health.expired += 1

@@ -10,8 +10,11 @@ A list is asked for whole and taken apart as it comes, since that is what server
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 
+from msgspec import Struct
+
 from gputally.errors import ApiError
 from gputally.model.health import WatchHealth
+from gputally.model.kube import Meta
 from gputally.model.observation import Observation, Resume
 from gputally.sources.api import Api
 from gputally.sources.backoff import Backoff
@@ -19,6 +22,13 @@ from gputally.sources.failures import Failure, RequestFailed
 from gputally.sources.feed import Feed, Resource
 from gputally.sources.lines import Lines
 from gputally.sources.list_items import ListItems
+
+
+class Page(Struct, frozen=True):
+    """A part of a listing, of which only the version is looked at."""
+
+    metadata: Meta
+
 
 Batches = AsyncGenerator[list[Observation], None]
 """What was told together, in order, by one chunk of bytes; never empty."""
@@ -74,6 +84,8 @@ async def listing(api: Api, feed: Feed) -> Batches:
 async def watch(api: Api, feed: Feed) -> Batches:
     """The changes since the version the feed has come to, until either side closes the response."""
     resource = feed.resource
+    if feed.is_doubtful:
+        feed.confirm((await api.get_json(resource.path, feed.newest_params(), Page)).metadata.resource_version)
     query = api.stream(resource.path, feed.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
     async with query as chunks:
         with connection(feed):

@@ -1,4 +1,3 @@
-import re
 from collections.abc import Mapping
 
 from gputally.accounting.tenant import relevant_labels, tenant_of
@@ -46,22 +45,20 @@ def test_an_empty_value_does_not_match() -> None:
 
 
 def test_a_value_that_the_pattern_does_not_match_whole_goes_on_to_the_next_rule() -> None:
-    numbered = TenantRule(source=TenantSource.POD_LABEL, key="team", pattern=re.compile("[0-9]+"))
+    numbered = TenantRule(source=TenantSource.POD_LABEL, key="team", pattern="[0-9]+")
 
     assert tenant(numbered, TEAM, pod={"team": "7b"}) == "7b"
     assert tenant(numbered, pod={"team": "7b"}) == "unassigned"
 
 
 def test_a_tenant_can_be_built_from_groups_of_the_value() -> None:
-    named = TenantRule(
-        source=TenantSource.NAMESPACE, pattern=re.compile("ml-(?P<team>.*)"), tenant="{team} ({value}, {1})"
-    )
+    named = TenantRule(source=TenantSource.NAMESPACE, pattern="ml-(?P<team>.*)", tenant="{team} ({value}, {1})")
 
     assert tenant(named, namespace="ml-vision") == "vision (ml-vision, vision)"
 
 
 def test_a_rule_that_would_give_an_empty_tenant_does_not_apply() -> None:
-    rest = TenantRule(source=TenantSource.NAMESPACE, pattern=re.compile("ml-(.*)"), tenant="{1}")
+    rest = TenantRule(source=TenantSource.NAMESPACE, pattern="ml-(.*)", tenant="{1}")
 
     assert tenant(rest, namespace="ml-") == "unassigned"
 

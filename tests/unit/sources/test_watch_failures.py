@@ -41,6 +41,34 @@ async def test_a_stream_without_a_byte_is_dropped_as_idle_and_resumed(server: Sc
     assert watcher.health.errors == {"idle": 1}
 
 
+async def test_a_server_that_was_set_back_is_listed_anew(server: ScriptedApi, watcher: Watcher) -> None:
+    """After etcd was restored from a backup, a watch from a version to come brings nothing until it has come."""
+    server.newest = "5"
+    watcher.start(resume=RESUME)
+
+    assert "watch" not in (await server.request()).query
+    assert watcher.health.expired == 1
+
+
+async def test_a_server_that_was_set_back_under_a_broken_watch_is_listed_anew(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.start(resume=RESUME)
+    request = await server.request()
+    await request.send(modified("a", 8))
+    server.newest = "7"
+    await request.abort()
+
+    assert "watch" not in (await server.request()).query
+
+
+async def test_versions_that_are_no_numbers_are_not_compared(server: ScriptedApi, watcher: Watcher) -> None:
+    server.newest = "a"
+    watcher.start(resume=RESUME)
+
+    assert (await server.request()).query["resourceVersion"] == "7"
+
+
 async def test_health_says_whether_the_watch_is_connected(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start(resume=RESUME)
     request = await server.request()
