@@ -5,14 +5,14 @@ once is exact. What is told of a cluster is a log; the last word on a pod comes 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 
 from tests.told import Json, Prices, Told
+from tests.true_ends import Interval, lost_since, own_end, seconds
+from tests.true_nodes import Node, by_uid, nodes_of, weight
 
-MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
 REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity")
 ACCEPTANCE = 15
 """How long (s) a bound pod holds its GPUs here without its kubelet's word."""
@@ -32,17 +32,19 @@ class Truth:
 def account(log: Iterable[Told], *, opened: int, until: int, prices: Prices) -> Truth:
     """The truth about [opened, until), as far as `log` tells it."""
     log = list(log)
-    nodes = [Node(told) for told in _by_uid(log, "node")]
-    pods = [Pod(told, nodes) for told in _by_uid(log, "pod")]
+    nodes = nodes_of(log)
+    pods = [Pod(told, nodes) for told in by_uid(log, "pod")]
+    for node in nodes:
+        node.last(pods)
     truth = Truth(Counter(), {}, Counter(), Counter(), 0)
     for second in range(opened, until):
         holding = [pod for pod in pods if pod.quantity and pod.holds(second)]
         for pod in holding:
             _bill(truth, pod, second, prices)
         for node in nodes:
-            held = sum(pod.quantity for pod in holding if pod.node is node)
-            if node.exists(second):
-                truth.physical += node.physical(second)
+            held = sum(pod.quantity for pod in holding if pod.on(second) is node)
+            truth.physical += node.physical(second)
+            if held or node.exists(second):
                 truth.capacity.update({(node.model, state): n for state, n in node.divided(second, held).items()})
         homeless = sum(pod.quantity for pod in holding if pod.node is None)
         truth.capacity.update({("unknown", state): homeless for state in ("allocated", "overcommitted")})
@@ -59,84 +61,20 @@ def _bill(truth: Truth, pod: "Pod", second: int, prices: Prices) -> None:
         truth.cost[labels] = truth.cost.get(labels, Fraction(0)) + price * Fraction(pod.quantity, 10**6) / 3600
 
 
-class Node:
-    """One incarnation of a node."""
-
-    def __init__(self, told: list[Told]) -> None:
-        self.seen = [t for t in told if t.event == "seen"]
-        meta = self.seen[0].manifest["metadata"]
-        self.name: str = meta["name"]
-        self.labels: Json = meta["labels"]
-        self.model: str = self.labels.get("nvidia.com/gpu.product", "unknown")
-        self.created = seconds(meta["creationTimestamp"])
-        self.ended = next((t for t in told if t.event != "seen"), None)
-        self.gone = self.ended.since if self.ended else None
-
-    def exists(self, second: int) -> bool:
-        """From its creation to its deletion."""
-        return self.created <= second and (self.gone is None or second < self.gone)
-
-    def form(self, second: int) -> Json:
-        """The form known then; the first one says what was so from the creation on."""
-        return [t for t in self.seen if t.at <= second or t is self.seen[0]][-1].manifest
-
-    def physical(self, second: int) -> int:
-        """As many as the label says, else enough for what is offered, in millionths."""
-        label = self.labels.get("nvidia.com/gpu.count")
-        offered = self.offered(second, "capacity")
-        return max(int(label) * 10**6, offered) if label else -(-offered // 10**6) * 10**6
-
-    def offered(self, second: int, which: str) -> int:
-        """What capacity or allocatable amount to, in millionths."""
-        offered: Json = self.form(second)["status"][which]
-        return sum(int(amount) * self.weight(name) for name, amount in offered.items() if "/" in name)
-
-    def weight(self, resource: str) -> int:
-        """Millionths of a GPU of one unit."""
-        labelled = resource.removesuffix(".shared") + ".replicas"
-        return weight(resource, replicas=int(self.labels.get(labelled, "1")))
-
-    def is_ready(self, second: int) -> bool:
-        """By the last change of the condition up to then."""
-        conditions = [t.manifest["status"]["conditions"][0] for t in self.seen]
-        changes = [c for c in conditions if seconds(c["lastTransitionTime"]) <= second] or conditions[:1]
-        return bool(changes[-1]["status"] == "True")
-
-    def divided(self, second: int, held: int) -> dict[str, int]:
-        """What was held, and what the rest was, by precedence."""
-        rest = self.physical(second) - held
-        form = self.form(second)
-        if rest < 0:
-            return {"allocated": held, "overcommitted": -rest}
-        if not self.is_ready(second):
-            return {"allocated": held, "unknown": rest}
-        if form["spec"].get("unschedulable"):
-            return {"allocated": held, "cordoned": rest}
-        capacity, allocatable = self.offered(second, "capacity"), self.offered(second, "allocatable")
-        uncovered = self.physical(second) - capacity
-        offered = [name for name, amount in form["status"]["capacity"].items() if "/" in name and int(amount)]
-        sliced = any(self.weight(name) % 10**6 for name in offered)
-        broken = capacity - allocatable + (0 if sliced else uncovered)
-        unhealthy = min(rest, broken)
-        unsliced = min(rest - unhealthy, uncovered if sliced else 0)
-        free = rest - unhealthy - unsliced
-        return {"allocated": held, "unhealthy": unhealthy, "unsliced": unsliced, "free": free}
-
-
 class Pod:
     """One pod, by all that was told of it."""
 
-    def __init__(self, told: list[Told], nodes: list[Node]) -> None:
+    def __init__(self, told: Sequence[Told], nodes: list[Node]) -> None:
         self.forms = [t.manifest for t in told if t.event != "vanished"]
         self.told = told
         self.tier: str = self.forms[0]["spec"].get("priorityClassName") or "none"
         self.started = min(_times(self.forms, "startedAt"), default=None)
-        self.accepted = not self._is_rejected() and any(map(_is_accepted, self.forms))
+        self.accepted = not self.is_rejected and any(map(_is_accepted, self.forms))
         self.bound = min((b for form in self.forms if (b := self._bound(form)) is not None), default=None)
         self.asked = min((_asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
         self.node = self._placed(nodes)
-        self.end = self._ended()
         self.replaced = self._replaced(nodes)
+        self.end = self._ended()
         weigh = self.node.weight if self.node else weight
         amounts: Json = self.forms[0]["spec"]["containers"][0]["resources"]["requests"]
         self.quantity = sum(self._limited(name, int(amount)) * weigh(name) for name, amount in amounts.items())
@@ -144,10 +82,16 @@ class Pod:
 
     def holds(self, second: int) -> bool:
         """Whether it has its GPUs."""
-        if self.bound is None or self._is_rejected():
+        if self.bound is None or self.is_rejected:
             return False
-        ends = (self.end, self.node.gone if self.node else self.replaced)
-        return self.bound <= second and all(second < end for end in ends if end is not None)
+        return self.bound <= second and (self.end is None or second < self.end)
+
+    def on(self, second: int) -> Node | None:
+        """The incarnation of its node that it has GPUs of; None too while it has none."""
+        if self.node is None or not self.holds(second):
+            return None
+        lineage = self.node.lineage()
+        return [node for node in lineage if node.created <= second or node is lineage[0]][-1]
 
     def state(self, second: int) -> str:
         """What it does with them."""
@@ -181,25 +125,20 @@ class Pod:
         if self.node is None:
             return amount
         last = max(t.at for t in self.told if t.event != "seen") if self._is_gone() else None
-        told = [t.manifest["status"] for t in self.node.seen if last is None or t.at <= last]
+        seen = [t for node in self.node.lineage() for t in node.seen]
+        told = [t.manifest["status"] for t in seen if last is None or t.at <= last]
         return min(amount, max(int(s[k].get(resource, 0)) for s in told for k in ("capacity", "allocatable")))
 
     def _is_gone(self) -> bool:
         return any(t.event != "seen" for t in self.told)
 
     def _placed(self, nodes: list[Node]) -> Node | None:
-        """On the last incarnation of the node's name that existed when it was bound, or else may have."""
+        """On the last incarnation of the node's name that may have existed when it was bound."""
         if self.bound is None:
             return None
-        named = [node for node in nodes if node.name == self._node_name()]
-        fitting = [node for node in named if node.exists(self.bound)] or [node for node in named if self._was_on(node)]
+        named = [node for node in nodes if node.name == self._node_name() and node.created <= self.bound]
+        fitting = [node for node in named if node.gone is None or self.bound < node.gone[1]]
         return max(fitting, key=lambda node: node.created, default=None)
-
-    def _was_on(self, node: Node) -> bool:
-        """Whether it was told to be bound there before the node's end was told, which may have been any time since."""
-        bound = next(t for t in self.told if t.manifest["spec"].get("nodeName"))
-        was_there = self.bound is not None and node.created <= self.bound
-        return was_there and node.ended is not None and bound.at < node.ended.at
 
     def _replaced(self, nodes: list[Node]) -> int | None:
         """When another node of the name came; what was bound before it was bound to one nobody told of."""
@@ -211,47 +150,38 @@ class Pod:
     def _node_name(self) -> str:
         return next(str(form["spec"]["nodeName"]) for form in self.forms if form["spec"].get("nodeName"))
 
-    def _is_rejected(self) -> bool:
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the kubelet refused it before it ran."""
         reasons = [form["status"].get("reason", "") for form in self.forms if form["status"]["phase"] == "Failed"]
         return self.started is None and any(reason.startswith(REJECTIONS) for reason in reasons)
 
     def _ended(self) -> int | None:
-        """Its end, but no later than a pod that nobody accepted holds its GPUs."""
-        ends = [self._observed_end()]
+        """As its forms and its node tell, but no later than a pod that nobody accepted holds its GPUs."""
+        ends = [self._told_end()]
         if not self.accepted and self.bound is not None:
             ends.append(self.bound + ACCEPTANCE)
         return min((end for end in ends if end is not None), default=None)
 
-    def _observed_end(self) -> int | None:
-        """The last finish of a terminal pod, else the first terminal form seen, else its deletion."""
-        terminal = [t for t in self.told if t.manifest["status"]["phase"] in ("Succeeded", "Failed")]
-        finishes = list(_times([t.manifest for t in terminal], "finishedAt"))
-        if finishes:
-            return max(finishes)
-        seen = [t for t in terminal if t.event != "vanished"] or [t for t in self.told if t.event != "seen"]
-        if not seen:
-            return None
-        first = min(seen, key=lambda t: t.at)
-        since = first.since if first in terminal else _since(first)
-        return min(first.at, max(since, self.bound or 0, self.started or 0))
+    def _told_end(self) -> int | None:
+        """As its forms and its node tell together: the earliest moment at which it is not known to be there."""
+        own = own_end(self.told)
+        if own and own[0] == "finished":
+            return own[1][0]
+        end = own[1] if own else None
+        out = self.node.out(10**4) if self.node else set()
+        if own and own[0] == "terminal":
+            end = lost_since(own[1], out), own[1][1]
+        gone = self._node_gone()
+        if gone and (end is None or end[1] > gone[0]):
+            gone = lost_since(gone, out), gone[1]
+            end = (min(end[0], gone[0]), min(end[1], gone[1])) if end else gone
+        return min(end[1], max(end[0], self.bound or 0, self.started or 0)) if end else None
 
-
-def weight(resource: str, *, replicas: int = 1) -> int:
-    """Millionths of a GPU of one unit, MIG slices by compute."""
-    if "/mig-" in resource:
-        return 10**6 * int(resource.split("/mig-")[1][0]) // 7 // replicas
-    return 10**6 // replicas
-
-
-def seconds(text: str) -> int:
-    """Since midnight."""
-    return int((datetime.fromisoformat(text) - MIDNIGHT).total_seconds())
-
-
-def _by_uid(log: list[Told], kind: str) -> Iterable[list[Told]]:
-    mine = [t for t in log if t.kind == kind]
-    for uid in dict.fromkeys(t.manifest["metadata"]["uid"] for t in mine):
-        yield [t for t in mine if t.manifest["metadata"]["uid"] == uid]
+    def _node_gone(self) -> Interval | None:
+        if self.node:
+            return self.node.lineage()[-1].gone
+        return (self.replaced, self.replaced) if self.replaced is not None else None
 
 
 def _is_accepted(form: Json) -> bool:
@@ -264,18 +194,9 @@ def _asked(form: Json) -> int:
     return seconds(meta["deletionTimestamp"]) - int(meta["deletionGracePeriodSeconds"])
 
 
-def _since(told: Told) -> int:
-    """The earliest moment of what was told: a pod is gone no sooner than its last deletion request, without grace."""
-    meta = told.manifest["metadata"]
-    if told.event != "gone" or meta.get("deletionGracePeriodSeconds") != 0:
-        return told.since
-    last = min(seconds(meta["deletionTimestamp"]), told.at)
-    return min(told.at, last + 1) if told.since == told.at and told.at - last <= 2 else last
-
-
 def _times(forms: Iterable[Json], name: str) -> Iterable[int]:
     for form in forms:
         for status in form["status"].get("containerStatuses", ()):
             for state in status["state"].values():
-                if name in state and seconds(state[name]) >= 0:  # 1970 is no time at all
+                if state.get(name) and seconds(state[name]) >= 0:  # 1970 is no time at all
                     yield seconds(state[name])

@@ -33,7 +33,8 @@ class PodForm:
     """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time.
 
     `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
-    start the container, which it tells with a start in 1970.
+    start the container, which it tells with a start in 1970. `inits` are its init containers as (start, finish or
+    None); the main one is `lost` when its kubelet cannot find it.
     """
 
     name: str = "a"
@@ -52,6 +53,8 @@ class PodForm:
     start_failed: int | None = None
     started: int | None = None
     finished: int | None = None
+    inits: tuple[tuple[int, int | None], ...] = ()
+    lost: bool = False
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -107,6 +110,11 @@ class PodForm:
             status["message"] = self.message
         if (state := self._container_state()) is not None:
             status["containerStatuses"] = [{"name": "main", "state": state, "lastState": self._last_state()}]
+        if self.inits:
+            status["initContainerStatuses"] = [
+                {"name": f"init-{i}", "state": _run(started, finished), "lastState": {}}
+                for i, (started, finished) in enumerate(self.inits)
+            ]
         return status
 
     def _conditions(self) -> Iterable[Json]:
@@ -129,6 +137,9 @@ class PodForm:
         return {"terminated": {"exitCode": 128, "reason": "StartError"} | times}
 
     def _container_state(self) -> Json | None:
+        if self.lost:
+            unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
+            return {"terminated": unknown}
         if self.finished is not None:
             started = {"startedAt": instant(self.started)} if self.started is not None else {}
             if self.started is None and self.start_failed is not None:
@@ -139,9 +150,18 @@ class PodForm:
         return {"waiting": {"reason": "ContainerCreating"}} if self.node else None
 
 
+def _run(started: int, finished: int | None) -> Json:
+    if finished is None:
+        return {"running": {"startedAt": instant(started)}}
+    return {"terminated": {"startedAt": instant(started), "finishedAt": instant(finished), "exitCode": 0}}
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeForm:
-    """One form of a node. `allocatable` is `capacity` unless given; `ready_since` is its Ready condition's time."""
+    """One form of a node. `allocatable` is `capacity` unless given; `ready_since` is its Ready condition's time.
+
+    `machine` is the system UUID of what it runs on.
+    """
 
     name: str = "n1"
     uid: str = ""
@@ -154,6 +174,7 @@ class NodeForm:
     ready: str = "True"
     ready_since: int | None = None
     cordoned: bool = False
+    machine: str = ""
 
     def manifest(self) -> Json:
         """What the API shows."""
@@ -175,6 +196,7 @@ class NodeForm:
                 "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
                 "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
                 "conditions": [{"type": "Ready", "status": self.ready, "lastTransitionTime": instant(since)}],
+                "nodeInfo": {"systemUUID": self.machine, "machineID": "", "bootID": ""},
             },
         }
 

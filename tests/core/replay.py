@@ -10,7 +10,7 @@ from gputally.accounting.series import Labels, Point
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Kind, Object
+from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
@@ -44,6 +44,10 @@ class Replay:
         for form in forms:
             kind, found = _object(form)
             self.apply(Seen(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
+
+    def see_pod(self, pod: Pod, *, at: float) -> None:
+        """A pod in a form that `PodForm` has not."""
+        self.apply(Seen(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at)))
 
     def lose(self, *forms: Form, at: float, since: float | None = None) -> None:
         """DELETED, with the last form."""

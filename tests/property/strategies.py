@@ -77,7 +77,7 @@ def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
     lives = [draw(pod_lives(f"p{i}", nodes, prompt=outages)) for i in range(draw(st.integers(*PODS)))]
     outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
     log = [
-        *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=True)),
+        *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=draw(st.booleans()))),
         *draw(told("pod", [entry for life in lives for entry in life], outage, relist=draw(st.booleans()))),
     ]
     return Cluster(log=tuple(sorted(log, key=lambda t: (t.at, t.kind))))
@@ -85,12 +85,21 @@ def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
 
 @st.composite
 def incarnations(draw: Draw, name: str) -> list[Incarnation]:
-    """A node, deleted and created again under the same name, or not."""
+    """A node, deleted and created again under the same name, or not; what comes again may be the same machine."""
     found: list[Incarnation] = []
     created = draw(st.integers(0, 40))
-    for i in range(draw(st.integers(1, 2))):
-        layout = draw(st.sampled_from(LAYOUTS))
-        form = NodeForm(name=name, uid=f"{name}-{i}", created=created, labels=layout.labels, capacity=layout.capacity)
+    layout, machine = draw(st.sampled_from(LAYOUTS)), draw(st.sampled_from(["", "4c4c4544"]))
+    for i in range(draw(st.integers(1, 3))):
+        if i and not draw(st.booleans()):
+            layout, machine = draw(st.sampled_from(LAYOUTS)), draw(st.sampled_from(["", f"other-{i}"]))
+        form = NodeForm(
+            name=name,
+            uid=f"{name}-{i}",
+            created=created,
+            labels=layout.labels,
+            capacity=layout.capacity,
+            machine=machine,
+        )
         lasts = draw(st.integers(15, 60))
         changes = draw(node_changes(form, created + lasts))
         gone = created + lasts if created + lasts < LATEST and draw(st.booleans()) else None
@@ -152,6 +161,8 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) 
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
     binding |= {"accepted": bound} if prompt else {}
     changes = [(bound, binding), *draw(pod_changes(bound))]
+    if node.gone is not None and draw(st.booleans()):  # PodGC notices that the node is gone
+        changes = [each for each in changes if each[0] < node.gone] + collection(node.gone + draw(st.integers(0, 8)))
     life = [(form.created, form, False)]
     for at, change in sorted(changes, key=lambda pair: pair[0]):
         is_gone = change.pop("gone", False)
@@ -177,6 +188,11 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
         changes.append((draw(later), {"labels": draw(teams())}))
     if not draw(st.integers(0, 6)):
         return [*changes, *toggles, *draw(rejection(bound))]
+    begins = bound
+    if not draw(st.integers(0, 2)):
+        begins, sidecar = min(bound + draw(st.integers(1, 6)), LATEST - 2), draw(st.booleans())
+        changes += [(bound, {"inits": ((bound, None),)})] * draw(st.integers(0, 1))
+        changes.append((begins, {"inits": ((bound, None if sidecar else begins),)}))
     if draw(st.booleans()):
         accepted = min(bound + draw(st.integers(0, 20)), LATEST - 1)
         changes.append((accepted, {"accepted": accepted}))
@@ -184,7 +200,7 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
         failed = min(bound + draw(st.integers(0, 10)), LATEST - 1)
         changes.append((failed, {"start_failed": failed, "accepted": bound}))
     if draw(st.booleans()):
-        started = min(bound + draw(st.integers(0, 10)), LATEST - 1)
+        started = min(begins + draw(st.integers(0, 10)), LATEST - 1)
         changes.append((started, {"started": started}))
     if draw(st.booleans()):
         asked = draw(later)
@@ -198,6 +214,12 @@ def toggling(draw: Draw, first: int) -> list[Change]:
     every, times = draw(st.integers(1, 3)), draw(st.integers(5, 40))
     moments = range(first, min(first + times * every, LATEST), every)
     return [(at, {"labels": {"team": ("red", "blue")[i % 2]}}) for i, at in enumerate(moments)]
+
+
+def collection(at: int) -> list[Change]:
+    """PodGC makes a pod terminal, whatever its containers do, and deletes it."""
+    failed = {"phase": "Failed", "marked": at, "mark": "DeletionByPodGC"}
+    return [(at, failed), (at, GONE | {"deleted": at, "grace": 0})]
 
 
 @st.composite
@@ -219,7 +241,7 @@ def endings(draw: Draw, after: int) -> list[Change]:
         end,
         {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end},
     )
-    terminal: Change = (end, {"phase": "Failed"})
+    terminal: Change = (end, {"phase": "Failed", "lost": draw(st.booleans())})
     return draw(st.sampled_from([[], [gone], [finished], [terminal], [finished, gone], [terminal, gone]]))
 
 

@@ -22,12 +22,11 @@ from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
+from tests.property.knowledge import knows_all_up_to_then, uid
 from tests.property.price_lists import book_of, price_lists
 from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
 from tests.told import Prices, Told
-from tests.truth import ACCEPTANCE, Truth, account, seconds
-from tests.truth import Node as TrueNode
-from tests.truth import Pod as TruePod
+from tests.truth import ACCEPTANCE, Truth, account
 
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
@@ -201,36 +200,6 @@ def test_a_new_price_book_counts_from_its_load_on_and_changes_nothing_before(
 
     assert_billed(replay, truth_of(cluster, prices.followed_by(later, loaded)))
     assert_laws(replay)
-
-
-def knows_all_up_to_then(log: tuple[Told, ...], i: int) -> bool:
-    """Whether nothing first told after `log[:i]` had begun by then."""
-    told, then = {t.manifest["metadata"]["uid"] for t in log[:i]}, log[i - 1].at
-    if any(
-        t.kind == "node" and seconds(t.manifest["metadata"]["creationTimestamp"]) <= then
-        for t in log[i:]
-        if uid(t) not in told
-    ):
-        return False
-    if then < OPENED:
-        return False
-    pods = {uid(t) for t in log if t.kind == "pod"}
-    return all(held(pod, log, then) <= held(pod, log[:i], then) for pod in pods)
-
-
-def held(pod: str, log: tuple[Told, ...], until: int) -> set[tuple[int, int]]:
-    """Of what a pod holds up to `until`, as far as `log` tells it, each second and how much."""
-    nodes = [TrueNode([t for t in log if uid(t) == node]) for node in {uid(t) for t in log if t.kind == "node"}]
-    told = [t for t in log if uid(t) == pod]
-    if not told:
-        return set()
-    found = TruePod(told, nodes)
-    return {(second, found.quantity) for second in range(until + 1) if found.holds(second)}
-
-
-def uid(told: Told) -> str:
-    found: str = told.manifest["metadata"]["uid"]
-    return found
 
 
 @given(clusters(outages=True), st.integers(1, 4), st.integers(1, 30 * US_PER_SECOND))

@@ -63,7 +63,7 @@ def slices_of(
     allocated: int,
     terms: CapacityTerms,
 ) -> list[CapacitySlice]:
-    """The partition of a node's capacity from `since_us` on, by time, as long as the node exists.
+    """The partition of a node's capacity from `since_us` on, by time; what outlasts the node is overcommitted.
 
     `since_us` is not before the first facts; `allocated` is the µGPU allocated just before `since_us`.
     """
@@ -72,13 +72,15 @@ def slices_of(
     for i, from_us in enumerate(instants):
         allocated += steps.get(from_us, 0)
         facts = facts_at(record, from_us)
+        if record.gone_us is not None and from_us >= record.gone_us:
+            facts = replace(facts, physical=0, covered=0, allocatable=0)
         following = CapacitySlice(
             labels=terms.admit(facts),
             parts=tuple((state.value, quantity) for state, quantity in divide(facts, allocated) if quantity),
             allocated=allocated,
             price=terms.price_of(facts.asset, from_us),
             start_us=from_us,
-            end_us=instants[i + 1] if i + 1 < len(instants) else record.gone_us,
+            end_us=instants[i + 1] if i + 1 < len(instants) else None,
         )
         extend(slices, following)
     return slices
@@ -90,11 +92,11 @@ def facts_at(record: NodeRecord, at_us: int) -> NodeFacts:
 
 
 def _instants(record: NodeRecord, steps: Steps, since_us: int, price_changes: tuple[int, ...]) -> list[int]:
-    """Where anything may change between `since_us` and the node's end."""
+    """Where anything may change from `since_us` on."""
     facts = (from_us for from_us, _ in record.facts[bisect_right(record.facts, since_us, key=_from_us) :])
-    candidates = {since_us, *steps, *facts, *price_changes[bisect_right(price_changes, since_us) :]}
-    end_us = record.gone_us
-    return sorted(i for i in candidates if i >= since_us and (end_us is None or i < end_us))
+    gone_us = since_us if record.gone_us is None else record.gone_us
+    candidates = {since_us, gone_us, *steps, *facts, *price_changes[bisect_right(price_changes, since_us) :]}
+    return sorted(at_us for at_us in candidates if at_us >= since_us)
 
 
 def _from_us(entry: tuple[int, NodeFacts]) -> int:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from gputally.accounting.admission import OTHER
 from gputally.accounting.job import JOB_LABEL_KEYS
 from gputally.accounting.node import quantities_on
+from gputally.accounting.release import Home, released
+from gputally.accounting.request import Units, limited
 from gputally.accounting.tenant import relevant_labels
 from gputally.accounting.tier import tier_of
 from gputally.model.allocation import Segment, Terms
@@ -92,8 +94,15 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
     return None
 
 
-def moved(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules, *, admit: Admit) -> Terms:
-    """`terms` of a pod that was on another node all along than was thought."""
+def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodRecord:
+    """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
+    if record.node_uid != home.uid:
+        terms = tuple(_moved(each, record.units, home.facts, rules, admit=admit) for each in record.terms)
+        record = replace(record, node=home.name, node_uid=home.uid, terms=terms)
+    return released(replace(record, limited=limited(record.units, home.facts.offered)), home.life)
+
+
+def _moved(terms: Terms, units: Units, facts: NodeFacts, rules: Rules, *, admit: Admit) -> Terms:
     terms = replace(
         terms,
         gpu_model=facts.gpu_model,

@@ -8,6 +8,7 @@ from gputally.accounting.admission import Admission
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.known_series import KnownSeries
+from gputally.accounting.node import NODE_READING
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.pods import Pods
 from gputally.accounting.preemptions import Preemptions
@@ -116,6 +117,11 @@ class Fleet:
         self.usage.advance(self.now_us)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
+    def resume_of(self, kind: Kind) -> Resume | None:
+        """Where the watch left off; None where all must be seen anew, since by other rules more or less was kept."""
+        resume = self.resumes.get(kind)
+        return resume if resume and resume.rules == self._digest(kind) else None
+
     def drain(self) -> Changes:
         """What has changed since the last call, as one consistent step for the ledger."""
         self.settle()
@@ -159,7 +165,7 @@ class Fleet:
                 self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
                 self.agents.seen(found, at_us=at_us)
             case Node():
-                moved = self.nodes.seen(found, at_us=at_us)
+                moved = self.nodes.seen(found, at_us=at_us, since_us=seen.since_us)
                 self.pods.account_on(moved, at_us=at_us)
             case Namespace():
                 self.pods.namespace_seen(found, at_us=at_us)
@@ -229,8 +235,14 @@ class Fleet:
         A listing under way is no place to resume from: its items do not come in the order of their versions.
         """
         if kind not in self._listing:
-            resume = Resume(version=version, at_us=complete_us, rules=self.rules.digest)
+            resume = Resume(version=version, at_us=complete_us, rules=self._digest(kind))
             self.resumes[kind] = self._resumed[kind] = resume
+
+    def _digest(self, kind: Kind) -> str:
+        """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at."""
+        if kind is not Kind.NODES:
+            return self.rules.digest
+        return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
 
     def _class_seen(self, found: PriorityClass) -> None:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""

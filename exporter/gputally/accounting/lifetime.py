@@ -7,10 +7,9 @@ ahead of ours), and no later stage ever precedes an earlier one.
 
 from msgspec.structs import replace
 
-from gputally.accounting.acceptance import deadline_us
-from gputally.accounting.runs import finishes, is_accepted, starts
+from gputally.accounting.runs import finished_at, is_accepted, starts
 from gputally.accounting.shared import shared
-from gputally.model.allocation import Blind, End
+from gputally.model.allocation import End, Ending
 from gputally.model.kube import Condition, Pod
 from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord
@@ -20,6 +19,7 @@ _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 _PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
 """The second is what 1.25 and 1.26 wrote."""
+_POD_GC = "DeletionByPodGC"
 _PROMPT_US = 2 * US_PER_SECOND
 """What is told within this time is told at once: API timestamps are cut to the second, and news takes its time."""
 _SUREST_FIRST = tuple(End)
@@ -87,29 +87,37 @@ def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
 
 
 def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
-    """The end of a terminal pod; a finishing time replaces an end that was only observed."""
+    """The end of a terminal pod; a finishing time replaces an end that was only observed, and the last one counts."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished_us = max((min(to_us(time), at_us) for time in finishes(pod)), default=None)
-    if finished_us is None:
-        return _end(record, End.TERMINAL, at_us=at_us, since_us=since_us)
-    known_us = record.end_us if record.end_by is End.FINISHED else None
-    return replace(record, end_by=End.FINISHED, end_us=max(finished_us, known_us or 0), blind=None)
+    finished = finished_at(pod)
+    if finished is None:
+        collected_us = _collected_us(pod, at_us)
+        return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
+    finished_us = min(to_us(finished), at_us)
+    known = record.ending
+    if known and known.by is End.FINISHED and known.to_us >= finished_us:
+        return record
+    return replace(record, ending=Ending(by=End.FINISHED, from_us=finished_us, to_us=finished_us))
+
+
+def _collected_us(pod: Pod, at_us: int) -> int:
+    """By when a terminal pod was so: PodGC notes when it makes one terminal.
+
+    Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition.
+    """
+    condition = _condition(pod, "DisruptionTarget")
+    if condition is None or condition.reason != _POD_GC or condition.last_transition_time is None:
+        return at_us
+    return min(to_us(condition.last_transition_time), at_us)
 
 
 def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:
-    """An end without a timestamp of its own: exact on a live stream, else a blind interval charged to its start.
-
-    The surest end counts, and of equally sure ones the first observed. A pod that was never accepted held nothing
-    any more after its deadline.
-    """
-    limit_us = deadline_us(record) or at_us
-    at_us, since_us = min(at_us, limit_us), min(since_us, limit_us)
-    if record.end_by and (_SUREST_FIRST.index(record.end_by), _noticed_us(record)) <= (_SUREST_FIRST.index(by), at_us):
+    """An end without a timestamp of its own. The surest counts, and of equally sure ones the first observed."""
+    known = record.ending
+    if known and (_SUREST_FIRST.index(known.by), known.to_us) <= (_SUREST_FIRST.index(by), at_us):
         return record
-    known_us = max(since_us, record.scheduled_us or 0, record.started_us or 0)
-    blind = Blind(from_us=known_us, to_us=at_us) if known_us < at_us and not never_held(record, by) else None
-    return replace(record, end_by=by, end_us=blind.from_us if blind else at_us, blind=blind)
+    return replace(record, ending=Ending(by=by, from_us=min(since_us, at_us), to_us=at_us))
 
 
 def never_held(record: PodRecord, by: End | None) -> bool:
@@ -118,10 +126,6 @@ def never_held(record: PodRecord, by: End | None) -> bool:
     Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, HandlePodAdditions.
     """
     return by is End.REJECTED and record.started_us is None
-
-
-def _noticed_us(record: PodRecord) -> int:
-    return record.blind.to_us if record.blind else record.end_us or 0
 
 
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:

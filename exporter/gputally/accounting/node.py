@@ -11,14 +11,18 @@ from gputally.accounting.request import Units, most_units
 from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight
 from gputally.errors import MalformedObject
 from gputally.model.kube import Condition, Node
-from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.node import NodeFacts, NodeRecord, Sharing, Span
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
 
+NODE_READING = "2"
+"""To be raised when a node is read otherwise: what an earlier version kept of nodes does not tell that."""
 _COUNT = "nvidia.com/gpu.count"
 _COUNT_DIGITS = 6
 """Anybody who may label nodes can write a count; one with more digits is no count of GPUs."""
+_LAST_TURNS = 15
+"""Of times when a node was not ready, so many are remembered besides the last."""
 History = tuple[tuple[int, NodeFacts], ...]
 """Facts with the instant from which on they hold, the oldest first."""
 NO_POOL = "none"
@@ -81,24 +85,44 @@ def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int
     return max(gpus * GPU, capacity)
 
 
-def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int) -> NodeRecord:
+def observed(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, since_us: int) -> NodeRecord:
     """`record` with `facts`, from the moment they can be said to hold.
 
     Readiness has a timestamp of its own; all else holds from its observation, and the first facts from
     the node's creation.
     """
+    machine = node.status.node_info.system_uuid if node.status.node_info else ""
+    record = replace(record, machine=machine or record.machine)
+    turned_us = min(at_us, _ready_since_us(node, at_us))
+    unready = _with_turn(record, ready=facts.ready, turned_us=turned_us, since_us=min(since_us, at_us))
     if not record.facts:
-        return replace(record, facts=((record.created_us, facts),))
-    history = _with_readiness(record.facts, ready=facts.ready, from_us=min(at_us, _ready_since_us(node, at_us)))
+        return replace(record, facts=((record.created_us, facts),), unready=unready)
+    history = _with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
     since_us, latest = history[-1]
-    facts = replace(facts, offered=_most(latest.offered, facts.offered))
+    facts = replace(facts, offered=most(latest.offered, facts.offered))
     if facts != latest:
         from_us = max(at_us, since_us)
         history = (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
-    return replace(record, facts=history)
+    return replace(record, facts=history, unready=unready)
 
 
-def _most(known: Units | None, new: Units | None) -> Units | None:
+def _with_turn(record: NodeRecord, *, ready: bool, turned_us: int, since_us: int) -> tuple[Span, ...]:
+    """The last times the node was not ready. Unknown after False is still the same time.
+
+    One that turned ready unseen was not ready before that, at most since all was known.
+    """
+    known = record.unready
+    is_open = bool(known) and known[-1][1] is None
+    if not ready:
+        return known if is_open else (*known[-_LAST_TURNS:], (turned_us, None))
+    if is_open:
+        return (*known[:-1], (known[-1][0], max(turned_us, known[-1][0])))
+    if record.facts and turned_us > max(since_us, *(back_us or 0 for _, back_us in known), record.created_us):
+        return (*known[-_LAST_TURNS:], (since_us, turned_us))
+    return known
+
+
+def most(known: Units | None, new: Units | None) -> Units | None:
     """The most units of each resource in either offer."""
     if known == new or not known:
         return new

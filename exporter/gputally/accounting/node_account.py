@@ -1,7 +1,7 @@
 """The running account of one node: which states its capacity was in, kept in step with late corrections."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -49,9 +49,12 @@ class NodeAccount:
         self._totals = totals
 
     @property
-    def held_us(self) -> int:
-        """Until when it was there for its pods: when the last was bound or released; 0 if all is settled."""
-        return max((at for at in self._steps if at > self.settled_us), default=0)
+    def existed(self) -> NodeRecord:
+        """The record with the end of the capacity: of the interval in which the node went, when pods last had some."""
+        gone_us, by_us = self.record.gone_us, self.record.gone_by_us
+        if gone_us is None or by_us is None or by_us <= gone_us:
+            return self.record
+        return replace(self.record, gone_us=max(gone_us, min(by_us, max(self._steps, default=gone_us))))
 
     def observe(self, record: NodeRecord) -> None:
         """Replace what is known of the node itself."""
@@ -64,9 +67,13 @@ class NodeAccount:
 
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
-        correction = self._settled_time(after) - self._settled_time(before)
-        if correction:
-            self._correct(correction, at_us=at_us)
+        gone_us = self.existed.gone_us
+        existed_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        before, after = tuple(before), tuple(after)
+        real = self.record.facts[-1][1].physical > 0
+        self._correct(before, after, (0, existed_us), real=real, at_us=at_us)
+        if existed_us < self.settled_us:
+            self._correct(before, after, (existed_us, self.settled_us), real=False, at_us=at_us)
         return self.take_up(before, after)
 
     def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
@@ -79,6 +86,22 @@ class NodeAccount:
                     if step_us is not None:
                         at_us = max(step_us, self.settled_us)
                         changes[at_us] = changes.get(at_us, 0) + change
+        return self.step(changes)
+
+    def hand_over(self, successor: "NodeAccount", *, from_us: int) -> None:
+        """Let `successor` have what pods hold from `from_us` on, or from where the time that is final here ends."""
+        gone_us = self.record.gone_us
+        final_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        successor.settled_us = max(successor.settled_us, final_us)
+        from_us = max(from_us, final_us)
+        passed = {at_us: quantity for at_us, quantity in self._steps.items() if at_us >= from_us}
+        level = {from_us: self._stepped_before(from_us)}
+        for changes in (level, passed):
+            successor.step(changes)
+            self.step({at_us: -quantity for at_us, quantity in changes.items()})
+
+    def step(self, changes: Mapping[int, int]) -> bool:
+        """Let what is allocated change by so much at these instants; False when that is nothing."""
         changed = [at_us for at_us, change in changes.items() if change]
         for at_us in changed:
             self._steps[at_us] = self._steps.get(at_us, 0) + changes[at_us]
@@ -93,15 +116,18 @@ class NodeAccount:
         if self._stale_us is None:
             return
         begin_us = max(self.settled_us, self.record.facts[0][0])
+        record = self.existed
+        if self.record.gone_us is not None:
+            self._stale_us = min(self._stale_us, self.record.gone_us)
         from_us = max(self._stale_us, begin_us)
         outdated = self._cut_off(from_us)
         allocated = self.slices[-1].allocated if self.slices else self._stepped_before(from_us)
-        fresh = slices_of(self.record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
+        fresh = slices_of(record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
         self._post(outdated, fresh, at_us=at_us)
         for each in fresh:
             extend(self.slices, each)
         self._remember(terms)
-        self._post_physical(at_us=at_us)
+        self._post_physical(record, at_us=at_us)
         self._stale_us = None
         self._settle_old(at_us)
 
@@ -140,9 +166,9 @@ class NodeAccount:
                     cost_labels = (*labels, price.currency)
                     self._totals.shift(Total.CAPACITY_COST, cost_labels, a * price.rate, b * price.rate, at_us=at_us)
 
-    def _post_physical(self, *, at_us: int) -> None:
+    def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
         """The physical GPUs from the log of facts alone, which the slices must add up to."""
-        spans = tuple(_physical(self.record, self.settled_us))
+        spans = tuple(_physical(record, self.settled_us))
         kept = alike(self._physical, spans)
         for sign, parts in ((-1, self._physical), (1, spans)):
             for start_us, end_us, quantity in parts[kept:]:
@@ -164,7 +190,7 @@ class NodeAccount:
         if until_us <= self.settled_us:
             return
         self.settled_us = until_us
-        self._physical = tuple(_physical(self.record, until_us))
+        self._physical = tuple(_physical(self.existed, until_us))
         outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
         self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
         lasting = (each for each in self.slices if each.end_us is None or each.end_us > until_us)
@@ -173,18 +199,13 @@ class NodeAccount:
             at: q for at, q in self._steps.items() if at > until_us
         }
 
-    def _settled_time(self, segments: Iterable[Segment]) -> int:
-        """GPU-time of `segments` inside the settled time."""
-        found = 0
-        for segment in segments:
-            if segment.start_us < self.settled_us:
-                end_us = self.settled_us if segment.end_us is None else min(segment.end_us, self.settled_us)
-                found += segment.quantity * max(0, end_us - max(segment.start_us, self._totals.opened_us))
-        return found
-
-    def _correct(self, gpu_time: int, *, at_us: int) -> None:
-        """What was allocated more than known was free before, or never there, and the other way round."""
-        real = self.record.facts[-1][1].physical
+    def _correct(
+        self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int
+    ) -> None:
+        """What was allocated more in that final time was free before, or never there, and the other way round."""
+        gpu_time = self._time_in(after, *final) - self._time_in(before, *final)
+        if not gpu_time:
+            return
         other = (CapacityState.FREE, -gpu_time) if real else (CapacityState.OVERCOMMITTED, gpu_time)
         for state, amount in ((CapacityState.ALLOCATED, gpu_time), other):
             labels = (*self._labels, state.value)
@@ -192,6 +213,15 @@ class NodeAccount:
             if self._price:
                 cost_labels = (*labels, self._price.currency)
                 self._totals.count(Total.CAPACITY_COST, cost_labels, amount * self._price.rate, at_us=at_us)
+
+    def _time_in(self, segments: Iterable[Segment], from_us: int, until_us: int) -> int:
+        """GPU-time of `segments` between the two, as far as the books were open."""
+        found = 0
+        for segment in segments:
+            if segment.start_us < until_us:
+                end_us = until_us if segment.end_us is None else min(segment.end_us, until_us)
+                found += segment.quantity * max(0, end_us - max(segment.start_us, from_us, self._totals.opened_us))
+        return found
 
 
 def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
@@ -215,8 +245,9 @@ def _add(lines: _Lines, each: CapacitySlice, sign: int) -> None:
 
 def _physical(record: NodeRecord, since_us: int) -> Iterator[_Span]:
     """Spans of constant physical GPUs between `since_us` and the node's end."""
-    ends = [from_us for from_us, _ in record.facts[1:]] + [record.gone_us]
-    for (from_us, facts), end_us in zip(record.facts, ends, strict=True):
+    gone_us = record.gone_us
+    changes = [from_us if gone_us is None else min(from_us, gone_us) for from_us, _ in record.facts[1:]]
+    for (from_us, facts), end_us in zip(record.facts, (*changes, gone_us), strict=True):
         start_us = max(from_us, since_us)
         if end_us is None or start_us < end_us:
             yield start_us, end_us, facts.physical

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from gputally.accounting.admission import Admission
 from gputally.accounting.capacity import CapacityTerms
-from gputally.accounting.node import NO_POOL, facts_of, observed
+from gputally.accounting.lineage import Lineage
+from gputally.accounting.node import NO_POOL, facts_of, most, observed
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.pricing import Pricing
+from gputally.accounting.release import Home, NodeLife
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
@@ -55,6 +57,7 @@ class Nodes:
         self._totals = totals
         self._admission = admission
         self._by_name: dict[str, list[str]] = {}
+        self._lineage = Lineage(self.accounts, self._by_name)
         self._changed: set[str] = set()
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self._inventory: Inventory | None = None
@@ -65,9 +68,9 @@ class Nodes:
 
     def known(self) -> set[str]:
         """UIDs of the nodes that exist."""
-        return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not _is_stand_in(uid)}
+        return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not is_stand_in(uid)}
 
-    def seen(self, node: Node, *, at_us: int) -> str | None:
+    def seen(self, node: Node, *, at_us: int, since_us: int) -> str | None:
         """Take in a Node, with GPUs or without: its device plugin may still come.
 
         Returns: the node's name if its pods must be looked at again.
@@ -80,49 +83,62 @@ class Nodes:
         if account is None:
             created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
             account = self._open(NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us))
+            self._replaced(account.record)
         before = account.record
-        record = observed(before, node, facts, at_us=at_us)
+        record = self._lineage.linked(observed(before, node, facts, at_us=at_us, since_us=since_us))
         if record == before:
             return None
         self._observe(account, record)
-        return meta.name if _reclassifies(before, record.facts[-1][1]) else None
+        return meta.name if _concerns_pods(before, record) else None
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
-        """The node ceased to exist in [since_us, at_us], but not before anything known of it or of its pods.
+        """The node ceased to exist in [since_us, at_us], and before another of its name was created.
 
         Returns: its name if its pods must be looked at again.
         """
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
             return None
-        known_us = max(account.record.created_us, account.record.facts[-1][0], min(account.held_us, at_us))
-        gone_us = max(min(since_us, at_us), known_us)
-        self._observe(account, replace(account.record, gone_us=gone_us))
+        by_us = min(at_us, self._lineage.replaced_us(account.record) or at_us)
+        gone_us = max(min(since_us, by_us), account.record.created_us)
+        self._observe(account, replace(account.record, gone_us=gone_us, gone_by_us=by_us))
         return account.record.name
+
+    def _replaced(self, record: NodeRecord) -> None:
+        """The incarnation before was gone when this one was created, whenever that was told."""
+        before = self._lineage.before(record)
+        if before and before.gone_us is not None:
+            gone_us, by_us = (min(at_us or 0, record.created_us) for at_us in (before.gone_us, before.gone_by_us))
+            self._observe(self.accounts[before.uid], replace(before, gone_us=gone_us, gone_by_us=by_us))
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
         """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known.
 
-        One that is said to have gone by then still was the pod's, as long as no other is known: such an end may be the
-        beginning of a blind interval.
+        It is the last that was created before and may have existed then.
         """
         bound_us = record.scheduled_us or 0
         uids = self._by_name.get(record.node, ())
-        fitting = [uid for uid in uids if _existed(self.accounts[uid].record, bound_us)]
-        known = record.node_uid if record.node_uid in self.accounts else f"unknown/{record.node}"
-        uid = fitting[-1] if fitting else known
+        fitting = [uid for uid in uids if _may_have_existed(self.accounts[uid].record, bound_us)]
+        uid = fitting[-1] if fitting else f"unknown/{record.node}"
         if uid not in self.accounts:
             stand_in = NodeRecord(uid=uid, name=record.node, created_us=0, facts=((0, _NO_FACTS),))
             self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._settled_us)
         return self.accounts[uid]
 
-    def gone_us(self, record: PodRecord) -> int | None:
-        """When the pod's node ceased to exist. A later incarnation ends what was bound to an earlier, unknown one."""
-        account = self.accounts[record.node_uid]
-        if not _is_stand_in(record.node_uid):
-            return account.record.gone_us
+    def home_of(self, record: PodRecord) -> Home:
+        """All that a bound pod's node says to it."""
+        node = self.of_pod(record).record
+        first, *others = (account.record.facts[-1][1] for account in self._lineage.of(node.uid))
+        for facts in others:
+            first = replace(facts, offered=most(first.offered, facts.offered))
+        life = self._stand_in_life(record) if is_stand_in(node.uid) else self._lineage.life(node.uid)
+        return Home(node.uid, node.name, first, life)
+
+    def _stand_in_life(self, record: PodRecord) -> NodeLife:
+        """A later incarnation ends what was bound to an earlier one that is not known."""
         births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
-        return min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
+        birth_us = min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
+        return NodeLife(gone_us=birth_us, gone_by_us=birth_us)
 
     def labels_at(self, name: str) -> tuple[str, str]:
         """The exported (gpu_model, pool) of the node that was last known under `name`."""
@@ -136,8 +152,16 @@ class Nodes:
 
     def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         """Replace what a pod held on the node by what it is now known to have held."""
-        if self.accounts[uid].hold(before, after, at_us=at_us):
-            self._stale.add(uid)
+        for account, old, new in self._lineage.shares(uid, before, after):
+            if account.hold(old, new, at_us=at_us):
+                self._stale.add(account.record.uid)
+
+    def taken_up(self, record: PodRecord) -> PodRecord:
+        """A pod of an earlier process on its node, with what it holds by the books."""
+        record = replace(record, node_uid=self.of_pod(record).record.uid)
+        for account, _, held in self._lineage.shares(record.node_uid, (), record.segments):
+            account.take_up((), held)
+        return record
 
     def catch_up(self, *, at_us: int) -> None:
         """Derive the capacity of the nodes on which anything changed anew; put off until somebody looks.
@@ -160,8 +184,8 @@ class Nodes:
         """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
         self.catch_up(at_us=now_us)
         records = [account.record for account in self.accounts.values()]
-        ended = [r for r in records if _is_stand_in(r.uid) or (r.gone_us is not None and r.gone_us < now_us - _KEEP_US)]
-        used = in_use() if ended else set()
+        ended = [r for r in records if is_stand_in(r.uid) or _noticed_us(r, now_us) < now_us - _KEEP_US]
+        used = {account.record.uid for uid in in_use() for account in self._lineage.of(uid)} if ended else set()
         for record in ended:
             if record.uid not in used:
                 self._close(record.uid, record)
@@ -192,13 +216,14 @@ class Nodes:
 
     def touch_all(self) -> None:
         """Let every record be written again."""
-        self._changed.update(uid for uid in self.accounts if not _is_stand_in(uid))
+        self._changed.update(uid for uid in self.accounts if not is_stand_in(uid))
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
         self._settled_us = since_us
         for record in records:
             self._open(record, since_us=since_us)
+            self._lineage.restored(record)
 
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
         start_us = self._totals.opened_us if since_us is None else since_us
@@ -219,7 +244,7 @@ class Nodes:
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
         self._inventory = None
-        if _is_stand_in(uid):
+        if is_stand_in(uid):
             return
         self._changed.add(uid)
         self._by_name[record.name].remove(uid)
@@ -231,17 +256,25 @@ class Nodes:
         return self._admission.admit("gpu_model", facts.gpu_model), self._admission.admit("pool", facts.pool)
 
 
-def _is_stand_in(uid: str) -> bool:
+def is_stand_in(uid: str) -> bool:
+    """Whether it stands for a node that is not known."""
     return uid.startswith("unknown/")
 
 
-def _existed(record: NodeRecord, at_us: int) -> bool:
-    return record.created_us <= at_us and (record.gone_us is None or at_us < record.gone_us)
+def _noticed_us(record: NodeRecord, now_us: int) -> int:
+    """When its end was told; now, as long as it exists."""
+    return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)
 
 
-def _reclassifies(before: NodeRecord, facts: NodeFacts) -> bool:
-    """Whether the new facts change what the node's pods are or cost."""
-    if not before.facts:
+def _may_have_existed(record: NodeRecord, at_us: int) -> bool:
+    if record.gone_us is None:
+        return record.created_us <= at_us
+    return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)
+
+
+def _concerns_pods(before: NodeRecord, record: NodeRecord) -> bool:
+    """Whether the new facts change what the node's pods are or cost, or when they ended."""
+    if not before.facts or (before.unready, before.continues) != (record.unready, record.continues):
         return True
-    latest = before.facts[-1][1]
-    return (latest.asset, latest.sharing, latest.offered) != (facts.asset, facts.sharing, facts.offered)
+    was, now = before.facts[-1][1], record.facts[-1][1]
+    return (was.asset, was.sharing, was.offered) != (now.asset, now.sharing, now.offered)

@@ -7,21 +7,24 @@ from msgspec.structs import replace
 from gputally.accounting import lifetime
 from gputally.accounting.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.admission import OTHER, Admission
-from gputally.accounting.classify import as_posted, kept_labels, moved, terms_of, with_terms
+from gputally.accounting.classify import as_posted, kept_labels, placed, terms_of, with_terms
 from gputally.accounting.handover import Handover
 from gputally.accounting.namespaces import Namespaces
-from gputally.accounting.nodes import Nodes
+from gputally.accounting.nodes import Nodes, is_stand_in
 from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.pod_index import PodIndex
+from gputally.accounting.pod_record import kept_of, upgraded
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
-from gputally.accounting.request import effective_units, limited
+from gputally.accounting.release import released
+from gputally.accounting.request import effective_units
 from gputally.accounting.segments import segments_of
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Blind
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
+from gputally.model.node import NodeFacts
 from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
@@ -49,13 +52,14 @@ class Pods:
         self._guessed: set[str] = set()
         """Pods classified before their namespace was known."""
         self._departed: dict[str, tuple[int, Preemptor]] = {}
+        self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
         self._news: dict[str, tuple[PodRecord | None, int]] = {}
         """Pods of which something was learned: each as last accounted, and when the latest was told."""
         self.handover = Handover()
 
     def known(self) -> set[str]:
         """UIDs of the pods that exist as far as we know."""
-        return set(self.records)
+        return self.records.keys() - self._left.keys()
 
     def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
         """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
@@ -71,7 +75,7 @@ class Pods:
             return None
         renewed = self._renewed(record, pod, at_us)
         self._learn(lifetime.gone(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
-        return self._depart(self._settled(record.uid), at_us)
+        return self._leave(self._settled(record.uid), at_us)
 
     def settle(self) -> Iterator[tuple[PodRecord, int]]:
         """Account what was learned of pods since the last call, each once; yields each, and when the last was told."""
@@ -82,7 +86,7 @@ class Pods:
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """A listing no longer has the pod."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
-        return self._depart(self._settle(ended, at_us=at_us), at_us)
+        return self._leave(self._settle(ended, at_us=at_us), at_us)
 
     def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
@@ -111,13 +115,15 @@ class Pods:
 
     def nodes_in_use(self) -> set[str]:
         """UIDs of the nodes that pods are, or were, on as long as these exist."""
-        return {record.node_uid for record in self.records.values()}
+        return {record.node_uid for record in self.records.values() if record.node_uid}
 
     def account_on(self, node: str | None, *, at_us: int) -> None:
         """Look at the pods of a node again, whose facts or existence changed; None for none."""
         if node:
             for uid in tuple(self.index.on_node.get(node, ())):
-                self._settle(self.records[uid], at_us=at_us)
+                record = self._settle(self.records[uid], at_us=at_us)
+                if uid in self._left:
+                    self._leave(record, self._left[uid])
 
     def reprice(self, *, at_us: int, since_us: int) -> None:
         """Account the pods whose price is another from `since_us` on."""
@@ -151,23 +157,24 @@ class Pods:
         )
 
     def forget_departed(self, now_us: int) -> None:
-        """Forget pods deleted long enough ago that no news of them can come, and owners of none that exist."""
+        """Forget pods deleted so long ago that no news of them can come, and owners of none that exist."""
         while self._departed and next(iter(self._departed.values()))[0] < now_us - _DEPARTED_US:
             del self._departed[next(iter(self._departed))]
+        for uid in [uid for uid, left_us in self._left.items() if left_us < now_us - _DEPARTED_US]:
+            self._depart(self.records[uid], now_us)
         self.walks.forget(self.records.values())
 
     def restore(self, records: Iterable[PodRecord]) -> None:
         """Take up the pods an earlier process knew, as they were posted then."""
-        for record in records:
-            known = self.records[record.uid] = replace(record, terms=as_posted(record))
+        for record in map(upgraded, records):
+            known = replace(record, terms=as_posted(record))
             self.index.put(known, tenant=self.namespaces.tenant(known))
             self._unaccepted.put(known, at_us=0)
             if known.walking:
                 self.walks.job(known)  # as far as it had come by then; this wants the first owner again
-            if known.node_uid:
-                account = self._nodes.of_pod(known)
-                account.take_up((), known.segments)
-                self.records[known.uid] = replace(known, node_uid=account.record.uid)
+            if known.left_us is not None:
+                self._left[known.uid] = known.left_us
+            self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         meta = pod.metadata
@@ -177,9 +184,7 @@ class Pods:
         if record is not None:
             return record
         units = effective_units(pod, self._rules.resources)
-        if not units:
-            return None
-        return lifetime.born(pod, units, at_us=at_us)
+        return lifetime.born(pod, units, at_us=at_us) if units else None
 
     def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
         """What only the newest form tells, which is the latest told: labels, and whether it is marked as preempted.
@@ -216,8 +221,12 @@ class Pods:
         tenant = self.namespaces.tenant(record)
         kind, name = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=self.walks.waits(record.uid))
-        if record.scheduled_us is not None:
-            record = self._classified(record, tenant, at_us=at_us, amends=amends)
+        if record.scheduled_us is None:
+            record = released(record)
+        else:
+            home = self._nodes.home_of(record)
+            record = placed(record, home, self._rules, admit=self._admit)
+            record = self._classified(record, home.facts, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             self._unaccepted.put(record, at_us=at_us)
         self.records[record.uid] = record
@@ -228,15 +237,9 @@ class Pods:
         self.index.put(record, tenant=tenant)
         return record
 
-    def _classified(self, record: PodRecord, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
-        """`record` on its node and under its present terms; what has ended keeps the terms it had."""
-        account = self._nodes.of_pod(record)
-        facts = account.record.facts[-1][1]
-        if record.node_uid != account.record.uid:
-            history = tuple(moved(each, record.units, facts, self._rules, admit=self._admit) for each in record.terms)
-            record = replace(record, node=account.record.name, node_uid=account.record.uid, terms=history)
-        record = replace(record, limited=limited(record.units, facts.offered))
-        settled = record.end_us is not None or record.namespace not in self.namespaces
+    def _classified(self, record: PodRecord, facts: NodeFacts, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
+        """`record` under its present terms; what has ended keeps the terms it had."""
+        settled = record.ending is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
             return record
         if record.namespace not in self.namespaces:
@@ -247,21 +250,20 @@ class Pods:
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()
-        ends = (self._nodes.gone_us(record), lapsed_us(record, at_us))
         segments = segments_of(
             record,
             before,
             since_us=since_us,
-            gone_us=min((end for end in ends if end is not None), default=None),
+            until_us=lapsed_us(record, at_us),
             prices=self._pricing.keeping(posted),
         )
-        if before and segments is posted and _kept_of(before) == _kept_of(record):
+        if before and segments is posted and kept_of(before) == kept_of(record):
             return record
         record = replace(record, segments=segments)
         kept = alike(posted, segments)
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
-        if before is None or _kept_of(before) != _kept_of(record) or not len(posted) == kept == len(record.segments):
+        if before is None or kept_of(before) != kept_of(record) or not len(posted) == kept == len(record.segments):
             record = self.handover.revise(record, at_us=at_us)
         return record
 
@@ -274,19 +276,25 @@ class Pods:
         if not len(old) == kept == len(record.segments):
             self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
+    def _leave(self, record: PodRecord, at_us: int) -> PodRecord:
+        """The pod does not exist any more. It waits for its node, if that is not known."""
+        if not is_stand_in(record.node_uid):
+            return self._depart(record, at_us)
+        self._left[record.uid] = at_us
+        left = self.records[record.uid] = replace(record, left_us=at_us)
+        self.handover.touch(record, left)
+        return left
+
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
         preemptor = self.as_preemptor(record.uid)
-        assert preemptor is not None
+        assert preemptor
         del self.records[record.uid]
         self._news.pop(record.uid, None)
         self._guessed.discard(record.uid)
         self.walks.leave(record.uid)
+        self._left.pop(record.uid, None)
         self.index.drop(record)
         self._departed[record.uid] = (at_us, preemptor)
         self.handover.drop(record.uid)
         return record
-
-
-def _kept_of(record: PodRecord) -> tuple[object, ...]:
-    return record.node_uid, record.job, record.scheduled_us, record.end_us, record.blind

@@ -55,7 +55,8 @@ class Preemptions:
 
     def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
         """Look at a pod that has been marked, asked to stop, or ended."""
-        deleted = record.deletion_us is not None or record.end_by in (End.DELETED, End.VANISHED)
+        ending = record.ending
+        deleted = record.deletion_us is not None or (ending and ending.by in (End.DELETED, End.VANISHED))
         if record.preempted_us is None or not deleted or record.scheduled_us is None or not record.terms:
             return
         known = self.known.get(record.uid)

@@ -54,7 +54,9 @@ def _admitted(admitted: Admitted, now_us: int) -> Admitted:
 
 
 def _pod(pod: PodRecord, now_us: int) -> PodRecord:
-    blind = pod.blind
+    ending, blind = pod.ending, pod.blind
+    if ending:
+        ending = replace(ending, from_us=min(ending.from_us, now_us), to_us=min(ending.to_us, now_us))
     return replace(
         pod,
         created_us=min(pod.created_us, now_us),
@@ -62,6 +64,7 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         started_us=_by(now_us, pod.started_us),
         deletion_us=_by(now_us, pod.deletion_us),
         preempted_us=_by(now_us, pod.preempted_us),
+        ending=ending,
         end_us=_by(now_us, pod.end_us),
         blind=Blind(from_us=min(blind.from_us, now_us), to_us=min(blind.to_us, now_us)) if blind else None,
         terms=_terms(pod.terms, now_us),
@@ -74,6 +77,8 @@ def _node(node: NodeRecord, now_us: int) -> NodeRecord:
         node,
         created_us=min(node.created_us, now_us),
         gone_us=_by(now_us, node.gone_us),
+        gone_by_us=_by(now_us, node.gone_by_us),
+        unready=tuple((min(from_us, now_us), _by(now_us, to_us)) for from_us, to_us in node.unready),
         facts=tuple(dict(begun).items()),
     )
 

@@ -17,12 +17,42 @@ def starts(pod: Pod) -> Iterator[datetime]:
                 yield run.started_at
 
 
-def finishes(pod: Pod) -> Iterator[datetime]:
-    """Ends of all containers, init containers and sidecars too: the last one releases the devices."""
-    for status in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())):
-        terminated = status.state.terminated if status.state else None
-        if terminated and terminated.finished_at and is_possible(terminated.finished_at, pod):
-            yield terminated.finished_at
+def finished_at(pod: Pod) -> datetime | None:
+    """The end of a terminal pod's last container, init containers and sidecars too: that one releases the devices.
+
+    None as long as one that ran, or should have, is without an end. A phase may be terminal although containers run on:
+    PodGC sets it when a node is gone, and leaves their states as the kubelet wrote them last. `ContainerStatusUnknown`,
+    which a kubelet writes for what it cannot find any more, comes without times. Once a pod has initialized, all its
+    main containers should have run.
+
+    Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition;
+    pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
+    """
+    mains, inits = pod.status.container_statuses or (), pod.status.init_container_statuses or ()
+    awaited = [each for each in (*mains, *inits) if _ran(each, pod)]
+    if any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ()):
+        awaited += mains
+    if any(_finish(each, pod) is None for each in awaited):
+        return None
+    return max(filter(None, (_finish(each, pod) for each in (*mains, *inits))), default=None)
+
+
+def _ran(status: ContainerStatus, pod: Pod) -> bool:
+    return any(_has_started(run, pod) for run in _runs(status))
+
+
+def _finish(status: ContainerStatus, pod: Pod) -> datetime | None:
+    """The end of the last run; None before that, or if nobody knows it."""
+    state, last = status.state, status.last_state.terminated if status.last_state else None
+    if state and state.running:
+        return None
+    run = state.terminated if state and state.terminated else last if last and _has_started(last, pod) else None
+    return run.finished_at if run and run.finished_at and is_possible(run.finished_at, pod) else None
+
+
+def _has_started(run: Running | Terminated, pod: Pod) -> bool:
+    """Whether it ran, at a time that may have been lost."""
+    return run.started_at is None or is_possible(run.started_at, pod)
 
 
 def is_possible(time: datetime, pod: Pod) -> bool:

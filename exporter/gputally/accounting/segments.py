@@ -36,16 +36,15 @@ def segments_of(
     before: PodRecord | None = None,
     *,
     since_us: int | None = None,
-    gone_us: int | None,
+    until_us: int | None,
     prices: Prices,
 ) -> Sequence[Segment]:
     """The segments of `record`, by time and resource; none for a pod never bound, rejected or without terms.
 
     `before` is the record as it was accounted last: up to where they differ, its segments stay as they are.
-    `since_us` is from when on prices may have changed since. `gone_us` is when the pod's node ceased to exist: no
-    allocation outlives its node.
+    `since_us` is from when on prices may have changed since. Whatever is known of its end, it ends by `until_us`.
     """
-    span = span_of(record, gone_us)
+    span = span_of(record, until_us)
     if span is None or not record.terms:
         return ()
     posted = before.segments if before else ()
@@ -136,11 +135,11 @@ def _continues(before: _Stretch, after: _Stretch) -> bool:
     return was is now or replace(was, from_us=now.from_us, asset=now.asset) == now
 
 
-def span_of(record: PodRecord, gone_us: int | None) -> tuple[int, int | None] | None:
+def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] | None:
     """[start, end) of the allocation in µs, end None while it lasts; None when nothing was ever held."""
     if record.scheduled_us is None or never_held(record, record.end_by):
         return None
-    ends = [end for end in (record.end_us, gone_us) if end is not None]
+    ends = [end for end in (record.end_us, until_us) if end is not None]
     end_us = max(min(ends), record.scheduled_us) if ends else None
     return None if end_us == record.scheduled_us else (record.scheduled_us, end_us)
 

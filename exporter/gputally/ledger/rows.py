@@ -21,7 +21,8 @@ def _insert(columns: int, into: str) -> str:
 
 
 INSERT_CAPACITY: Final = _insert(13, "REPLACE INTO capacity")
-INSERT_NODE_END: Final = _insert(3, "IGNORE INTO node_ends")
+INSERT_NODE_END: Final = _insert(4, "REPLACE INTO node_ends")
+INSERT_REREGISTRATION: Final = _insert(2, "IGNORE INTO reregistrations")
 INSERT_PREEMPTION: Final = _insert(15, "REPLACE INTO preemptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
@@ -38,10 +39,16 @@ def capacity(changes: Changes) -> Iterator[Row]:
 
 
 def node_ends(changes: Changes) -> Iterator[Row]:
-    """Nodes that ceased to exist."""
+    """Nodes that ceased to exist, and by when, where that is not known to the moment."""
     for record in filter(None, changes.nodes.values()):
         if record.gone_us is not None:
-            yield record.uid, record.name, record.gone_us
+            by_us = record.gone_by_us
+            yield record.uid, record.name, record.gone_us, by_us if by_us and by_us > record.gone_us else None
+
+
+def reregistrations(changes: Changes) -> Iterator[Row]:
+    """Nodes that are a machine under another UID than before."""
+    return ((node.uid, node.continues) for node in changes.nodes.values() if node and node.continues)
 
 
 def preemptions(changes: Changes) -> Iterator[Row]:

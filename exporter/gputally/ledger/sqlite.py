@@ -155,6 +155,7 @@ class SqliteLedger:
         balance = self._balance(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
+        many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_HOLDER, usage_rows.holders(changes))

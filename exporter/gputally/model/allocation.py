@@ -21,15 +21,25 @@ class End(StrEnum):
     """What an allocation's end rests on, the surest first."""
 
     FINISHED = "finished"
-    """The last container's `finishedAt` of a terminal pod."""
+    """The last `finishedAt` of a terminal pod of which every container that ran has one."""
     REJECTED = "rejected"
     """Refused by the kubelet: it never held anything."""
     TERMINAL = "terminal"
-    """The first observed terminal phase, when no container reports a time."""
+    """The first observed terminal phase, when a container that ran has no time."""
     DELETED = "deleted"
     """The DELETED event of a pod that never became terminal (forced deletion)."""
     VANISHED = "vanished"
     """Missing from a listing: it ended somewhere in its blind interval."""
+    NODE = "node"
+    """The end of its node, of which nothing dated tells that the pod outlived it."""
+
+
+class Ending(Struct, frozen=True, kw_only=True, gc=False):
+    """What a pod itself tells of its end: that lies in [from_us, to_us], one instant where it is dated or seen live."""
+
+    by: End
+    from_us: int
+    to_us: int
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -147,12 +147,19 @@ class NodeSpec(_Camel, frozen=True):
     unschedulable: bool | None = None
 
 
+class NodeInfo(_Camel, frozen=True):
+    """`system_uuid` is the machine's own, from its firmware; empty or shared where nothing provides one."""
+
+    system_uuid: str = field(default="", name="systemUUID")
+
+
 class NodeStatus(_Camel, frozen=True):
-    """Quantities of every resource the kubelet reported."""
+    """Quantities of every resource the kubelet reported, and what machine it runs on."""
 
     capacity: dict[str, str | int] | None = None
     allocatable: dict[str, str | int] | None = None
     conditions: tuple[Condition, ...] | None = None
+    node_info: NodeInfo | None = None
 
 
 class Node(_Camel, frozen=True):

@@ -60,14 +60,26 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     offered: tuple[tuple[str, int], ...] | None = None
 
 
+Span = tuple[int, int | None]
+"""Start and end in µs; None while it lasts."""
+
+
 class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first."""
+    """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first.
+
+    It ceased to exist in [gone_us, gone_by_us], and is charged up to the first. `machine` is its system UUID, by which
+    it may continue the incarnation with the UID `continues`. `unready` are the last times it was not ready.
+    """
 
     uid: str
     name: str
     created_us: int
     gone_us: int | None = None
+    gone_by_us: int | None = None
+    machine: str = ""
+    continues: str = ""
     facts: tuple[tuple[int, NodeFacts], ...] = ()
+    unready: tuple[Span, ...] = ()
 
 
 class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.allocation import Blind, End, Segment, Terms
+from gputally.model.allocation import Blind, End, Ending, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
@@ -39,9 +39,13 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     deletion_us: int | None = None
     preempted_us: int | None = None
     """When DisruptionTarget was set with a preemption reason."""
+    ending: Ending | None = None
+    """What the pod's own forms tell of its end; the three below follow from it and from its node's."""
     end_us: int | None = None
     end_by: End | None = None
     blind: Blind | None = None
+    left_us: int | None = None
+    """When it was deleted, of a pod whose node is not known yet."""
     job_kind: str = ""
     job: str = ""
     walking: bool = False

@@ -19,7 +19,6 @@ from gputally.export.web import Readiness, Site, serve
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Resume
 from gputally.model.units import US_PER_SECOND
 from gputally.runtime.backlog import Backlog
 from gputally.runtime.books import Books
@@ -46,6 +45,11 @@ LINGER_SECONDS: Final = 0.1
 """How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Asked for when all that counts is what time it is there: whoever may watch may list these."""
+CATCH_UP_SECONDS: Final = 0.25
+"""How soon a server sends what a resumed watch has missed. It does not say when that is all; should any of it come
+later, the pods it concerns are accounted anew."""
+_RESUMED: Final = (Kind.PODS, Kind.NODES)
+"""Watches of what has an end, which a listing cannot tell; they go on where the process before was."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
 
@@ -173,10 +177,10 @@ def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup)
     """Start the watches, all at once: pods are read while what classifies them is accounted."""
     watched = resources(books.fleet.rules)
     healths = {health.kind: health for health in books.health.watches}
-    resume = _resume(books.fleet)
-
     for kind in Kind:
-        since = resume if kind is Kind.PODS else None
+        since = books.fleet.resume_of(kind) if kind in _RESUMED else None
+        if since:  # all is known from the ledger, once what was missed has come
+            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, books.listed[kind].set)
         feed = follow(api, watched[kind], health=healths[kind], clock=clock, backoff=Backoff(), resume=since)
         backlog = books.backlog if kind in _FIRST else books.held
         tasks.create_task(_pump(feed, backlog), name=f"watch {kind}")
@@ -199,12 +203,6 @@ async def settle_down(books: Books) -> None:
         await listed.wait()
     gc.collect()
     gc.freeze()
-
-
-def _resume(fleet: Fleet) -> Resume | None:
-    """Where the watch of pods left off; under other rules all must be seen again, for those passed over till now."""
-    resume = fleet.resumes.get(Kind.PODS)
-    return resume if resume and resume.rules == fleet.rules.digest else None
 
 
 async def _pump(feed: Batches, backlog: Backlog) -> None:

@@ -129,8 +129,13 @@ def test_neighbours_that_differ_in_nothing_are_one_slice() -> None:
     ]
 
 
-def test_slices_end_with_the_node() -> None:
-    assert pieces(record((0, facts()), gone=30), (10, None, 8 * GPU)) == [("allocated", 8, 10, 30), ("free", 8, 0, 10)]
+def test_capacity_ends_with_the_node_and_what_outlasts_it_is_overcommitted() -> None:
+    assert pieces(record((0, facts()), gone=30), (10, 35, 8 * GPU)) == [
+        ("allocated", 8, 10, 30),
+        ("allocated", 8, 30, 35),
+        ("free", 8, 0, 10),
+        ("overcommitted", 8, 30, 35),
+    ]
 
 
 def test_slices_begin_where_the_account_does_with_what_was_allocated_before() -> None:
@@ -140,7 +145,7 @@ def test_slices_begin_where_the_account_does_with_what_was_allocated_before() ->
     ]
 
 
-def test_a_node_that_was_gone_before_the_account_began_has_no_slices() -> None:
+def test_a_node_that_was_gone_before_the_account_began_has_no_capacity() -> None:
     assert pieces(record((0, facts()), gone=30), since=50) == []
 
 

@@ -30,7 +30,7 @@ def price(rate: int) -> Price:
 
 
 def segments(
-    record: PodRecord, *, gone_us: int | None = None, prices: dict[int, int] | None = None
+    record: PodRecord, *, until_us: int | None = None, prices: dict[int, int] | None = None
 ) -> Sequence[Segment]:
     """`prices` is rate by instant from which on it holds."""
     dated = prices or {}
@@ -40,11 +40,11 @@ def segments(
         yield from_us, price(past[-1]) if past else None
         yield from ((at, price(rate)) for at, rate in dated.items() if from_us < at < (until_us or max(dated) + 1))
 
-    return segments_of(record, gone_us=gone_us, prices=steps)
+    return segments_of(record, until_us=until_us, prices=steps)
 
 
-def spans(record: PodRecord, *, gone_us: int | None = None) -> list[tuple[str, int, int | None]]:
-    return [(s.state.value, s.start_us, s.end_us) for s in segments(record, gone_us=gone_us)]
+def spans(record: PodRecord, *, until_us: int | None = None) -> list[tuple[str, int, int | None]]:
+    return [(s.state.value, s.start_us, s.end_us) for s in segments(record, until_us=until_us)]
 
 
 def test_a_life_is_starting_then_running_then_terminating() -> None:
@@ -93,9 +93,9 @@ def test_a_pod_that_ends_as_it_is_bound_has_no_segments() -> None:
 
 
 def test_no_allocation_outlives_its_node() -> None:
-    assert spans(POD, gone_us=25) == [("starting", 10, 25)]
-    assert spans(replace(POD, end_us=20, end_by=End.FINISHED), gone_us=25) == [("starting", 10, 20)]
-    assert spans(POD, gone_us=5) == []
+    assert spans(POD, until_us=25) == [("starting", 10, 25)]
+    assert spans(replace(POD, end_us=20, end_by=End.FINISHED), until_us=25) == [("starting", 10, 20)]
+    assert spans(POD, until_us=5) == []
 
 
 def test_terms_cut_where_they_change_and_the_first_hold_from_the_binding_on() -> None:

@@ -133,10 +133,10 @@ async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
         after = await scrape(url)
-        pods = next(watch for watch in running.books.health.watches if watch.kind is Kind.PODS)
+        listings = {watch.kind: watch.listings for watch in running.books.health.watches}
 
     assert fallen(before, after) == []
-    assert pods.listings == 0, "the watch of pods was not resumed"
+    assert (listings[Kind.PODS], listings[Kind.NODES]) == (0, 0), "the watches of what ends were not resumed"
     assert {value for name, value in after.items() if name.startswith("gputally_residual")} == {0}
 
 

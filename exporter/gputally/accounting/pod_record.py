@@ -1,0 +1,19 @@
+"""What makes a revision of an allocation, and what earlier versions kept of pods."""
+
+from msgspec.structs import replace
+
+from gputally.model.allocation import Blind, Ending
+from gputally.model.pod import PodRecord
+
+
+def kept_of(record: PodRecord) -> tuple[object, ...]:
+    """What of a pod besides its segments is a revision of its allocation."""
+    return record.node_uid, record.job, record.scheduled_us, record.end_us, record.blind
+
+
+def upgraded(record: PodRecord) -> PodRecord:
+    """A record whose end an earlier version kept without what it followed from."""
+    if record.ending or record.end_by is None or record.end_us is None:
+        return record
+    blind = record.blind or Blind(from_us=record.end_us, to_us=record.end_us)
+    return replace(record, ending=Ending(by=record.end_by, from_us=blind.from_us, to_us=blind.to_us))

@@ -1,0 +1,43 @@
+"""What was known of a random history at a moment in it, to tell it from what is learned later."""
+
+from tests.property.strategies import OPENED
+from tests.told import Told
+from tests.true_ends import seconds
+from tests.true_nodes import nodes_of
+from tests.truth import Pod as TruePod
+
+
+def knows_all_up_to_then(log: tuple[Told, ...], i: int) -> bool:
+    """Whether nothing first told after `log[:i]` had begun by then, and nothing is withdrawn for a while."""
+    told, then = {t.manifest["metadata"]["uid"] for t in log[:i]}, log[i - 1].at
+    if any(
+        t.kind == "node" and seconds(t.manifest["metadata"]["creationTimestamp"]) <= then
+        for t in log[i:]
+        if uid(t) not in told
+    ):
+        return False
+    pods = {uid(t) for t in log if t.kind == "pod"}
+    known = [held(log[:j], pods) for j in range(i, len(log) + 1)]
+    return then >= OPENED and all(_covers(each[pod], known[-1][pod], then) for each in known for pod in pods)
+
+
+def held(log: tuple[Told, ...], pods: set[str]) -> dict[str, tuple[int, int, int]]:
+    """When pods hold something, as far as `log` tells it, and how much; none from the end of time on."""
+    nodes = nodes_of(log)
+    found = dict.fromkeys(pods, (10**9, 10**9, 0))
+    for pod in pods & {uid(t) for t in log}:
+        true = TruePod([t for t in log if uid(t) == pod], nodes)
+        if true.bound is not None and not true.is_rejected:
+            found[pod] = (true.bound, 10**9 if true.end is None else true.end, true.quantity)
+    return found
+
+
+def _covers(known: tuple[int, int, int], later: tuple[int, int, int], until: int) -> bool:
+    """Whether all that is known later of the time up to `until` was known before."""
+    start, end = later[0], min(later[1], until + 1)
+    return start >= end or (known[0] <= start and end <= known[1] and known[2] == later[2])
+
+
+def uid(told: Told) -> str:
+    found: str = told.manifest["metadata"]["uid"]
+    return found

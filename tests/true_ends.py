@@ -1,0 +1,94 @@
+"""When nodes and pods ended, for the naive reference: second by second, from plain documents alone."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from tests.told import Json, Told
+
+Interval = tuple[int, int]
+"""Something happened at some time in it, ends included; both are the same when the time is known."""
+MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
+RECOVERY = 60
+"""How long after its node is ready again a kubelet may first tell of containers that were lost."""
+
+
+def seconds(text: str) -> int:
+    """Since midnight."""
+    return int((datetime.fromisoformat(text) - MIDNIGHT).total_seconds())
+
+
+def finish(form: Json) -> int | None:
+    """When the last container stopped, if that is known of every one that ran."""
+    status = form["status"]
+    statuses = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
+    times = [run.get("finishedAt") for each in statuses for run in _last(each)]
+    return max((seconds(time) for time in times if time), default=None) if all(times) else None
+
+
+def _last(status: Json) -> Iterable[Json]:
+    """The last run of a container; a start in 1970 that is over was none."""
+    now = [run for name, run in status["state"].items() if name in ("running", "terminated")]
+    last = [run for run in status["lastState"].values() if seconds(run["startedAt"]) > 0]
+    return now or last
+
+
+def own_end(told: Sequence[Told]) -> tuple[str, Interval] | None:
+    """What the pod's forms tell of its end: finished, terminal or deleted, and when."""
+    terminal = [t for t in told if t.manifest["status"]["phase"] in ("Succeeded", "Failed")]
+    finishes = [end for t in terminal if (end := finish(t.manifest)) is not None]
+    if finishes:
+        return "finished", (max(finishes), max(finishes))
+    seen = [(min(t.since, _collected(t)), _collected(t)) for t in terminal if t.event != "vanished"]
+    if seen:
+        return "terminal", min(seen, key=lambda interval: interval[1])
+    gone = [_went(t) for t in told if t.event != "seen"]
+    return ("deleted", min(gone, key=lambda interval: interval[1])) if gone else None
+
+
+def lost_since(end: Interval, out: set[int]) -> int:
+    """Since when something that seemed to end so may have ended: since the node was out of reach, if it was lately."""
+    since = end[0]
+    lately = [second for second in out if since - RECOVERY - 1 <= second < since]
+    if lately:
+        since = max(lately)
+    while since - 1 in out:
+        since -= 1
+    return since
+
+
+def unready(forms: Iterable[Told], *, created: int, until: int) -> set[int]:
+    """The seconds in which a node was not ready, by its condition, or must have been before it turned ready."""
+    found: set[int] = set()
+    lost: int | None = None
+    last: Json | None = None
+    for told in forms:
+        condition = told.manifest["status"]["conditions"][0]
+        turned = seconds(condition["lastTransitionTime"])
+        if condition["status"] == "True":
+            if lost is not None:
+                found |= set(range(lost, turned))
+            elif last and turned > max(told.since, created, seconds(last["lastTransitionTime"])):
+                found |= set(range(told.since, turned))
+            lost = None
+        elif lost is None:
+            lost = turned
+        last = condition
+    return found if lost is None else found | set(range(lost, until))
+
+
+def _collected(told: Told) -> int:
+    """When PodGC made a pod terminal, else when it was told to be."""
+    for condition in told.manifest["status"]["conditions"]:
+        if condition.get("reason") == "DeletionByPodGC":
+            return min(seconds(condition["lastTransitionTime"]), told.at)
+    return told.at
+
+
+def _went(told: Told) -> Interval:
+    """When a pod can have gone: no sooner than its last deletion request, if that was without grace."""
+    meta = told.manifest["metadata"]
+    if told.event != "gone" or meta.get("deletionGracePeriodSeconds") != 0:
+        return told.since, told.at
+    last = min(seconds(meta["deletionTimestamp"]), told.at)
+    prompt = min(told.at, last + 1)
+    return (prompt, prompt) if told.since == told.at and told.at - last <= 2 else (last, told.at)

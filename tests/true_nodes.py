@@ -1,0 +1,137 @@
+"""Nodes as the naive reference knows them: what each offered, second by second, and as what it went on."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from tests.told import Json, Told
+from tests.true_ends import Interval, seconds, unready
+
+
+class Holder(Protocol):
+    """A pod."""
+
+    def on(self, second: int) -> "Node | None":
+        """The incarnation of its node that it has GPUs of."""
+
+
+def nodes_of(log: Iterable[Told]) -> list["Node"]:
+    """All incarnations, each with the next of its name."""
+    nodes = [Node(told) for told in by_uid(log, "node")]
+    for node in nodes:
+        later = [other for other in nodes if other.name == node.name and other.created > node.created]
+        node.next = min(later, key=lambda other: other.created, default=None)
+    return nodes
+
+
+class Node:
+    """One incarnation of a node."""
+
+    def __init__(self, told: list[Told]) -> None:
+        self.seen = [t for t in told if t.event == "seen"]
+        meta = self.seen[0].manifest["metadata"]
+        self.name: str = meta["name"]
+        self.labels: Json = meta["labels"]
+        self.model: str = self.labels.get("nvidia.com/gpu.product", "unknown")
+        self.machine: str = self.seen[0].manifest["status"]["nodeInfo"]["systemUUID"]
+        self.created = seconds(meta["creationTimestamp"])
+        self.ended = next((t for t in told if t.event != "seen"), None)
+        self.next: Node | None = None
+        self.capacity_until = self.gone[0] if self.gone else None
+
+    @property
+    def gone(self) -> Interval | None:
+        """When it ceased to exist: before the next one of its name came."""
+        if self.ended is None:
+            return None
+        by = min(self.ended.at, self.next.created) if self.next else self.ended.at
+        return max(self.created, min(self.ended.since, by)), by
+
+    @property
+    def successor(self) -> "Node | None":
+        """The incarnation that its machine went on as."""
+        return self.next if self.next and self.machine and self.next.machine == self.machine else None
+
+    def lineage(self) -> list["Node"]:
+        """Itself and what it went on as."""
+        return [self, *(self.successor.lineage() if self.successor else [])]
+
+    def out(self, until: int) -> set[int]:
+        """The seconds in which it could not be reached, before its successor came included."""
+        found = unready(self.seen, created=self.created, until=until)
+        if self.successor is None:
+            return found
+        born = self.successor.created
+        away = set(range(self.gone[0], born)) if self.gone else set()
+        return {second for second in found if second < born} | away | self.successor.out(until)
+
+    def last(self, pods: Sequence[Holder]) -> None:
+        """Of the interval in which it went, its capacity lasted as long as its pods had some."""
+        if self.gone:
+            held = [second + 1 for second in range(*self.gone) if any(p.on(second) is self for p in pods)]
+            self.capacity_until = max([self.gone[0], *held])
+
+    def exists(self, second: int) -> bool:
+        """From its creation to its deletion."""
+        return self.created <= second and (self.capacity_until is None or second < self.capacity_until)
+
+    def form(self, second: int) -> Json:
+        """The form known then; the first one says what was so from the creation on."""
+        return [t for t in self.seen if t.at <= second or t is self.seen[0]][-1].manifest
+
+    def physical(self, second: int) -> int:
+        """As many as the label says, else enough for what is offered, in millionths."""
+        if not self.exists(second):
+            return 0
+        label = self.labels.get("nvidia.com/gpu.count")
+        offered = self.offered(second, "capacity")
+        return max(int(label) * 10**6, offered) if label else -(-offered // 10**6) * 10**6
+
+    def offered(self, second: int, which: str) -> int:
+        """What capacity or allocatable amount to, in millionths."""
+        offered: Json = self.form(second)["status"][which]
+        return sum(int(amount) * self.weight(name) for name, amount in offered.items() if "/" in name)
+
+    def weight(self, resource: str) -> int:
+        """Millionths of a GPU of one unit."""
+        labelled = resource.removesuffix(".shared") + ".replicas"
+        return weight(resource, replicas=int(self.labels.get(labelled, "1")))
+
+    def is_ready(self, second: int) -> bool:
+        """By the last change of the condition up to then."""
+        conditions = [t.manifest["status"]["conditions"][0] for t in self.seen]
+        changes = [c for c in conditions if seconds(c["lastTransitionTime"]) <= second] or conditions[:1]
+        return bool(changes[-1]["status"] == "True")
+
+    def divided(self, second: int, held: int) -> dict[str, int]:
+        """What was held, and what the rest was, by precedence."""
+        rest = self.physical(second) - held
+        form = self.form(second)
+        if rest < 0 or not self.exists(second):
+            return {"allocated": held, "overcommitted": -rest}
+        if not self.is_ready(second):
+            return {"allocated": held, "unknown": rest}
+        if form["spec"].get("unschedulable"):
+            return {"allocated": held, "cordoned": rest}
+        capacity, allocatable = self.offered(second, "capacity"), self.offered(second, "allocatable")
+        uncovered = self.physical(second) - capacity
+        offered = [name for name, amount in form["status"]["capacity"].items() if "/" in name and int(amount)]
+        sliced = any(self.weight(name) % 10**6 for name in offered)
+        broken = capacity - allocatable + (0 if sliced else uncovered)
+        unhealthy = min(rest, broken)
+        unsliced = min(rest - unhealthy, uncovered if sliced else 0)
+        free = rest - unhealthy - unsliced
+        return {"allocated": held, "unhealthy": unhealthy, "unsliced": unsliced, "free": free}
+
+
+def weight(resource: str, *, replicas: int = 1) -> int:
+    """Millionths of a GPU of one unit, MIG slices by compute."""
+    if "/mig-" in resource:
+        return 10**6 * int(resource.split("/mig-")[1][0]) // 7 // replicas
+    return 10**6 // replicas
+
+
+def by_uid(log: Iterable[Told], kind: str) -> Iterable[list[Told]]:
+    """What was told of each object of a kind."""
+    mine = [t for t in log if t.kind == kind]
+    for uid in dict.fromkeys(t.manifest["metadata"]["uid"] for t in mine):
+        yield [t for t in mine if t.manifest["metadata"]["uid"] == uid]
