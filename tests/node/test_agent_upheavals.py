@@ -13,6 +13,8 @@ from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from gputally.model.usage import HolderReport, UsageReport
 from tests.behaviour.product import Samples, total
 from tests.campaign.scrapes import Scrapes
+from tests.cluster.manifests import path
+from tests.cluster.objects import container_state, seconds
 from tests.node.agent import gpu_of, holders_of, measured_by, used_by
 from tests.node.gpus import steps
 from tests.node.node import MIG_1G, SHARED_GPU, uuids
@@ -35,6 +37,8 @@ STATE = "gputally_gpu_state_gpu_seconds_total"
 POLLS = "gputally_agent_kubelet_polls_total"
 RESTARTS = "gputally_agent_restarts_total"
 FAULTS = "gputally_usage_faults_total"
+HELD = "gputally_allocated_gpus"
+FREE = "gputally_capacity_gpus"
 EPOCHS = """
 SELECT h.epoch, h.since_us, sum(u.measured), sum(u.used)
 FROM usage_holders h JOIN usage_hours u ON u.holder = h.holder
@@ -65,6 +69,33 @@ async def test_a_kubelet_that_is_restarted_ends_nobody(scene: Scene) -> None:
         assert measured_by(each) == pytest.approx(sum(map(lasted, each)), rel=CLOSE)
         assert_close(name, used_by(each), sum(map(scene.due, each), Fraction(0)))
         assert booked[name].used == used_by(each)
+
+
+async def test_a_kubelet_that_registers_anew_keeps_its_pods(scene: Scene) -> None:
+    pod = await scene.run("kept", gpus=2)
+    node = f"/api/v1/nodes/{scene.node.name}"
+    before = await scene.api.get(node)
+    free = total(await scene.product.until(lambda samples: total(samples, HELD) == 2), FREE, state="free")
+    scene.node.kubelet.kill()
+    await scene.api.delete(node)
+    await scene.product.until(lambda samples: total(samples, FREE, state="free") == 0)
+    await scene.node.kubelet.start()
+    await scene.node.ready()
+
+    after = await scene.api.get(node)
+    samples = await scene.product.until(lambda samples: total(samples, FREE, state="free") == free)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["systemUUID"] == before["status"]["nodeInfo"]["systemUUID"] != ""
+    assert total(samples, HELD) == 2
+    assert total(samples, FREE, state="overcommitted") == 0
+    kept = await scene.api.get(path(pod))
+    assert container_state(kept, "running") == container_state(pod, "running")
+    await scene.end(pod)
+    segments = await scene.segments(pod)
+    assert [each.end_us for each in segments[:-1]] == [each.start_us for each in segments[1:]]
+    assert {each.quantity for each in segments} == {2 * GPU}
+    born_us = seconds(after["metadata"]["creationTimestamp"]) * US_PER_SECOND
+    assert segments[0].start_us < born_us < (segments[-1].end_us or 0)
 
 
 async def test_an_agent_that_is_killed_loses_what_it_had_not_told(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from uuid import NAMESPACE_URL, uuid5
 
 from gputally.sim.documents import Doc
 from gputally.sim.pods import GPU
@@ -59,8 +60,8 @@ def node(pool: NodePool, index: int) -> Doc:
     return gpu_node(name, pool, zone=_ZONES[index % len(_ZONES)], offered={GPU: pool.gpus})
 
 
-def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int]) -> Doc:
-    """A Node like those of `pool`, which offers its GPUs as these resources."""
+def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int], machine: str = "") -> Doc:
+    """A Node like those of `pool`, which offers its GPUs as these resources; its `machine` is that of its name."""
     general = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110"}
     quantities = general | {resource: str(units) for resource, units in offered.items()}
     labels = {
@@ -84,5 +85,9 @@ def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mappi
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {"providerID": f"sim:///{name}"},
-        "status": {"capacity": quantities, "allocatable": quantities},
+        "status": {
+            "capacity": quantities,
+            "allocatable": quantities,
+            "nodeInfo": {"systemUUID": str(uuid5(NAMESPACE_URL, f"sim:///{machine or name}"))},
+        },
     }

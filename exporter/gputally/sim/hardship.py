@@ -85,6 +85,7 @@ class Hardship:
             "skew": self._skew,
             "reborn": self._reborn,
             "vanish": self._vanish,
+            "register anew": self._register_anew,
         }
 
     @property
@@ -239,7 +240,10 @@ class Hardship:
         self._create_pod(REBORN, lasts_us=SECOND_US)
 
     def _vanish(self) -> str:
-        """A node goes with a pod on it, and another comes under its name: before its pods are given up, or after."""
+        """A node goes with a pod on it, and another comes under its name: before its pods are given up, or after.
+
+        It is the same machine, or another.
+        """
         if not self._registry.store.get("nodes", ("", VANISHING)):
             return ""
         if not self._registry.store.get("pods", (NAMESPACE, VANISHING)):
@@ -247,8 +251,15 @@ class Hardship:
         agenda = self._registry.agenda
         agenda.after(10 * SECOND_US, partial(patiently, partial(self._nodes.delete, VANISHING)))
         back_us = 10 * SECOND_US + int(POD_GC_US * self._random.uniform(0.2, 2))
-        agenda.after(back_us, partial(patiently, partial(self._add_node, VANISHING)))
+        machine = self._random.choice((VANISHING, "another"))
+        agenda.after(back_us, partial(patiently, partial(self._add_node, VANISHING, machine)))
         return VANISHING
+
+    def _register_anew(self) -> str:
+        """A Node is deleted by mistake, and its kubelet makes another within seconds."""
+        name = self._some_node()
+        self._nodes.register_anew(name, after_us=self._random.randint(1, 9) * SECOND_US)
+        return name
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
         pod = workloads.bare_pod(Work(app=name, kind="hardship", lasts_us=lasts_us), name)
@@ -256,7 +267,7 @@ class Hardship:
         pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)
 
-    def _add_node(self, name: str) -> None:
-        node = gpu_node(name, NodePool(name="hardship-pool", count=1), offered={GPU: 1})
+    def _add_node(self, name: str, machine: str = "") -> None:
+        node = gpu_node(name, NodePool(name="hardship-pool", count=1), offered={GPU: 1}, machine=machine)
         node["spec"]["taints"] = [_TAINT]
         self._registry.create("nodes", node)

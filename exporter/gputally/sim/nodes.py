@@ -2,16 +2,18 @@
 
 from functools import partial
 
-from gputally.sim.documents import Doc, Key, key_of, uid_of
+from gputally.sim.documents import Doc, Key, key_of, labels_of, uid_of
 from gputally.sim.instants import SECOND_US
 from gputally.sim.kubelet import Kubelets
 from gputally.sim.pods import condition, node_of, with_condition
+from gputally.sim.refusals import patiently
 from gputally.sim.registry import Registry
 from gputally.sim.store import Change, Verb
 
 POD_GC_US = 40 * SECOND_US
 """How long PodGC waits before it believes that a node is gone. Source: kubernetes pkg/controller/podgc."""
 
+_TOLD_AT_FIRST = ("capacity", "allocatable", "nodeInfo")
 _READY_REASONS = {"True": "KubeletReady", "False": "KubeletNotReady", "Unknown": "NodeStatusUnknown"}
 
 
@@ -52,6 +54,19 @@ class Nodes:
     def delete(self, name: str) -> None:
         """Take the node away; its pods follow when PodGC has noticed."""
         self._registry.delete("nodes", ("", name))
+
+    def register_anew(self, name: str, *, after_us: int) -> None:
+        """Take the Node away and let its kubelet, whose pods run on, make another: before PodGC looks, or after.
+
+        Source: kubernetes pkg/kubelet/kubelet_node_status.go, registerWithAPIServer.
+        """
+        node = self._registry.read("nodes", ("", name)).doc
+        told = {
+            field: node["status"][field] for field in ("capacity", "allocatable", "nodeInfo") if field in node["status"]
+        }
+        fresh = {"metadata": {"name": name, "labels": labels_of(node)}, "spec": {}, "status": told}
+        self._registry.delete("nodes", ("", name))
+        self._registry.agenda.after(after_us, partial(patiently, partial(self._registry.create, "nodes", fresh)))
 
     def _observe(self, change: Change) -> None:
         name = change.key[1]

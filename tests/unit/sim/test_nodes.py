@@ -99,6 +99,22 @@ def test_a_node_that_returns_under_its_name_in_time_keeps_its_pods() -> None:
     assert read(world, "a")["status"]["phase"] == "Succeeded"
 
 
+def test_a_kubelet_that_registers_anew_goes_on_with_its_pods() -> None:
+    world = small_world(nodes=1)
+    add(world, pod("a", lasts_us=seconds(20)))
+    world.run_for(seconds(10))
+    former = world.registry.read("nodes", ("", "n0")).doc
+
+    world.nodes.register_anew("n0", after_us=seconds(5))
+    world.run_for(seconds(60))
+
+    again = world.registry.read("nodes", ("", "n0")).doc
+    assert again["metadata"]["uid"] != former["metadata"]["uid"]
+    assert again["status"]["nodeInfo"] == former["status"]["nodeInfo"]
+    assert condition(again, "Ready")["status"] == "True"
+    assert read(world, "a")["status"]["phase"] == "Succeeded"
+
+
 def test_gpus_taken_from_a_node_are_not_given_out() -> None:
     world = small_world(nodes=1, gpus=2)
     world.nodes.set_allocatable("n0", {GPU: "1"})

@@ -34,7 +34,8 @@ def furnish(world: Simulation, *, nodes: int = 2, gpus: int = 1) -> None:
 
 def node(name: str, gpus: int = 1) -> Doc:
     offered = {"cpu": "8", GPU: str(gpus)}
-    return {"metadata": {"name": name}, "status": {"capacity": offered, "allocatable": offered}}
+    status = {"capacity": offered, "allocatable": offered, "nodeInfo": {"systemUUID": f"machine-{name}"}}
+    return {"metadata": {"name": name}, "status": status}
 
 
 def pod(name: str, tier: str = "", **behaviour: Any) -> Doc:  # noqa: ANN401 - the fields of Work
