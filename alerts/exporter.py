@@ -65,9 +65,10 @@ max by (cluster) (gputally_ledger_writable) == 0
             expression="max by (cluster) (gputally_ledger_damaged) == 1",
             summary="Rows of the ledger are damaged.",
             description=(
-                "What was accounted cannot be read any more in places, or contradicts itself; the log of the "
-                "aggregator says what was found first. It goes on and counters are right, but bills made from the "
-                "ledger may not be. Look at the disk, and restore what was lost from a backup."
+                "Some rows in the ledger of cluster {{ $labels.cluster }} cannot be read or contradict each other. "
+                "Accounting goes on and counters are right, but bills made from the ledger may be wrong. Look at the "
+                "log of the aggregator, which says what was found first, then at the disk, and restore what was lost "
+                "from a backup."
             ),
             dashboard="exporter",
             variables=("cluster",),

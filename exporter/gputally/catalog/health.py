@@ -188,6 +188,7 @@ LEDGER_CHECK = Metric[Health](
     name="gputally_ledger_check_timestamp_seconds",
     kind=Kind.GAUGE,
     help="When the whole ledger was last looked through and found sound, after the start of the process.",
+    reference_only=True,
     rows=lambda health: [] if health.ledger.checked_us is None else [Row((), health.ledger.checked_us / US_PER_SECOND)],
 )
 

@@ -32,6 +32,7 @@ PRICE_TIERS_UNMATCHED = Metric[Snapshot](
     kind=Kind.GAUGE,
     help="Tiers with a multiplier in the price book that no rule, PriorityClass or pod has: check their spelling.",
     rows=tiers_unmatched,
+    reference_only=True,
 )
 
 METRICS = (PRICE_BOOK_INFO, PRICE_TIERS_UNMATCHED)
