@@ -46,6 +46,7 @@ class Aggregator:
             *("--kubeconfig", str(kubeconfig), "--ledger", str(self._ledger)),
             *("--config.file", str(configuration), "--prices.file", str(prices)),
             *("--web.listen-address", f"{LOOPBACK}:{self._port}"),
+            *("--metrics.zero-seconds", "0"),
         )
 
     def __enter__(self) -> Self:

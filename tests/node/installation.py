@@ -131,7 +131,7 @@ def values(scripts: Path) -> Json:
             "basis": "node",
             "rules": [{"match": {"gpu_model": "NVIDIA-A100*"}, "price": PRICE, "effective_from": "always"}],
         },
-        "aggregator": {"agentsInterval": 1},
+        "aggregator": {"agentsInterval": 1, "zeroSeconds": 0},
         "agent": own_driver,
     }
 
