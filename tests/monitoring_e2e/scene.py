@@ -25,7 +25,9 @@ from tests.prometheus.server import Configuration, PrometheusServer
 
 SCRAPED = "timestamp(up) and up == 1"
 YOUNGEST = "min(count_over_time(gputally_allocated_gpu_seconds_total[1m]))"
-KNOWN_SCRAPES = 6
+ZERO_S = 2 * SCRAPE_S
+"""For how long a new series is 0, which at least one scrape sees."""
+KNOWN_SCRAPES = 6 + ZERO_S // SCRAPE_S
 HELD = "sum(gputally_allocated_gpu_seconds_total)"
 
 
@@ -117,4 +119,5 @@ def product(scratch: Path, plane: ControlPlane, measured: Sequence[Measured], *,
     """An aggregator that asks these agents every second."""
     urls = ",".join(f"{each.node}={each.url}" for each in measured)
     environment = {"GPUTALLY_AGENTS_URLS": urls, "GPUTALLY_AGENTS_INTERVAL": "1"}
-    return Product(scratch, plane.kubeconfig("gputally"), books=books, environment=environment)
+    kubeconfig = plane.kubeconfig("gputally")
+    return Product(scratch, kubeconfig, books=books, environment=environment, zero_s=ZERO_S)
