@@ -35,7 +35,7 @@ e2e: $(READY) ## Run the tests on a real control plane, which is built from sour
 	$(BIN)/python -m tests.cluster.build
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign and not node" $(SEVERED) $(ARGS)
 
-e2e-full: e2e properties ## The same, long random histories, and the long crash campaigns (some 45 minutes)
+e2e-full: e2e properties ## The same, long random histories, and long campaigns: crashes, a hostile tenant (some 55 minutes)
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)

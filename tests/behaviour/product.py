@@ -66,6 +66,7 @@ class Product:
         books: Path | None = None,
         environment: Mapping[str, str] | None = None,
         zero_s: int = 0,
+        configuration: str = CONFIGURATION,
     ) -> None:
         self.ledger = (books or scratch) / "ledger.db"
         self._environment = os.environ | (environment or {})
@@ -73,7 +74,7 @@ class Product:
         [port] = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         self._process: asyncio.subprocess.Process | None = None
-        (scratch / "config.yaml").write_text(CONFIGURATION)
+        (scratch / "config.yaml").write_text(configuration)
         (scratch / "prices.yaml").write_text(PRICES)
         self._command = (
             *(sys.executable, "-m", "gputally", "aggregator"),
@@ -101,6 +102,12 @@ class Product:
             while not await self.is_ready():
                 assert self.is_alive, self.log.read_text()
                 await asyncio.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        """Of the process, also of one that has ended."""
+        assert self._process
+        return self._process.pid
 
     @property
     def is_alive(self) -> bool:

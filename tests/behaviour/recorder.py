@@ -89,11 +89,15 @@ class Record:
 
 
 class Recorder(Record):
-    """Watches pods for as long as it is open, through broken connections, without missing a form."""
+    """Watches pods for as long as it is open, through broken connections, without missing a form.
 
-    def __init__(self, api: Api) -> None:
+    All pods, or those that `selected` says, as in `fieldSelector="metadata.namespace!=other"`.
+    """
+
+    def __init__(self, api: Api, **selected: str) -> None:
         super().__init__()
         self.api = api
+        self._selected = selected
         self._version = ""
 
     async def __aenter__(self) -> Self:
@@ -127,7 +131,7 @@ class Recorder(Record):
 
     async def _list(self) -> None:
         """Take in what there is now. A pod that vanished meanwhile would make the truth unknown."""
-        listing = await self.api.list("/api/v1/pods")
+        listing = await self.api.list("/api/v1/pods", **self._selected)
         gone = {uid for uid, forms in self.forms.items() if forms[-1][0] != "DELETED"}
         for pod in listing["items"]:
             self.take("MODIFIED", pod)
@@ -136,7 +140,7 @@ class Recorder(Record):
         self._version = listing["metadata"]["resourceVersion"]
 
     async def _follow(self) -> None:
-        async with aclosing(self.api.watch("/api/v1/pods", since=self._version)) as events:
+        async with aclosing(self.api.watch("/api/v1/pods", since=self._version, **self._selected)) as events:
             async for event in events:
                 self._version = event["object"]["metadata"]["resourceVersion"]
                 if event["type"] != "BOOKMARK":
