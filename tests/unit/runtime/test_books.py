@@ -97,8 +97,8 @@ def seen(gpus: str, name: str = "odd") -> Observation:
 async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(books: Books) -> None:
     books.take([seen("half"), seen("10000000000000", name="greedy"), seen("2", name="fine")])
 
-    assert books.health.skipped == {Kind.PODS: 2}
-    assert set(books.fleet.pods.records) == {"uid-fine"}
+    assert books.health.skipped == {Kind.PODS: 1}
+    assert set(books.fleet.pods.records) == {"uid-greedy", "uid-fine"}
 
 
 async def test_a_listing_is_known_once_it_is_accounted(books: Books) -> None:

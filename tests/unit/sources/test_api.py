@@ -50,7 +50,7 @@ async def api(login: Login) -> AsyncIterator[Api]:
 
 def get(api: Api, path: str = "/api/v1/nodes") -> asyncio.Task[OwnerMeta]:
     """A request in the background, so that the test can answer it."""
-    return asyncio.create_task(api.get_json(path, {"limit": "1"}, OwnerMeta, accept="application/json;as=X"))
+    return asyncio.create_task(api.get_json(path, {"limit": "5"}, OwnerMeta, accept="application/json;as=X"))
 
 
 async def test_a_document_is_asked_for_with_parameters_and_accept_and_decoded(server: ScriptedApi, api: Api) -> None:
@@ -59,7 +59,7 @@ async def test_a_document_is_asked_for_with_parameters_and_accept_and_decoded(se
     request.answer({"kind": "Job", "metadata": {"uid": "u"}})
 
     assert (await answer).metadata.uid == "u"
-    assert request.query == {"limit": "1"}
+    assert request.query == {"limit": "5"}
     assert request.headers["Accept"] == "application/json;as=X"
     assert request.headers["User-Agent"].startswith("gputally/")
 
@@ -209,7 +209,7 @@ async def test_an_answer_asked_for_apart_comes_on_a_connection_of_its_own(server
     async with new_session() as session:
         api = Api(session, login.access(), reread=login.reread, answered=told.append)
         ports = []
-        for asking in (api.get_json("/a", {}, OwnerMeta), api.ask_apart("/b", {"limit": "1"}), api.ask_apart("/b", {})):
+        for asking in (api.get_json("/a", {}, OwnerMeta), api.ask_apart("/b", {"limit": "5"}), api.ask_apart("/b", {})):
             answer = asyncio.create_task(asking)
             request = await server.request()
             ports.append(request.port)

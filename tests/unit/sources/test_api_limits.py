@@ -13,7 +13,7 @@ from tests.fakes.scripted_api import ScriptedApi
 
 def get(api: Api, path: str = "/api/v1/nodes") -> asyncio.Task[OwnerMeta]:
     """A request in the background, so that the test can answer it."""
-    return asyncio.create_task(api.get_json(path, {"limit": "1"}, OwnerMeta))
+    return asyncio.create_task(api.get_json(path, {"limit": "5"}, OwnerMeta))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ async def test_a_path_reaches_the_server_as_it_is_written(server: ScriptedApi, a
     request.answer({"metadata": {}})
     await answer
 
-    assert request.target == f"{path}?limit=1"
+    assert request.target == f"{path}?limit=5"
 
 
 async def test_a_server_behind_a_path_of_its_own_is_asked_below_it(server: ScriptedApi) -> None:
@@ -36,7 +36,7 @@ async def test_a_server_behind_a_path_of_its_own_is_asked_below_it(server: Scrip
         request.answer({"metadata": {}})
         await answer
 
-    assert request.target == "/k8s/clusters/c%2F1/api/v1/nodes?limit=1"
+    assert request.target == "/k8s/clusters/c%2F1/api/v1/nodes?limit=5"
 
 
 async def test_no_more_of_an_answer_is_read_than_is_wanted(server: ScriptedApi, api: Api) -> None:
