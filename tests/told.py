@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal
 
 Json = Mapping[str, Any]
+MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +44,8 @@ class Prices:
             for model in {*self.models, *later.models}
         }
         return Prices(models=models, tiers=self.tiers)
+
+
+def seconds(text: str) -> int:
+    """Since midnight."""
+    return int((datetime.fromisoformat(text) - MIDNIGHT).total_seconds())

@@ -6,6 +6,10 @@ from typing import Protocol
 from tests.told import Json, Told
 from tests.true_ends import Interval, seconds, unready
 
+DISCOVERED = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
+OUTLIVES = 3600
+"""For how many seconds a discovered label holds after it has gone."""
+
 
 class Holder(Protocol):
     """A pod."""
@@ -20,6 +24,9 @@ def nodes_of(log: Iterable[Told]) -> list["Node"]:
     for node in nodes:
         later = [other for other in nodes if other.name == node.name and other.created > node.created]
         node.next = min(later, key=lambda other: other.created, default=None)
+    for node in nodes:
+        if node.successor:
+            node.successor.previous = node
     return nodes
 
 
@@ -30,12 +37,11 @@ class Node:
         self.seen = [t for t in told if t.event == "seen"]
         meta = self.seen[0].manifest["metadata"]
         self.name: str = meta["name"]
-        self.labels: Json = meta["labels"]
-        self.model: str = self.labels.get("nvidia.com/gpu.product", "unknown")
         self.machine: str = self.seen[0].manifest["status"]["nodeInfo"]["systemUUID"]
         self.created = seconds(meta["creationTimestamp"])
         self.ended = next((t for t in told if t.event != "seen"), None)
         self.next: Node | None = None
+        self.previous: Node | None = None
         self.capacity_until = self.gone[0] if self.gone else None
 
     @property
@@ -74,6 +80,48 @@ class Node:
         """From its creation to its deletion."""
         return self.created <= second and (self.capacity_until is None or second < self.capacity_until)
 
+    def label(self, key: str, second: int) -> str | None:
+        """Its value then: as first told before that, and as last told for a while after it has gone, if discovered.
+
+        A machine that registers anew has what it had. A label that is told to be back may have been so since all was
+        known, and one of a node that is gone is never lost.
+        """
+        past = [(at, value) for at, _, value in self.before(key)]
+        mine = [(t.at, t.since, t.manifest["metadata"]["labels"].get(key)) for t in self.seen]
+        past += [
+            (self.created if past and i == 0 else at, value)
+            for i, (at, _, value) in enumerate(mine)
+            if at <= second or not i
+        ]
+        known = [value for _, value in past if value is not None]
+        if not known:
+            return next((value for value in self.after(key) if value is not None), None)
+        if past[-1][1] is not None or not key.startswith(DISCOVERED):
+            return past[-1][1]
+        last = max(i for i, (_, value) in enumerate(past) if value is not None)
+        ends = past[last + 1][0] + OUTLIVES
+        back = next((since for at, since, value in mine if at > second and value is not None), None)
+        gone = self.gone[0] if self.gone and not self.successor else None
+        lasts = second < ends or (back is not None and back < ends) or (gone is not None and gone < ends)
+        return known[-1] if lasts else None
+
+    def before(self, key: str) -> list[tuple[int, int, str | None]]:
+        """What was told of the label while it went on as others."""
+        if self.previous is None:
+            return []
+        told = [(t.at, t.since, t.manifest["metadata"]["labels"].get(key)) for t in self.previous.seen]
+        if earlier := self.previous.before(key):
+            told[0] = (self.previous.created, *told[0][1:])
+        return [*earlier, *told]
+
+    def after(self, key: str) -> list[str | None]:
+        """What was told of the label of itself, and of what it went on as."""
+        return [t.manifest["metadata"]["labels"].get(key) for node in self.lineage() for t in node.seen]
+
+    def model(self, second: int) -> str:
+        """What its GPUs are."""
+        return self.label("nvidia.com/gpu.product", second) or "unknown"
+
     def form(self, second: int) -> Json:
         """The form known then; the first one says what was so from the creation on."""
         return [t for t in self.seen if t.at <= second or t is self.seen[0]][-1].manifest
@@ -82,19 +130,19 @@ class Node:
         """As many as the label says, else enough for what is offered, in millionths."""
         if not self.exists(second):
             return 0
-        label = self.labels.get("nvidia.com/gpu.count")
+        label = self.label("nvidia.com/gpu.count", second)
         offered = self.offered(second, "capacity")
         return max(int(label) * 10**6, offered) if label else -(-offered // 10**6) * 10**6
 
     def offered(self, second: int, which: str) -> int:
         """What capacity or allocatable amount to, in millionths."""
         offered: Json = self.form(second)["status"][which]
-        return sum(int(amount) * self.weight(name) for name, amount in offered.items() if "/" in name)
+        return sum(int(amount) * self.weight(name, second) for name, amount in offered.items() if "/" in name)
 
-    def weight(self, resource: str) -> int:
+    def weight(self, resource: str, second: int) -> int:
         """Millionths of a GPU of one unit."""
         labelled = resource.removesuffix(".shared") + ".replicas"
-        return weight(resource, replicas=int(self.labels.get(labelled, "1")))
+        return weight(resource, replicas=int(self.label(labelled, second) or "1"))
 
     def is_ready(self, second: int) -> bool:
         """By the last change of the condition up to then."""
@@ -115,7 +163,7 @@ class Node:
         capacity, allocatable = self.offered(second, "capacity"), self.offered(second, "allocatable")
         uncovered = self.physical(second) - capacity
         offered = [name for name, amount in form["status"]["capacity"].items() if "/" in name and int(amount)]
-        sliced = any(self.weight(name) % 10**6 for name in offered)
+        sliced = any(self.weight(name, second) % 10**6 for name in offered)
         broken = capacity - allocatable + (0 if sliced else uncovered)
         unhealthy = min(rest, broken)
         unsliced = min(rest - unhealthy, uncovered if sliced else 0)

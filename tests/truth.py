@@ -38,27 +38,30 @@ def account(log: Iterable[Told], *, opened: int, until: int, prices: Prices) -> 
         node.last(pods)
     truth = Truth(Counter(), {}, Counter(), Counter(), 0)
     for second in range(opened, until):
-        holding = [pod for pod in pods if pod.quantity and pod.holds(second)]
+        holding = [pod for pod in pods if pod.holds(second) and pod.quantity(second)]
         for pod in holding:
             _bill(truth, pod, second, prices)
         for node in nodes:
-            held = sum(pod.quantity for pod in holding if pod.on(second) is node)
+            held = sum(pod.quantity(second) for pod in holding if pod.on(second) is node)
             truth.physical += node.physical(second)
             if held or node.exists(second):
-                truth.capacity.update({(node.model, state): n for state, n in node.divided(second, held).items()})
-        homeless = sum(pod.quantity for pod in holding if pod.node is None)
+                truth.capacity.update(
+                    {(node.model(second), state): n for state, n in node.divided(second, held).items()}
+                )
+        homeless = sum(pod.quantity(second) for pod in holding if pod.node is None)
         truth.capacity.update({("unknown", state): homeless for state in ("allocated", "overcommitted")})
     return truth
 
 
 def _bill(truth: Truth, pod: "Pod", second: int, prices: Prices) -> None:
-    labels = (pod.tier, pod.tenant(second), pod.model, pod.state(second))
-    truth.allocated[labels] += pod.quantity
-    price = prices.of(pod.model, pod.tier, second)
+    labels = (pod.tier, pod.tenant(second), pod.model(second), pod.state(second))
+    quantity = pod.quantity(second)
+    truth.allocated[labels] += quantity
+    price = prices.of(pod.model(second), pod.tier, second)
     if price is None:
-        truth.unpriced[labels[:3]] += pod.quantity
+        truth.unpriced[labels[:3]] += quantity
     else:
-        truth.cost[labels] = truth.cost.get(labels, Fraction(0)) + price * Fraction(pod.quantity, 10**6) / 3600
+        truth.cost[labels] = truth.cost.get(labels, Fraction(0)) + price * Fraction(quantity, 10**6) / 3600
 
 
 class Pod:
@@ -75,10 +78,19 @@ class Pod:
         self.node = self._placed(nodes)
         self.replaced = self._replaced(nodes)
         self.end = self._ended()
-        weigh = self.node.weight if self.node else weight
         amounts: Json = self.forms[0]["spec"]["containers"][0]["resources"]["requests"]
-        self.quantity = sum(self._limited(name, int(amount)) * weigh(name) for name, amount in amounts.items())
-        self.model = self.node.model if self.node else "unknown"
+        self.amounts = {name: self._limited(name, int(amount)) for name, amount in amounts.items()}
+
+    def quantity(self, second: int) -> int:
+        """Millionths of a GPU that it has then."""
+        node = self.on(second) or self.node
+        weights = {name: node.weight(name, second) if node else weight(name) for name in self.amounts}
+        return sum(amount * weights[name] for name, amount in self.amounts.items())
+
+    def model(self, second: int) -> str:
+        """Of which GPUs."""
+        node = self.on(second) or self.node
+        return node.model(second) if node else "unknown"
 
     def holds(self, second: int) -> bool:
         """Whether it has its GPUs."""

@@ -11,7 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.core.manifests import Json, PodForm
-from tests.property.strategies import LATEST, Cluster, told
+from tests.property.node_lives import LATEST
+from tests.property.strategies import Cluster, told
 from tests.told import Told
 
 Draw = st.DrawFn

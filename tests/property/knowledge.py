@@ -1,6 +1,6 @@
 """What was known of a random history at a moment in it, to tell it from what is learned later."""
 
-from tests.property.strategies import OPENED
+from tests.property.node_lives import OPENED
 from tests.told import Told
 from tests.true_ends import seconds
 from tests.true_nodes import nodes_of
@@ -28,7 +28,7 @@ def held(log: tuple[Told, ...], pods: set[str]) -> dict[str, tuple[int, int, int
     for pod in pods & {uid(t) for t in log}:
         true = TruePod([t for t in log if uid(t) == pod], nodes)
         if true.bound is not None and not true.is_rejected:
-            found[pod] = (true.bound, 10**9 if true.end is None else true.end, true.quantity)
+            found[pod] = (true.bound, 10**9 if true.end is None else true.end, true.quantity(true.bound))
     return found
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gputally.accounting.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Basis
 from tests.core.manifests import us
-from tests.property.strategies import LATEST, Draw
+from tests.property.node_lives import LATEST, Draw
 from tests.told import Prices
 
 

@@ -5,62 +5,15 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from tests.core.manifests import NodeForm, PodForm
+from tests.core.manifests import PodForm
 from tests.property.examples import PODS
+from tests.property.node_lives import LATEST, Change, Draw, Incarnation, incarnations, node_life
 from tests.told import Told
 
-Draw = st.DrawFn
-Change = tuple[int, dict[str, Any]]
-HORIZON = 100
-OPENED = 20
-LATEST = HORIZON - 10
 GONE: dict[str, Any] = {"gone": True}
 WORKER = {"apiVersion": "x/v1", "kind": "Worker", "name": "w", "uid": "w", "controller": True}
 OWNERS = ((), (WORKER,), (WORKER | {"kind": "Forged"},), (WORKER | {"kind": "../../pods#"},))
 """What controls a pod: nothing, a worker, what borrows its UID, what cannot be."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """What a node offers, and what its pods ask for."""
-
-    labels: dict[str, str]
-    capacity: dict[str, int]
-
-
-LAYOUTS = (
-    Layout(labels={"nvidia.com/gpu.product": "A100"}, capacity={"nvidia.com/gpu": 4}),
-    Layout(labels={"nvidia.com/gpu.product": "H100", "nvidia.com/gpu.count": "4"}, capacity={"nvidia.com/gpu": 4}),
-    Layout(
-        labels={"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "3"},
-        capacity={"nvidia.com/gpu.shared": 6},
-    ),
-    Layout(
-        labels={"nvidia.com/gpu.product": "A100", "nvidia.com/gpu.count": "2", "nvidia.com/mig.strategy": "mixed"},
-        capacity={"nvidia.com/mig-3g.40gb": 2, "nvidia.com/mig-1g.10gb": 5},
-    ),
-    Layout(
-        labels={
-            "nvidia.com/gpu.product": "H100",
-            "nvidia.com/gpu.count": "3",
-            "nvidia.com/gpu.replicas": "2",
-            "nvidia.com/mig-3g.40gb.replicas": "1",
-            "nvidia.com/mig-1g.10gb.replicas": "4",
-        },
-        capacity={"nvidia.com/gpu": 4, "nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-1g.10gb.shared": 12},
-    ),
-    Layout(labels={}, capacity={"amd.com/gpu": 3}),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Incarnation:
-    """A node from its creation to its deletion."""
-
-    form: NodeForm
-    layout: Layout
-    changes: tuple[Change, ...]
-    gone: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,75 +24,16 @@ class Cluster:
 
 
 @st.composite
-def clusters(draw: Draw, *, outages: bool = False) -> Cluster:
-    """A few nodes and pods; with `outages`, nobody watched for a while."""
-    nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name))]
+def clusters(draw: Draw, *, outages: bool = False, relabels: bool = True) -> Cluster:
+    """A few nodes and pods; `outages`: nobody watched for a while; `relabels`: labels of nodes come and go."""
+    nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name, relabels=relabels))]
     lives = [draw(pod_lives(f"p{i}", nodes, prompt=outages)) for i in range(draw(st.integers(*PODS)))]
     outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
     log = [
-        *draw(told("node", [life for node in nodes for life in _node_life(node)], outage, relist=draw(st.booleans()))),
+        *draw(told("node", [life for node in nodes for life in node_life(node)], outage, relist=draw(st.booleans()))),
         *draw(told("pod", [entry for life in lives for entry in life], outage, relist=draw(st.booleans()))),
     ]
     return Cluster(log=tuple(sorted(log, key=lambda t: (t.at, t.kind))))
-
-
-@st.composite
-def incarnations(draw: Draw, name: str) -> list[Incarnation]:
-    """A node, deleted and created again under the same name, or not; what comes again may be the same machine."""
-    found: list[Incarnation] = []
-    created = draw(st.integers(0, 40))
-    layout, machine = draw(st.sampled_from(LAYOUTS)), draw(st.sampled_from(["", "4c4c4544"]))
-    for i in range(draw(st.integers(1, 3))):
-        if i and not draw(st.booleans()):
-            layout, machine = draw(st.sampled_from(LAYOUTS)), draw(st.sampled_from(["", f"other-{i}"]))
-        form = NodeForm(
-            name=name,
-            uid=f"{name}-{i}",
-            created=created,
-            labels=layout.labels,
-            capacity=layout.capacity,
-            machine=machine,
-        )
-        lasts = draw(st.integers(15, 60))
-        changes = draw(node_changes(form, created + lasts))
-        gone = created + lasts if created + lasts < LATEST and draw(st.booleans()) else None
-        found.append(Incarnation(form=form, layout=layout, changes=tuple(changes), gone=gone))
-        if gone is None or gone > LATEST - 20:
-            break
-        created = gone + draw(st.integers(0, 5))
-    return found
-
-
-@st.composite
-def node_changes(draw: Draw, form: NodeForm, end: int) -> list[Change]:
-    """One thing at a time, with time between: cordoned, not ready, a device broken, the device plugin restarting."""
-    changes: list[Change] = []
-    at, ready, cordoned = form.created, True, False
-    whole = dict(form.capacity or {})
-    while (at := at + draw(st.integers(4, 20))) < min(end, LATEST):
-        kind = draw(st.sampled_from(["ready", "cordon", "broken", "plugin"]))
-        if kind == "ready":
-            ready = not ready
-            changes.append((at, {"ready": "True" if ready else "Unknown", "ready_since": at}))
-        elif kind == "cordon":
-            cordoned = not cordoned
-            changes.append((at, {"cordoned": cordoned}))
-        elif kind == "broken":
-            first = next(iter(whole))
-            left = whole | {first: whole[first] - draw(st.integers(0, 2))}
-            changes.append((at, {"capacity": whole, "allocatable": left}))
-        else:
-            offered = dict.fromkeys(whole, 0) if draw(st.booleans()) else whole
-            changes.append((at, {"capacity": offered, "allocatable": offered}))
-    return changes
-
-
-def _node_life(node: Incarnation) -> list[tuple[int, NodeForm, bool]]:
-    form, life = node.form, [(node.form.created, node.form, False)]
-    for at, change in node.changes:
-        form = replace(form, **change)
-        life.append((at, form, False))
-    return [*life, (node.gone, form, True)] if node.gone is not None else life
 
 
 @st.composite

@@ -15,8 +15,9 @@ from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
 from tests.property.hostile import NAMESPACE, TRUSTED, UNTRUSTED, beside, hostilities
+from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import book_of, price_lists
-from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
+from tests.property.strategies import Cluster, clusters
 from tests.property.test_accounting import assert_laws, tell
 from tests.told import Prices, Told
 

@@ -15,8 +15,9 @@ from gputally.model import history
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.examples import examples
+from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import price_lists
-from tests.property.strategies import HORIZON, OPENED, Cluster, clusters
+from tests.property.strategies import Cluster, clusters
 from tests.property.test_accounting import assert_laws, new_replay, next_news, tell, truth_of
 from tests.told import Prices
 

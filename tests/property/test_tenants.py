@@ -16,8 +16,9 @@ from gputally.model.rules import Limits, Rules
 from tests.core.manifests import Json, PodForm, us
 from tests.core.replay import Replay
 from tests.property.examples import examples
+from tests.property.node_lives import HORIZON, LATEST, OPENED
 from tests.property.price_lists import book_of, price_lists
-from tests.property.strategies import HORIZON, LATEST, OPENED, Cluster, clusters
+from tests.property.strategies import Cluster, clusters
 from tests.told import Prices, Told
 
 RULES = Rules(limits=Limits(tenants=1000, tiers=1000))

@@ -1,16 +1,17 @@
 """Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from msgspec.structs import replace
 
 from gputally.accounting.admission import OTHER
 from gputally.accounting.job import JOB_LABEL_KEYS
-from gputally.accounting.node import quantities_on
+from gputally.accounting.node import History, quantities_on
 from gputally.accounting.release import Home, released
-from gputally.accounting.request import Units, limited
+from gputally.accounting.request import limited
 from gputally.accounting.tenant import relevant_labels
 from gputally.accounting.tier import tier_of
 from gputally.model.allocation import Segment, Terms
@@ -58,19 +59,19 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
     return _exported(terms, admit)
 
 
-def with_terms(history: Sequence[Terms], terms: Terms, *, since_us: int, amends: bool) -> Sequence[Terms]:
-    """`history` with `terms` at its end, if they say anything new; the first ones hold from the binding on.
+def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, admit: Admit) -> Sequence[Terms]:
+    """`history` with `terms` at its end, if they say anything new; if it `amends`, they were so all along.
 
     Of terms from one instant on the last count, and should a clock have been set back, those told last.
     """
-    if not history:
-        return (replace(terms, from_us=since_us),)
     if amends:
-        return grown(history, len(history) - 1, (replace(terms, from_us=history[-1].from_us),))
+        guess, known = _whose(history[-1]), {"tier": terms.tier, "tenant": terms.tenant, "queue": terms.queue}
+        better = (_exported(replace(each, **known), admit) if _whose(each) == guess else each for each in history)
+        history = grown((), 0, better)
     latest = history[-1]
     if replace(terms, from_us=latest.from_us) == latest:
         return history
-    return grown(history, bisect_left(history, terms.from_us, key=lambda each: each.from_us), (terms,))
+    return grown(history, bisect_left(history, terms.from_us, key=_from_us), (terms,))
 
 
 def _exported(terms: Terms, admit: Admit) -> Terms:
@@ -97,20 +98,71 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
 def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodRecord:
     """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
     if record.node_uid != home.uid:
-        terms = tuple(_moved(each, record.units, home.facts, rules, admit=admit) for each in record.terms)
-        record = replace(record, node=home.name, node_uid=home.uid, terms=terms)
-    return released(replace(record, limited=limited(record.units, home.facts.offered)), home.life)
+        record = replace(record, node=home.name, node_uid=home.uid)
+        record = on_node(record, home.history, rules, since_us=0, admit=admit)
+    offered = home.history[-1][1].offered
+    return released(replace(record, limited=limited(record.units, offered)), home.life)
 
 
-def _moved(terms: Terms, units: Units, facts: NodeFacts, rules: Rules, *, admit: Admit) -> Terms:
-    terms = replace(
+def with_present_terms(  # noqa: PLR0913 - all that terms follow from
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, admit: Admit
+) -> PodRecord:
+    """The bound pod under its present terms: the first ones since its binding, others from `at_us` on.
+
+    `history` is its node's. If they `amend`, they were so all along.
+    """
+    if not record.terms:
+        return _with_first_terms(record, history, tenant, rules, admit=admit)
+    from_us = max(at_us, record.scheduled_us or 0)
+    terms = terms_of(record, history[-1][1], tenant, rules, from_us=from_us, admit=admit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=amends, admit=admit))
+
+
+def _with_first_terms(record: PodRecord, history: History, tenant: str, rules: Rules, *, admit: Admit) -> PodRecord:
+    start_us = record.scheduled_us or 0
+    began = bisect_right(history, start_us, key=itemgetter(0))
+    facts = history[max(0, began - 1)][1]
+    first = terms_of(record, facts, tenant, rules, from_us=start_us, admit=admit)
+    record = replace(record, terms=(first,))
+    return record if began == len(history) else on_node(record, history, rules, since_us=start_us, admit=admit)
+
+
+def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, admit: Admit) -> PodRecord:
+    """The pod with what its node's `history` says from `since_us` on; before that its terms stay as they are."""
+    if not record.terms:
+        return record
+    terms, begin_us = record.terms, max(since_us, record.terms[0].from_us)
+    kept = bisect_left(terms, begin_us, key=_from_us)
+    changes = history[bisect_left(history, begin_us, key=itemgetter(0)) :]
+    fresh: list[Terms] = []
+    for cut_us in sorted({begin_us, *(each.from_us for each in terms[kept:]), *(from_us for from_us, _ in changes)}):
+        said = terms[max(0, bisect_right(terms, cut_us, key=_from_us) - 1)]
+        _, facts = history[max(0, bisect_right(history, cut_us, key=itemgetter(0)) - 1)]
+        each = _under(replace(said, from_us=cut_us), record.units, facts, rules)
+        each = each if each.gpu_model == said.gpu_model else _exported(each, admit)
+        last = fresh[-1] if fresh else terms[kept - 1] if kept else None
+        if last is None or replace(last, from_us=cut_us) != each:
+            fresh.append(each)
+    found = grown(terms, kept, fresh)
+    return record if found == terms else replace(record, terms=found)
+
+
+def _under(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:
+    return replace(
         terms,
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
         quantities=quantities_on(units, facts.sharing, rules),
     )
-    return _exported(terms, admit)
+
+
+def _from_us(terms: Terms) -> int:
+    return terms.from_us
+
+
+def _whose(terms: Terms) -> tuple[str, str, str]:
+    return terms.tier, terms.tenant, terms.queue
 
 
 def queue_of(labels: Mapping[str, str]) -> str:

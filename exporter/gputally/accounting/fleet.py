@@ -14,6 +14,7 @@ from gputally.accounting.pods import Pods
 from gputally.accounting.preemptions import Preemptions
 from gputally.accounting.price_book import PriceBook
 from gputally.accounting.pricing import Pricing
+from gputally.accounting.reclassified import Reclassified
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Total, Totals
 from gputally.accounting.usage import Usage
@@ -165,14 +166,18 @@ class Fleet:
                 self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
                 self.agents.seen(found, at_us=at_us)
             case Node():
-                moved = self.nodes.seen(found, at_us=at_us, since_us=seen.since_us)
-                self.pods.account_on(moved, at_us=at_us)
+                self._reclassify(self.nodes.seen(found, at_us=at_us, since_us=seen.since_us), at_us=at_us)
             case Namespace():
                 self.pods.namespace_seen(found, at_us=at_us)
             case PriorityClass():
                 self._class_seen(found)
             case Event():
                 self.preemptions.event_seen(found, at_us=at_us)
+
+    def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
+        if changed:
+            self.pods.reclassify(changed, at_us=at_us)
+            self.usage.reclassify(changed, at_us=at_us)
 
     def _gone(self, gone: Gone, found: Object) -> None:
         match found:
@@ -183,8 +188,8 @@ class Fleet:
                     self.preemptions.pod_changed(record, at_us=gone.at_us)
                     self.usage.left(record, at_us=gone.at_us, has_agent=self.agents.is_on(record.node))
             case Node():
-                moved = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
-                self.pods.account_on(moved, at_us=gone.at_us)
+                changed = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
+                self._reclassify(changed, at_us=gone.at_us)
             case Namespace():
                 self.pods.namespaces.gone(found.metadata.uid)
             case _:
@@ -213,7 +218,8 @@ class Fleet:
             self.agents.listed(found)
         elif listed.kind is Kind.NODES:
             for uid in self.nodes.known() - found:
-                self.pods.account_on(self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us), at_us=listed.at_us)
+                changed = self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us)
+                self._reclassify(changed, at_us=listed.at_us)
         elif listed.kind is Kind.NAMESPACES:
             for uid in self.pods.namespaces.known() - found:
                 self.pods.namespaces.gone(uid)
@@ -237,6 +243,9 @@ class Fleet:
         if kind not in self._listing:
             resume = Resume(version=version, at_us=complete_us, rules=self._digest(kind))
             self.resumes[kind] = self._resumed[kind] = resume
+            if kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
+                for changed in self.nodes.lapse(complete_us):
+                    self._reclassify(changed, at_us=self.now_us)
 
     def _digest(self, kind: Kind) -> str:
         """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at."""

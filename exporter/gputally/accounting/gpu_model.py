@@ -6,7 +6,7 @@ from collections.abc import Mapping
 UNKNOWN = "unknown"
 """The model of GPUs that no label names."""
 
-_LABELS = (
+LABELS = (
     "nvidia.com/gpu.product",  # GPU Feature Discovery, the only one that reads the device itself
     "cloud.google.com/gke-accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
@@ -20,5 +20,5 @@ _LAYOUT = re.compile(r"(-MIG-.+|-SHARED)$")
 
 def gpu_model_of(node_labels: Mapping[str, str]) -> str:
     """The product name as the first of the labels spells it, without its sharing suffix; else `unknown`."""
-    product = next((node_labels[key] for key in _LABELS if node_labels.get(key)), UNKNOWN)
+    product = next((node_labels[key] for key in LABELS if node_labels.get(key)), UNKNOWN)
     return _LAYOUT.sub("", product)

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from gputally.accounting.node import History, chained, classes
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.release import NodeLife
 from gputally.model.allocation import Segment
@@ -49,6 +50,11 @@ class Lineage:
         while (uid := self._next.get(uid, "")) in self._accounts:
             found.append(self._accounts[uid])
         return found
+
+    def history(self, uid: str) -> History:
+        """What is known of the incarnation and of those that continue it, where it concerns their pods."""
+        accounts = self.of(uid)
+        return accounts[0].classes if len(accounts) == 1 else classes(chained([each.record for each in accounts]))
 
     def life(self, uid: str) -> NodeLife:
         """What the incarnation and those that continue it say to the end of its pods."""
@@ -95,3 +101,10 @@ def _within(segments: Iterable[Segment], from_us: int, until_us: int | None) -> 
         if end_us is None or start_us < end_us:
             found.append(replace(each, start_us=start_us, end_us=end_us))
     return found
+
+
+def may_have_existed(record: NodeRecord, at_us: int) -> bool:
+    """Whether the node may have existed then, as far as its end is known."""
+    if record.gone_us is None:
+        return record.created_us <= at_us
+    return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from gputally.accounting.capacity import CapacityTerms, extend, slices_of
+from gputally.accounting.node import History, classes
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
@@ -47,6 +48,15 @@ class NodeAccount:
         self._price: Price | None = None
         self._physical: tuple[_Span, ...] = ()
         self._totals = totals
+        self._classes: History = ()
+        self._classes_of: History = ()
+
+    @property
+    def classes(self) -> History:
+        """The history of what its pods are and cost."""
+        if self._classes_of is not self.record.facts:
+            self._classes, self._classes_of = classes(self.record.facts), self.record.facts
+        return self._classes
 
     @property
     def existed(self) -> NodeRecord:

@@ -1,50 +1,38 @@
 """The nodes of the fleet, by incarnation, with their accounts."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from gputally.accounting.admission import Admission
 from gputally.accounting.capacity import CapacityTerms
-from gputally.accounting.lineage import Lineage
-from gputally.accounting.node import NO_POOL, facts_of, most, observed
+from gputally.accounting.classify import on_node
+from gputally.accounting.inventory import Inventory, inventory_of
+from gputally.accounting.lineage import Lineage, may_have_existed
+from gputally.accounting.node import (
+    lapsed,
+    learned,
+    machine_of,
+    observed,
+    reclassified_us,
+)
 from gputally.accounting.node_account import NodeAccount
+from gputally.accounting.node_labels import Lapses, first_seen, inherited, is_described
 from gputally.accounting.pricing import Pricing
+from gputally.accounting.reclassified import Reclassified, as_one
 from gputally.accounting.release import Home, NodeLife
+from gputally.accounting.stand_in import NO_FACTS, is_stand_in, stand_in
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
 from gputally.model.kube import Node
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, to_us
 
 _KEEP_US = US_PER_HOUR
 """How long the account of a node that is gone stays open to late news of its pods."""
-_NO_FACTS = NodeFacts(
-    physical=0,
-    covered=0,
-    allocatable=0,
-    ready=False,
-    cordoned=False,
-    gpu_model="unknown",
-    pool=NO_POOL,
-    asset=Asset(gpu_model="unknown", pool=NO_POOL),
-)
-
-
-class Inventory(NamedTuple):
-    """The nodes that exist: how many have GPUs, and labels that contradict each other; µGPU without a price.
-
-    The last by exported (gpu_model, pool), 0 where everything has a price.
-    """
-
-    nodes: int
-    purchase_conflicts: int
-    unpriced: dict[tuple[str, str], int]
 
 
 class Nodes:
@@ -65,44 +53,74 @@ class Nodes:
         """Nodes whose capacity is to be derived anew."""
         self._settled_us = totals.opened_us
         """Capacity before this was accounted by an earlier process."""
+        self.lapses = Lapses()
 
     def known(self) -> set[str]:
         """UIDs of the nodes that exist."""
         return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not is_stand_in(uid)}
 
-    def seen(self, node: Node, *, at_us: int, since_us: int) -> str | None:
+    def seen(self, node: Node, *, at_us: int, since_us: int) -> Reclassified | None:
         """Take in a Node, with GPUs or without: its device plugin may still come.
 
-        Returns: the node's name if its pods must be looked at again.
+        Returns: how its pods must be looked at again, if they must.
         """
-        meta = node.metadata
-        account = self.accounts.get(meta.uid)
+        account = self.accounts.get(node.metadata.uid)
         if account is not None and account.record.gone_us is not None:
             return None  # late news of a node that is gone
-        facts = facts_of(node, self._rules, self._pricing.label_keys)
+        before = account.record if account else self._born(node, at_us)
+        keys = self._pricing.label_keys
+        record = observed(before, node, rules=self._rules, price_labels=keys, at_us=at_us, since_us=since_us)
         if account is None:
-            created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
-            account = self._open(NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us))
-            self._replaced(account.record)
-        before = account.record
-        record = self._lineage.linked(observed(before, node, facts, at_us=at_us, since_us=since_us))
-        if record == before:
-            return None
-        self._observe(account, record)
-        return meta.name if _concerns_pods(before, record) else None
+            account = self._open(before)
+            self._replaced(before)
+        record = self._lineage.linked(record)
+        return as_one([*self._taught(record), self._renewed(account, record)])
 
-    def gone(self, uid: str, *, at_us: int, since_us: int) -> str | None:
+    def _born(self, node: Node, at_us: int) -> NodeRecord:
+        """A new incarnation, with the labels of the one that it continues."""
+        meta = node.metadata
+        created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
+        record = NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us, machine=machine_of(node))
+        before = self._lineage.before(record)
+        if before is None or not record.machine or before.machine != record.machine:
+            return record
+        return replace(record, lost=inherited(before, born_us=created_us))
+
+    def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
+        """What nobody told of the incarnations that this one continues was so of them, too."""
+        present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
+        while record.continues in self.accounts:
+            account = self.accounts[record.continues]
+            record, first = account.record, first_seen(account.record, present)
+            yield self._renewed(account, learned(record, first, rules=self._rules, price_labels=keys))
+
+    def lapse(self, upto_us: int) -> list[Reclassified]:
+        """Let labels cease to hold that were away for too long by then; all that was told up to then is known.
+
+        Returns: how pods must be looked at again.
+        """
+        accounts, keys = [self.accounts[uid] for uid in self.lapses.due(upto_us)], self._pricing.label_keys
+        records = [lapsed(each.record, rules=self._rules, price_labels=keys, at_us=upto_us) for each in accounts]
+        return [each for each in map(self._renewed, accounts, records) if each]
+
+    def is_described(self, uid: str) -> bool:
+        """Whether anything on the node has told yet what its GPUs are; of one that is not known nothing will."""
+        account = self.accounts.get(uid)
+        return account is None or is_stand_in(uid) or is_described(account.record)
+
+    def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
         """The node ceased to exist in [since_us, at_us], and before another of its name was created.
 
-        Returns: its name if its pods must be looked at again.
+        Returns: how its pods must be looked at again, if they must.
         """
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
             return None
         by_us = min(at_us, self._lineage.replaced_us(account.record) or at_us)
         gone_us = max(min(since_us, by_us), account.record.created_us)
-        self._observe(account, replace(account.record, gone_us=gone_us, gone_by_us=by_us))
-        return account.record.name
+        record = lapsed(account.record, rules=self._rules, price_labels=self._pricing.label_keys, at_us=gone_us)
+        changed = self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
+        return changed or Reclassified(uid, record.name, gone_us)
 
     def _replaced(self, record: NodeRecord) -> None:
         """The incarnation before was gone when this one was created, whenever that was told."""
@@ -118,21 +136,27 @@ class Nodes:
         """
         bound_us = record.scheduled_us or 0
         uids = self._by_name.get(record.node, ())
-        fitting = [uid for uid in uids if _may_have_existed(self.accounts[uid].record, bound_us)]
-        uid = fitting[-1] if fitting else f"unknown/{record.node}"
+        fitting = [uid for uid in uids if may_have_existed(self.accounts[uid].record, bound_us)]
+        uid = fitting[-1] if fitting else stand_in(record.node).uid
         if uid not in self.accounts:
-            stand_in = NodeRecord(uid=uid, name=record.node, created_us=0, facts=((0, _NO_FACTS),))
-            self.accounts[uid] = NodeAccount(stand_in, self._totals, since_us=self._settled_us)
+            self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._settled_us)
         return self.accounts[uid]
 
     def home_of(self, record: PodRecord) -> Home:
         """All that a bound pod's node says to it."""
         node = self.of_pod(record).record
-        first, *others = (account.record.facts[-1][1] for account in self._lineage.of(node.uid))
-        for facts in others:
-            first = replace(facts, offered=most(first.offered, facts.offered))
         life = self._stand_in_life(record) if is_stand_in(node.uid) else self._lineage.life(node.uid)
-        return Home(node.uid, node.name, first, life)
+        return Home(node.uid, node.name, self._lineage.history(node.uid), life)
+
+    def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
+        """A pod with what is known of its node now; itself if that is another, or forgotten."""
+        if record.node_uid not in self.accounts:
+            return record
+        if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
+            return record
+        history = self._lineage.history(record.node_uid)
+        since_us = max(changed.since_us, history[0][0])
+        return on_node(record, history, self._rules, since_us=since_us, admit=self._admission.admit)
 
     def _stand_in_life(self, record: PodRecord) -> NodeLife:
         """A later incarnation ends what was bound to an earlier one that is not known."""
@@ -143,7 +167,7 @@ class Nodes:
     def labels_at(self, name: str) -> tuple[str, str]:
         """The exported (gpu_model, pool) of the node that was last known under `name`."""
         uids = self._by_name.get(name)
-        return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else _NO_FACTS)
+        return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else NO_FACTS)
 
     def most_physical(self, name: str) -> int:
         """The µGPU that the node last known under `name` has, at the most that is remembered; 0 if it is not known."""
@@ -193,19 +217,8 @@ class Nodes:
     def inventory(self, *, at_us: int) -> Inventory:
         """What there is at the time of the last `catch_up`; worked out anew only after a change."""
         if self._inventory is None:
-            self._inventory = self._counted(at_us)
+            self._inventory = inventory_of(self.accounts.values(), self._pricing, self._admission, at_us=at_us)
         return self._inventory
-
-    def _counted(self, at_us: int) -> Inventory:
-        facts = [each.record.facts[-1][1] for each in self.accounts.values() if each.record.gone_us is None]
-        unpriced: dict[tuple[str, str], int] = {}
-        for each in facts:
-            if each.physical:
-                group = (self._admission.shown("gpu_model", each.gpu_model), self._admission.shown("pool", each.pool))
-                missing = 0 if self._pricing.of_capacity(each.asset, at_us) else each.physical
-                unpriced[group] = unpriced.get(group, 0) + missing
-        conflicts = sum(1 for each in facts if each.purchase_conflict)
-        return Inventory(sum(1 for each in facts if each.physical), conflicts, unpriced)
 
     def drain(self) -> tuple[dict[str, NodeRecord | None], dict[tuple[str, int], tuple[str, NodeFacts]]]:
         """Since the last call: records changed, None for those dropped; what became known, by UID and instant."""
@@ -222,7 +235,7 @@ class Nodes:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
         self._settled_us = since_us
         for record in records:
-            self._open(record, since_us=since_us)
+            self.lapses.put(self._open(record, since_us=since_us).record)
             self._lineage.restored(record)
 
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
@@ -232,6 +245,17 @@ class Nodes:
         uids.append(record.uid)
         uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
         return account
+
+    def _renewed(self, account: NodeAccount, record: NodeRecord) -> Reclassified | None:
+        before = account.record
+        self.lapses.put(record)
+        if record == before:
+            return None
+        self._observe(account, record)
+        since_us = reclassified_us(before.facts, record.facts)
+        if (before.unready, before.continues) != (record.unready, record.continues):
+            since_us = record.facts[-1][0] if since_us is None else since_us
+        return None if since_us is None else Reclassified(record.uid, record.name, since_us)
 
     def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
         fresh = record.facts[alike(account.record.facts, record.facts) :]
@@ -256,25 +280,6 @@ class Nodes:
         return self._admission.admit("gpu_model", facts.gpu_model), self._admission.admit("pool", facts.pool)
 
 
-def is_stand_in(uid: str) -> bool:
-    """Whether it stands for a node that is not known."""
-    return uid.startswith("unknown/")
-
-
 def _noticed_us(record: NodeRecord, now_us: int) -> int:
     """When its end was told; now, as long as it exists."""
     return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)
-
-
-def _may_have_existed(record: NodeRecord, at_us: int) -> bool:
-    if record.gone_us is None:
-        return record.created_us <= at_us
-    return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)
-
-
-def _concerns_pods(before: NodeRecord, record: NodeRecord) -> bool:
-    """Whether the new facts change what the node's pods are or cost, or when they ended."""
-    if not before.facts or (before.unready, before.continues) != (record.unready, record.continues):
-        return True
-    was, now = before.facts[-1][1], record.facts[-1][1]
-    return (was.asset, was.sharing, was.offered) != (now.asset, now.sharing, now.offered)

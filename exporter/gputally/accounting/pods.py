@@ -7,24 +7,26 @@ from msgspec.structs import replace
 from gputally.accounting import lifetime
 from gputally.accounting.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.admission import OTHER, Admission
-from gputally.accounting.classify import as_posted, kept_labels, placed, terms_of, with_terms
+from gputally.accounting.classify import as_posted, kept_labels, placed, with_present_terms
 from gputally.accounting.handover import Handover
 from gputally.accounting.namespaces import Namespaces
-from gputally.accounting.nodes import Nodes, is_stand_in
+from gputally.accounting.node import History
+from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.pod_index import PodIndex
 from gputally.accounting.pod_record import kept_of, upgraded
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
+from gputally.accounting.reclassified import Reclassified
 from gputally.accounting.release import released
 from gputally.accounting.request import effective_units
 from gputally.accounting.segments import segments_of
+from gputally.accounting.stand_in import is_stand_in
 from gputally.accounting.tier import tier_of
 from gputally.accounting.totals import Totals
 from gputally.model.allocation import Blind
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
-from gputally.model.node import NodeFacts
 from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
@@ -90,11 +92,8 @@ class Pods:
 
     def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
-        if record.node_uid not in self._nodes.accounts:
-            return record
-        fresh = self._accounted(record, replace(record, end_us=blind.from_us, blind=blind), at_us=at_us, since_us=None)
-        self.handover.touch(record, fresh)
-        return fresh
+        better = replace(record, end_us=blind.from_us, blind=blind)
+        return self.amended(record, better, at_us=at_us) if record.node_uid in self._nodes.accounts else record
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
@@ -117,13 +116,19 @@ class Pods:
         """UIDs of the nodes that pods are, or were, on as long as these exist."""
         return {record.node_uid for record in self.records.values() if record.node_uid}
 
-    def account_on(self, node: str | None, *, at_us: int) -> None:
-        """Look at the pods of a node again, whose facts or existence changed; None for none."""
-        if node:
-            for uid in tuple(self.index.on_node.get(node, ())):
-                record = self._settle(self.records[uid], at_us=at_us)
-                if uid in self._left:
-                    self._leave(record, self._left[uid])
+    def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
+        """The pods of a node are, or cost, something else than was thought, or ended otherwise."""
+        for uid in tuple(self.index.on_node.get(changed.name, ())):
+            better = self._nodes.reclassified(self.records[uid], changed)
+            record = self._settle(better, at_us=at_us, since_us=changed.since_us)
+            if uid in self._left:
+                self._leave(record, self._left[uid])
+
+    def amended(self, record: PodRecord, better: PodRecord, *, at_us: int, since_us: int | None = None) -> PodRecord:
+        """A pod that is gone, as it is known now; `since_us` as its node or prices are others from then on."""
+        fresh = self._accounted(record, better, at_us=at_us, since_us=since_us)
+        self.handover.touch(record, fresh)
+        return fresh
 
     def reprice(self, *, at_us: int, since_us: int) -> None:
         """Account the pods whose price is another from `since_us` on."""
@@ -177,11 +182,9 @@ class Pods:
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
-        meta = pod.metadata
-        if meta.uid in self._departed:
+        if pod.metadata.uid in self._departed:
             return None
-        record = self.records.get(meta.uid)
-        if record is not None:
+        if record := self.records.get(pod.metadata.uid):
             return record
         units = effective_units(pod, self._rules.resources)
         return lifetime.born(pod, units, at_us=at_us) if units else None
@@ -215,7 +218,7 @@ class Pods:
     def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
-        `amends` tells that what is known better now was so all along, `since_us` that prices changed from then on.
+        `amends` tells that what is known better now was so all along, `since_us` that its node or prices changed then.
         """
         before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
@@ -226,7 +229,7 @@ class Pods:
         else:
             home = self._nodes.home_of(record)
             record = placed(record, home, self._rules, admit=self._admit)
-            record = self._classified(record, home.facts, tenant, at_us=at_us, amends=amends)
+            record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             self._unaccepted.put(record, at_us=at_us)
         self.records[record.uid] = record
@@ -237,16 +240,14 @@ class Pods:
         self.index.put(record, tenant=tenant)
         return record
 
-    def _classified(self, record: PodRecord, facts: NodeFacts, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
+    def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` under its present terms; what has ended keeps the terms it had."""
         settled = record.ending is not None or record.namespace not in self.namespaces
         if record.terms and settled and not amends:
             return record
         if record.namespace not in self.namespaces:
             self._guessed.add(record.uid)
-        start_us = record.scheduled_us or 0
-        terms = terms_of(record, facts, tenant, self._rules, from_us=max(at_us, start_us), admit=self._admit)
-        return replace(record, terms=with_terms(record.terms, terms, since_us=start_us, amends=amends))
+        return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, admit=self._admit)
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()
@@ -255,7 +256,7 @@ class Pods:
             before,
             since_us=since_us,
             until_us=lapsed_us(record, at_us),
-            prices=self._pricing.keeping(posted),
+            prices=self._pricing.keeping(posted, until_us=since_us),
         )
         if before and segments is posted and kept_of(before) == kept_of(record):
             return record
@@ -287,14 +288,13 @@ class Pods:
 
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
-        preemptor = self.as_preemptor(record.uid)
-        assert preemptor
+        if preemptor := self.as_preemptor(record.uid):
+            self._departed[record.uid] = (at_us, preemptor)
         del self.records[record.uid]
         self._news.pop(record.uid, None)
         self._guessed.discard(record.uid)
         self.walks.leave(record.uid)
         self._left.pop(record.uid, None)
         self.index.drop(record)
-        self._departed[record.uid] = (at_us, preemptor)
         self.handover.drop(record.uid)
         return record

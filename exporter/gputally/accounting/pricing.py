@@ -46,37 +46,22 @@ class Pricing:
         steps = self.of_allocation(record.terms[-1], max(since_us, last.start_us), None)
         return any(price != last.price for _, price in steps)
 
-    def keeping(self, posted: Sequence[Segment]) -> Prices:
-        """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past."""
-        if not posted or posted[0].start_us >= self.loaded_us:
+    def keeping(self, posted: Sequence[Segment], *, until_us: int | None = None) -> Prices:
+        """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past.
+
+        From `until_us` on what was posted is not kept: it was priced without what is known now.
+        """
+        kept_us = self.loaded_us if until_us is None else min(until_us, self.loaded_us)
+        if not posted or posted[0].start_us >= kept_us:
             return self.of_allocation
 
         def prices(terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
             steps = dict(self.of_allocation(terms, from_us, until_us))
-            for at_us in sorted({*steps, *self._posted_in(posted, from_us, until_us)}):
-                known = self._known(posted, terms, at_us)
+            for at_us in sorted({*steps, *_posted_in(posted, from_us, until_us, kept_us=kept_us)}):
+                known = _known(posted, terms, at_us) if at_us < kept_us else None
                 yield at_us, known.price if known else self._at(terms, at_us)
 
         return prices
-
-    def _posted_in(self, posted: Sequence[Segment], from_us: int, until_us: int | None) -> Iterator[int]:
-        """Where what was posted under an earlier book may change its price, and where that book ends."""
-        last_us = self.loaded_us + 1 if until_us is None else min(until_us, self.loaded_us + 1)
-        first = bisect_right(posted, from_us, key=_start_us)
-        for index in range(first, bisect_left(posted, last_us, key=_start_us)):
-            yield posted[index].start_us
-        if from_us < self.loaded_us < last_us:
-            yield self.loaded_us
-
-    def _known(self, posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
-        """What was posted for `at_us` under an earlier book, if under such terms."""
-        index = bisect_right(posted, at_us, key=_start_us) - 1
-        if at_us >= self.loaded_us or index < 0:
-            return None
-        found = posted[index]
-        covers = found.end_us is None or at_us < found.end_us
-        alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
-        return found if covers and alike else None
 
     def _at(self, terms: Terms, at_us: int) -> Price | None:
         return self.book.price_of(terms.asset, tier=terms.tier, at_us=at_us) if self.book else None
@@ -88,3 +73,24 @@ class Pricing:
 
 def _start_us(segment: Segment) -> int:
     return segment.start_us
+
+
+def _posted_in(posted: Sequence[Segment], from_us: int, until_us: int | None, *, kept_us: int) -> Iterator[int]:
+    """Where what was posted under an earlier book may change its price, and where that is kept no more."""
+    last_us = kept_us + 1 if until_us is None else min(until_us, kept_us + 1)
+    first = bisect_right(posted, from_us, key=_start_us)
+    for index in range(first, bisect_left(posted, last_us, key=_start_us)):
+        yield posted[index].start_us
+    if from_us < kept_us < last_us:
+        yield kept_us
+
+
+def _known(posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
+    """What was posted for `at_us` under an earlier book, if under such terms."""
+    index = bisect_right(posted, at_us, key=_start_us) - 1
+    if index < 0:
+        return None
+    found = posted[index]
+    covers = found.end_us is None or at_us < found.end_us
+    alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
+    return found if covers and alike else None

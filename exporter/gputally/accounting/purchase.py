@@ -21,6 +21,7 @@ _CLAIMS = {
     "gputally.io/purchase": {option.value: option for option in Purchase},
 }
 """What each label says, the surest first: the cloud's own, then Karpenter's, then the operator's."""
+LABELS = frozenset(_CLAIMS)
 
 
 def purchase_of(node_labels: Mapping[str, str]) -> tuple[Purchase, bool]:

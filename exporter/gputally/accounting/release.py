@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from gputally.accounting.acceptance import deadline_us
 from gputally.accounting.lifetime import never_held
+from gputally.accounting.node import History
 from gputally.model.allocation import Blind, End, Ending
-from gputally.model.node import NodeFacts, Span
+from gputally.model.node import Span
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -41,14 +42,14 @@ class NodeLife(NamedTuple):
 
 
 class Home(NamedTuple):
-    """A pod's node: which it is, the latest facts of it or of what continues it, and what it says to the pod's end.
+    """A pod's node: which it is, what is known of it and of what continues it, and what it says to the pod's end.
 
-    The facts have the most that the node offered as any of these.
+    The last of the `history` has the most that the node offered as any of these.
     """
 
     uid: str
     name: str
-    facts: NodeFacts
+    history: History
     life: NodeLife
 
 

@@ -9,6 +9,7 @@ from gputally.accounting.held_usage import HeldUsage, Noted, Telling
 from gputally.accounting.holders import narrowed
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.pods import Pods
+from gputally.accounting.reclassified import Reclassified
 from gputally.accounting.tenant import UNASSIGNED
 from gputally.accounting.totals import Totals
 from gputally.accounting.unheld_usage import UnheldUsage
@@ -104,9 +105,26 @@ class Usage:
         self._compare(node, report, telling, pool=labels[1])
 
     def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
-        """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of."""
-        if record.segments and (has_agent or record.node in self._nodes):
-            self._departed.add(record, at_us=at_us)
+        """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of.
+
+        Until anything tells what the node's GPUs are, so may the node's labels.
+        """
+        if record.segments:
+            self._departed.add(
+                record,
+                at_us=at_us,
+                agent=has_agent or record.node in self._nodes,
+                labels=not self._nodes_known.is_described(record.node_uid),
+            )
+
+    def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
+        """Pods that are gone were, or cost, something else than was thought."""
+        for record in tuple(self._departed.on_node(changed.name)):
+            better = self._nodes_known.reclassified(record, changed)
+            if better is not record:
+                self._departed.revise(self._pods.amended(record, better, at_us=at_us, since_us=changed.since_us))
+        if self._nodes_known.is_described(changed.uid):
+            self._departed.described(changed.name)
 
     def advance(self, now_us: int) -> None:
         """Forget, now and then, what will not be told of any more."""
@@ -139,7 +157,9 @@ class Usage:
         at_us: int,
     ) -> None:
         """Take up what an earlier process had booked."""
-        self._departed.restore(departed, at_us=at_us)
+        for record in departed:
+            labels = not self._nodes_known.is_described(record.node_uid)
+            self._departed.restore(record, at_us=at_us, labels=labels)
         for row in sorted(held, key=lambda row: row.holder.seen_us):
             node = self._node(row.holder.node, at_us=at_us)
             node.held.restore(row)

@@ -1,7 +1,7 @@
 """How much of a physical GPU one unit of a resource is, in µGPU."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from gputally.accounting.request import count, resource_rule
 from gputally.model.node import Sharing
@@ -16,6 +16,9 @@ _MIB_PER_GB = 1024
 _NAMED_MEMORY = re.compile(r"-(\d+)GB")
 _PREFIX = "nvidia.com/"
 _WHOLE = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
+_MEMORY = "nvidia.com/gpu.memory"
+_STRATEGY = "nvidia.com/mig.strategy"
 _REPLICAS = ".replicas"
 _RENAMED = ".shared"
 """Added to the name of a resource that is shared, with `renameByDefault`; its labels keep the plain name.
@@ -29,16 +32,21 @@ def sharing_of(labels: Mapping[str, str]) -> Sharing:
 
     Source: NVIDIA/k8s-device-plugin internal/lm/resource.go, baseLabeler; mig-strategy.go.
     """
-    product = labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED")
-    single = labels.get("nvidia.com/mig.strategy") == "single" and "-MIG-" in product
+    product = labels.get(_PRODUCT, "").removesuffix("-SHARED")
+    single = labels.get(_STRATEGY) == "single" and "-MIG-" in product
     replicas = _replicas(labels)
     return Sharing(
         replicas=replicas.pop(_WHOLE, 1),
         others=tuple(sorted(replicas.items())),
         profile=product.split("-MIG-")[1] if single else "",
         slices=4 if any(model in product for model in _FOUR_SLICES) else 7,
-        memory_mib=_named_mib(product) if single else _integer(labels.get("nvidia.com/gpu.memory"), default=0),
+        memory_mib=_named_mib(product) if single else _integer(labels.get(_MEMORY), default=0),
     )
+
+
+def is_sharing_label(key: str) -> bool:
+    """Whether `sharing_of` looks at the label."""
+    return key in (_PRODUCT, _MEMORY, _STRATEGY) or (key.startswith(_PREFIX) and key.endswith(_REPLICAS))
 
 
 def _replicas(labels: Mapping[str, str]) -> dict[str, int]:
@@ -91,20 +99,19 @@ def slices_per_gpu(sharing: Sharing) -> int:
     return min(GPU // _profile_weight(sharing.profile, sharing, basis) for basis in MigBasis)
 
 
-def divided(quantities: Mapping[str, str | int] | None, sharing: Sharing, rules: Rules) -> bool:
-    """Whether any unit offered is a part of a GPU; ValueError for a broken quantity."""
-    return any(amount and unit_weight(name, sharing, rules) % GPU for name, amount in _gpus(quantities, rules))
+def units_of(quantities: Mapping[str, str | int] | None, rules: Rules) -> dict[str, int]:
+    """Units of each GPU resource in a node's capacity or allocatable; ValueError for a broken quantity."""
+    return {name: count(amount) for name, amount in (quantities or {}).items() if resource_rule(name, rules.resources)}
 
 
-def covered(quantities: Mapping[str, str | int] | None, sharing: Sharing, rules: Rules) -> int:
-    """µGPU that a node's capacity or allocatable `quantities` amount to; ValueError for a broken quantity."""
-    return sum(amount * unit_weight(name, sharing, rules) for name, amount in _gpus(quantities, rules))
+def divided(units: Mapping[str, int], sharing: Sharing, rules: Rules) -> bool:
+    """Whether any unit offered is a part of a GPU."""
+    return any(amount and unit_weight(name, sharing, rules) % GPU for name, amount in units.items())
 
 
-def _gpus(quantities: Mapping[str, str | int] | None, rules: Rules) -> Iterator[tuple[str, int]]:
-    for name, amount in (quantities or {}).items():
-        if resource_rule(name, rules.resources):
-            yield name, count(amount)
+def covered(units: Mapping[str, int], sharing: Sharing, rules: Rules) -> int:
+    """µGPU that these units amount to."""
+    return sum(amount * unit_weight(name, sharing, rules) for name, amount in units.items())
 
 
 def _integer(text: str | None, *, default: int) -> int:

@@ -38,12 +38,21 @@ class Sharing(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     memory_mib: int = 0
 
 
+class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
+    """A label that a node carried, with its last `value`, and carries no more since `since_us`."""
+
+    key: str
+    value: str
+    since_us: int
+
+
 class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     """What is true of a node until it changes; quantities in µGPU.
 
     `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`; `divided` if any of
-    them is a part of a GPU. `offered` is the most units of each resource that this incarnation offered up to then,
-    None where nobody looked.
+    them is a part of a GPU. These follow from the `labels` that hold (None for facts of an earlier version) and from
+    the `units`, as (resource, capacity, allocatable). `offered` is the most units of each resource that this
+    incarnation offered up to then, None where nobody looked.
     """
 
     physical: int
@@ -57,6 +66,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     asset: Asset
     purchase_conflict: bool = False
     sharing: Sharing = Sharing()
+    labels: tuple[tuple[str, str], ...] | None = None
+    units: tuple[tuple[str, int, int], ...] = ()
     offered: tuple[tuple[str, int], ...] | None = None
 
 
@@ -68,7 +79,8 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first.
 
     It ceased to exist in [gone_us, gone_by_us], and is charged up to the first. `machine` is its system UUID, by which
-    it may continue the incarnation with the UID `continues`. `unready` are the last times it was not ready.
+    it may continue the incarnation with the UID `continues`. `unready` are the last times it was not ready, `lost` the
+    labels that it carried at some time and does not carry now.
     """
 
     uid: str
@@ -80,6 +92,7 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     continues: str = ""
     facts: tuple[tuple[int, NodeFacts], ...] = ()
     unready: tuple[Span, ...] = ()
+    lost: tuple[LostLabel, ...] = ()
 
 
 class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,5 +1,7 @@
 """Pods that left are remembered for as long as an agent may tell of them."""
 
+import pytest
+
 from gputally.accounting.departed import Departed
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import pod, segment, us
@@ -48,10 +50,34 @@ def test_without_word_from_its_agent_a_pod_is_remembered_for_a_day() -> None:
 
 def test_what_changed_is_told_once_for_the_ledger() -> None:
     departed = Departed()
-    departed.restore([A], at_us=us(20))
+    departed.restore(A, at_us=us(20))
     departed.add(B, at_us=us(20))
     assert departed.drain() == {"b": B}
     assert departed.drain() == {}
 
     departed.forget("n1", told_us=us(100), needed=["b"])
     assert departed.drain() == {"a": None}
+
+
+def test_a_pod_of_whose_node_nothing_is_told_is_remembered_for_an_hour_or_until_its_labels_come() -> None:
+    departed = Departed()
+    departed.add(A, at_us=us(20), agent=False, labels=True)
+    departed.add(B, at_us=us(30), agent=True, labels=True)
+    departed.add(pod("c", segment(10, 20)), at_us=us(30), agent=False)
+
+    departed.forget("n1", told_us=us(200), needed=[])
+    departed.advance(us(20) + US_PER_HOUR)
+    assert uids(departed) == ["a", "b"]
+    departed.advance(us(20) + US_PER_HOUR + US_PER_SECOND)
+    assert uids(departed) == ["b"]
+    departed.described("n1")
+    assert uids(departed) == []
+
+
+def test_of_pods_that_wait_for_labels_the_last_ones_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputally.accounting.departed._MOST_UNDESCRIBED", 1)
+    departed = Departed()
+    departed.add(A, at_us=us(20), agent=False, labels=True)
+    departed.add(B, at_us=us(30), agent=False, labels=True)
+
+    assert uids(departed) == ["b"]

@@ -22,7 +22,8 @@ def facts(form: NodeForm, rules: Rules = Rules()) -> NodeFacts:  # noqa: B008 - 
 def history(*forms: tuple[NodeForm, float]) -> list[tuple[int, NodeFacts]]:
     record = RECORD
     for form, at in forms:
-        record = observed(record, as_node(form), facts(form), at_us=us(at), since_us=us(at))
+        keys = frozenset({"zone"})
+        record = observed(record, as_node(form), rules=Rules(), price_labels=keys, at_us=us(at), since_us=us(at))
     return [((from_us - us(0)) // 1_000_000, known) for from_us, known in record.facts]
 
 

@@ -149,7 +149,7 @@ def test_configured_resources_weigh_as_configured() -> None:
 
 
 def test_a_new_layout_of_the_node_counts_from_its_observation() -> None:
-    replay = cluster()
+    replay = cluster(node=replace(NODE, labels=A100 | {"nvidia.com/gpu.replicas": "1"}))
     replay.see(RUNNING, at=13)
     replay.see(replace(NODE, labels=A100 | {"nvidia.com/gpu.replicas": "2"}), at=20)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight
+from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight, units_of
 from gputally.model.node import Sharing
 from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
 
@@ -138,8 +138,8 @@ def test_capacity_is_what_all_gpu_resources_add_up_to() -> None:
         "nvidia.com/gpu": "4",
     }
 
-    assert covered(offered, Sharing(), COMPUTE) == 2 * 428_571 + 142_857 + 4_000_000
-    assert covered(None, Sharing(), COMPUTE) == 0
+    assert covered(units_of(offered, COMPUTE), Sharing(), COMPUTE) == 2 * 428_571 + 142_857 + 4_000_000
+    assert units_of(None, COMPUTE) == {}
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_capacity_is_what_all_gpu_resources_add_up_to() -> None:
     ],
 )
 def test_a_node_is_divided_when_it_offers_parts_of_gpus(offered: dict[str, str | int], parts: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    assert divided(offered, Sharing(), COMPUTE) is parts
+    assert divided(units_of(offered, COMPUTE), Sharing(), COMPUTE) is parts

@@ -1,0 +1,114 @@
+"""The labels of a node that facts follow from, and how long they hold.
+
+Labels come and go: a new node gets those of its GPUs a minute after its first pods, and they vanish while what writes
+them restarts. The GPUs stay the same.
+"""
+
+from collections.abc import Mapping
+
+from gputally.accounting import gpu_model, purchase
+from gputally.accounting.weight import is_sharing_label
+from gputally.model.node import LostLabel, NodeRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_HOUR
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+COUNT = "nvidia.com/gpu.count"
+OUTLIVE_US = US_PER_HOUR
+"""How long the value of a discovered label holds after the label has gone: longer than any restart or upgrade of what
+writes it takes."""
+_DISCOVERED = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
+"""Prefixes of what software on the node finds out. Node Feature Discovery removes such labels whenever the pod that
+found them goes. Anything else is removed by somebody on purpose, and counts at once.
+
+Source: kubernetes-sigs/node-feature-discovery#1491, #1817.
+"""
+_NEVER_US = 1 << 62
+_INVALID = "-MIG-INVALID"
+"""What GPU Feature Discovery appends to the product while slices are cut anew, with a count, memory and replicas of 0.
+
+Source: NVIDIA/k8s-device-plugin internal/lm/mig-strategy.go, newInvalidMigStrategyLabeler.
+"""
+
+
+def is_discovered(key: str) -> bool:
+    """Whether software on the node writes the label, and takes it away when it restarts."""
+    return key.startswith(_DISCOVERED)
+
+
+def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> dict[str, str]:
+    """Those of a node's `labels` that any fact may follow from, in a fixed order."""
+    wanted = {INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS, *rules.pool_labels, *price_labels}
+    cut_anew = any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS)
+    return {
+        key: labels[key]
+        for key in sorted(labels)
+        if (key in wanted or is_sharing_label(key)) and not (cut_anew and key.startswith("nvidia.com/gpu."))
+    }
+
+
+def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
+    """The labels that the node is known to have carried, and of which none is `present` at `at_us`."""
+    known = {each.key: each for each in record.lost}
+    for key, value in _latest(record):
+        known.setdefault(key, LostLabel(key=key, value=value, since_us=at_us))
+    return tuple(known[key] for key in sorted(known.keys() - present.keys()))
+
+
+def first_seen(record: NodeRecord, present: Mapping[str, str]) -> dict[str, str]:
+    """Those of the labels `present` that the node is not known to have carried before."""
+    known = {key for key, _ in _latest(record)} | {each.key for each in record.lost}
+    return {key: value for key, value in present.items() if key not in known}
+
+
+def lapse_of(label: LostLabel) -> int:
+    """When a discovered label ceases to hold."""
+    return label.since_us + OUTLIVE_US
+
+
+def lasting(lost_labels: tuple[LostLabel, ...], *, at_us: int) -> dict[str, str]:
+    """Labels that hold at `at_us` though the node does not carry them."""
+    return {each.key: each.value for each in lost_labels if is_discovered(each.key) and at_us < lapse_of(each)}
+
+
+def lapses(record: NodeRecord) -> list[int]:
+    """The instants at which labels that still hold cease to, in order."""
+    held = {key for key, _ in _latest(record)}
+    return sorted({lapse_of(each) for each in record.lost if each.key in held})
+
+
+def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:
+    """What a node that registers anew was known to carry `before`; it holds until the labels are back, or lapses."""
+    lost_before = {each.key: each for each in before.lost}
+    carried = {key: LostLabel(key=key, value=value, since_us=born_us) for key, value in _latest(before)}
+    return tuple(each for _, each in sorted((carried | lost_before).items()))
+
+
+def is_described(record: NodeRecord) -> bool:
+    """Whether anything on the node has told yet what its GPUs are."""
+    return any(is_discovered(key) for key, _ in _latest(record))
+
+
+def _latest(record: NodeRecord) -> tuple[tuple[str, str], ...]:
+    return (record.facts[-1][1].labels or ()) if record.facts else ()
+
+
+class Lapses:
+    """When the next lost label of each node ceases to hold."""
+
+    def __init__(self) -> None:
+        self.next_us = _NEVER_US
+        self._by_uid: dict[str, int] = {}
+
+    def put(self, record: NodeRecord) -> None:
+        """Take in a node as it is known now; one that is gone loses nothing more."""
+        instants = lapses(record) if record.lost and record.gone_us is None else ()
+        if instants:
+            self._by_uid[record.uid] = instants[0]
+        elif self._by_uid.pop(record.uid, None) is None:
+            return
+        self.next_us = min(self._by_uid.values(), default=_NEVER_US)
+
+    def due(self, upto_us: int) -> list[str]:
+        """UIDs of the nodes that have lost a label by then."""
+        return [uid for uid, at_us in self._by_uid.items() if at_us <= upto_us]

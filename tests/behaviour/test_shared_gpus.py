@@ -1,0 +1,108 @@
+"""What is shared how is told by labels of nodes, which come late and vanish: on both clusters."""
+
+from collections.abc import Mapping
+
+from tests.behaviour.product import total
+from tests.behaviour.published import residuals
+from tests.behaviour.stage import Stage
+from tests.cluster.manifests import GPU, Json, conduct, gpu_node, gpu_pod
+from tests.cluster.objects import Items, condition, container_state, in_phase, seconds
+
+SLICE = "nvidia.com/mig-1g.10gb"
+MODEL = "NVIDIA-A100-SXM4-80GB"
+SHARES = {GPU: 250_000, f"{SLICE}.shared": 47_619, "nvidia.com/mig-3g.40gb": 428_571}
+"""Replicas by 4 of a GPU, by 3 of a seventh; and a slice that nobody shares."""
+LABELS = {
+    f"{GPU}.product": f"{MODEL}-SHARED",
+    f"{GPU}.count": "2",
+    f"{GPU}.replicas": "4",
+    f"{SLICE}.replicas": "3",
+    "nvidia.com/mig-3g.40gb.replicas": "1",
+    "nvidia.com/mig.strategy": "mixed",
+}
+ALLOCATED = """
+SELECT a.name, s.resource, s.quantity, s.start_us, s.end_us, s.gpu_model, s.price_key NOTNULL
+FROM current_segments s JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
+"""
+
+
+def shared_node(labels: Mapping[str, str]) -> Json:
+    """Two GPUs: one shared by time, one cut into slices of which some are shared."""
+    node = gpu_node("node-0")
+    kept = {key: value for key, value in node["metadata"]["labels"].items() if not key.startswith("nvidia.com/")}
+    node["metadata"]["labels"] = {**kept, **labels}
+    offered = {GPU: "4", f"{SLICE}.shared": "12", "nvidia.com/mig-3g.40gb": "1"}
+    for amounts in node["status"].values():
+        amounts.update(offered)
+    return node
+
+
+def pod(name: str, resource: str, **life: str) -> Json:
+    manifest = gpu_pod(name, "ml", annotations=conduct(**life))
+    manifest["spec"]["containers"][0]["resources"]["limits"] = {resource: "1"}
+    return manifest
+
+
+async def furnish(stage: Stage, labels: Mapping[str, str]) -> None:
+    await stage.furnish(nodes=0, gpus=0, tiers={}, teams={"ml": "research"})
+    await stage.create(shared_node(labels))
+    await stage.product.start()
+
+
+async def test_each_resource_of_a_node_counts_by_its_own_replicas(stage: Stage) -> None:
+    await furnish(stage, LABELS)
+    await stage.create(*(pod(f"pod-{i}", resource, run_for="2s") for i, resource in enumerate(SHARES)))
+    ended = await stage.pods(lambda items: len(in_phase(items, "Succeeded")) == len(SHARES))
+
+    samples = await stage.product.released()
+    assert exact(await stage.product.query_until(ALLOCATED, lambda _: True)) == expected(ended)
+    assert total(samples, "gputally_allocated_gpu_seconds_total") == sum(expected(ended).values()) / 1e6
+    assert residuals(samples) == {0}
+
+
+async def test_labels_that_come_late_and_vanish_change_nobodys_share(stage: Stage) -> None:
+    """One pod ends and is deleted before they come, one begins while they are away and the product restarts."""
+    await furnish(stage, {})
+    await stage.create(pod("early", GPU, run_for="1s"), pod("long", GPU))
+    await stage.pods(lambda items: len(in_phase(items, "Succeeded")) == 1)
+    [early] = in_phase(await stage.pods(lambda items: len(items) == 2), "Succeeded")
+    await stage.api.delete("/api/v1/namespaces/ml/pods/early", grace_seconds=0)
+    await stage.product.until(lambda samples: total(samples, "gputally_unpriced_gpu_seconds_total") > 0)
+
+    await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": LABELS}})
+    await stage.product.until(lambda samples: total(samples, "gputally_unpriced_gpus") == 0)
+    await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": dict.fromkeys(LABELS)}})
+    await stage.product.kill()
+    await stage.product.start()
+    await stage.create(pod("later", f"{SLICE}.shared", run_for="1s"))
+    await stage.pods(lambda items: len(in_phase(items, "Succeeded")) == 1)
+    await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": LABELS}})
+    ended = [early, *in_phase(await stage.pods(lambda items: len(items) == 2), "Succeeded")]
+
+    rows = await stage.product.query_until(ALLOCATED, lambda rows: len({row[0] for row in rows}) == 3)
+    assert {(row[2], row[5], row[6]) for row in rows if row[0] != "later"} == {(250_000, MODEL, 1)}
+    assert exact([row for row in rows if row[0] != "long"]) == expected(ended)
+
+
+def exact(rows: list[tuple[object, ...]]) -> dict[object, int]:
+    """µGPU-seconds by pod."""
+    found: dict[object, int] = {}
+    for name, _, quantity, start_us, end_us, model, is_priced in rows:
+        assert (model, is_priced) == (MODEL, 1)
+        assert isinstance(quantity, int)
+        assert isinstance(start_us, int)
+        assert isinstance(end_us, int)
+        found[name] = found.get(name, 0) + quantity * (end_us - start_us) // 10**6
+    return found
+
+
+def expected(ended: Items) -> dict[object, int]:
+    """The same from the API's own times."""
+    return {
+        pod["metadata"]["name"]: SHARES[next(iter(pod["spec"]["containers"][0]["resources"]["limits"]))]
+        * round(
+            seconds(container_state(pod, "terminated")["finishedAt"])
+            - seconds(condition(pod, "PodScheduled")["lastTransitionTime"])
+        )
+        for pod in ended
+    }
