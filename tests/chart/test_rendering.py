@@ -119,6 +119,22 @@ def test_a_package_has_all_that_the_folder_has(tmp_path: Path) -> None:
     assert run("show", "readme", str(package)) == run("show", "readme", str(CHART)) != ""
 
 
+def test_agents_weigh_by_the_aggregators_configuration_and_start_anew_with_it_alone(tmp_path: Path) -> None:
+    def agent_of(**configuration: object) -> Json:
+        found = objects(rendered({"configuration": configuration}, tmp_path))
+        spec: Json = of_kind(found, "DaemonSet")["spec"]["template"]
+        return spec
+
+    plain, tenants = agent_of(), agent_of(limits={"tenants": 5})
+    memory, compute = agent_of(mig={"basis": "memory"}), agent_of(mig={"basis": "compute"})
+    assert plain == tenants
+    assert "--config.file" not in str(plain)
+    assert "--config.file=/etc/gputally/files/config.yaml" in memory["spec"]["containers"][0]["args"]
+    [files] = [each["configMap"] for each in memory["spec"]["volumes"] if each["name"] == "files"]
+    assert files["items"] == [{"key": "config.yaml", "path": "config.yaml"}]
+    assert memory["metadata"]["annotations"] != compute["metadata"]["annotations"]
+
+
 def test_a_change_of_the_configuration_makes_a_new_pod(tmp_path: Path) -> None:
     def checksum(prices: object) -> str:
         template = of_kind(objects(rendered({"priceBook": prices}, tmp_path)), "Deployment")["spec"]["template"]

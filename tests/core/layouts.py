@@ -1,17 +1,20 @@
 """Ways to divide the GPUs of a node, as both programs see them: the node's labels and offer, and what NVML and the
 kubelet tell of the same node."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from gputally.accounting.devices.books import DeviceBooks
-from gputally.model.device import Gpu, Part, Reading
+from gputally.model.device import Gpu, Part, Reading, Span
+from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.model.usage import HolderReport
+from gputally.model.usage import UsageReport
 from gputally.sources.nvml.mig import weight_of
 from gputally.sources.pod_resources.allocations import allocations
 from gputally.sources.pod_resources.device_ids import parse
-from gputally.sources.pod_resources.holdings import Holding
+from gputally.sources.pod_resources.holdings import Holding, Wanted
 from gputally.sources.pod_resources.offer import Offer
 from gputally.sources.pod_resources.parts import Parts
 from tests.core.manifests import NodeForm, PodForm, us
@@ -43,16 +46,16 @@ class Layout:
         """A pod that runs from 10 on with so many units."""
         return PodForm(name=name, created=10, node="n1", scheduled=10, started=10, resource=resource, gpus=count)
 
-    def shares(self, *pods: PodForm) -> dict[str, int]:
+    def shares(self, *pods: PodForm, rules: Rules = Rules()) -> dict[str, int]:  # noqa: B008 - frozen
         """µGPU of each pod, as the agent reports them to the aggregator."""
         found: dict[str, int] = {}
-        for holder in self.holders(*pods):
+        for holder in self.usage(*pods, rules=rules).holders:
             found[holder.pod] = found.get(holder.pod, 0) + holder.share
         return found
 
-    def holders(self, *pods: PodForm) -> tuple[HolderReport, ...]:
-        """What the agent reports of the pods, each given the next devices of its resource."""
-        readings, offer = self._readings(), Offer()
+    def usage(self, *pods: PodForm, rules: Rules = Rules(), until: float = 10) -> UsageReport:  # noqa: B008 - frozen
+        """What the agent reports of the pods, each idle `until` then on the next devices of its resource."""
+        readings, offer = self._readings(rules), Offer()
         parts, devices = Parts(readings), self._devices()
         offer.told({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
         holdings = []
@@ -60,14 +63,24 @@ class Layout:
             mine = [device for name, device in devices if name == pod.resource][: pod.gpus]
             devices = [entry for entry in devices if entry[1] not in mine]
             holdings += [
-                Holding(namespace="ml", pod=pod.name, container="main", resource=pod.resource, device=parse(device))
+                Holding(
+                    namespace="ml",
+                    pod=pod.name,
+                    container="main",
+                    resource=pod.resource,
+                    device=parse(device),
+                    unit=Wanted(rules=rules.resources).unit(pod.resource),
+                )
                 for device in mine
             ]
-        books = DeviceBooks()
+        books = DeviceBooks(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
         for reading in readings:
             books.read(reading)
         books.allocated(allocations(holdings, offer.replicas, parts, at_us=us(10)))
-        return books.report(us(10), "n1", "e1").holders
+        for reading in readings:
+            idle = tuple(replace(part, busy=(Span(us(10), us(until), 0),)) for part in reading.parts)
+            books.read(replace(reading, at_us=us(until), parts=idle))
+        return books.report(us(until), "n1", "e1")
 
     def _labels(self) -> dict[str, str]:
         profile = f"-MIG-{self.profiles[0][0]}" if self.single else ""
@@ -97,15 +110,21 @@ class Layout:
                 found += [(name, f"{uuid}::{n}") for n in range(count)] if count > 1 else [(name, uuid)]
         return found
 
-    def _readings(self) -> list[Reading]:
-        return [_reading(gpu, profiles) for gpu, profiles in enumerate(self.profiles)]
+    def _readings(self, rules: Rules) -> list[Reading]:
+        return [_reading(gpu, profiles, rules) for gpu, profiles in enumerate(self.profiles)]
 
 
-def _reading(index: int, profiles: tuple[str, ...]) -> Reading:
+def _reading(index: int, profiles: tuple[str, ...], rules: Rules) -> Reading:
     uuid = f"GPU-{index}"
     gpu = Gpu(uuid=uuid, index=index, minor=index, model=A100, pci_bus_id="")
     parts = tuple(
-        Part(uuid=f"MIG-{index}-{i}", weight=weight_of(profile, A100), profile=profile, gi=i, ci=0)
+        Part(
+            uuid=f"MIG-{index}-{i}",
+            weight=weight_of(profile, A100, rules, memory_mib=MEMORY_MIB),
+            profile=profile,
+            gi=i,
+            ci=0,
+        )
         for i, profile in enumerate(profiles)
     )
     return Reading(gpu=gpu, at_us=us(9), mig=bool(parts), parts=parts or (Part(uuid=uuid, weight=GPU),))
@@ -113,8 +132,8 @@ def _reading(index: int, profiles: tuple[str, ...]) -> Reading:
 
 SEVEN: Final = ("1g.10gb",) * 7
 TIME_SLICED: Final = Layout(replicas={"nvidia.com/gpu": 4})
-RENAMED: Final = replace(TIME_SLICED, renamed=True)
+RENAMED: Final = Layout(replicas={"nvidia.com/gpu": 4}, renamed=True)
 SHARED_SLICES: Final = Layout(profiles=(SEVEN,), replicas={"nvidia.com/mig-1g.10gb": 4})
-RENAMED_SLICES: Final = replace(SHARED_SLICES, renamed=True)
+RENAMED_SLICES: Final = Layout(profiles=(SEVEN,), replicas={"nvidia.com/mig-1g.10gb": 4}, renamed=True)
 SHARED_GPU_BESIDE_SLICES: Final = Layout(profiles=((), SEVEN), replicas={"nvidia.com/gpu": 4})
 SINGLE: Final = Layout(profiles=(SEVEN, SEVEN), replicas={"nvidia.com/gpu": 4}, single=True)

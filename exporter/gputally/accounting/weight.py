@@ -12,6 +12,9 @@ _PROFILE = re.compile(r"(?:(?P<compute>\d+)c\.)?(?P<slices>\d+)g\.(?P<memory>\d+
 _MEMORY_SLICES = 8
 _FOUR_SLICES = ("A30", "RTX-PRO-6000")
 """GPU models that MIG cuts into four compute slices; all others have seven."""
+_FEW = 4
+_EIGHTHS = {1: 1, 2: 2, 3: 4, 4: 4}
+"""Of the memory, by compute slices of seven."""
 _MIB_PER_GB = 1024
 _NAMED_MEMORY = re.compile(r"-(\d+)GB")
 _PREFIX = "nvidia.com/"
@@ -39,7 +42,7 @@ def sharing_of(labels: Mapping[str, str]) -> Sharing:
         replicas=replicas.pop(_WHOLE, 1),
         others=tuple(sorted(replicas.items())),
         profile=product.split("-MIG-")[1] if single else "",
-        slices=4 if any(model in product for model in _FOUR_SLICES) else 7,
+        slices=_FEW if any(model in product for model in _FOUR_SLICES) else 7,
         memory_mib=_named_mib(product) if single else _integer(labels.get(_MEMORY), default=0),
     )
 
@@ -88,10 +91,24 @@ def _profile_weight(profile: str, sharing: Sharing, basis: MigBasis) -> int:
     match = _PROFILE.match(profile)
     if match is None:
         return GPU
-    if basis is MigBasis.MEMORY and sharing.memory_mib:
-        eighths = round(_MEMORY_SLICES * int(match["memory"]) * _MIB_PER_GB / sharing.memory_mib)
-        return GPU * min(max(eighths, 1), _MEMORY_SLICES) // _MEMORY_SLICES
+    if basis is MigBasis.MEMORY:
+        return GPU * _memory_slices(match, sharing) // _MEMORY_SLICES
     return GPU * min(int(match["compute"] or match["slices"]), sharing.slices) // sharing.slices
+
+
+def _memory_slices(match: re.Match[str], sharing: Sharing) -> int:
+    """Eighths of the GPU's memory; where that is unknown, what a profile of so many compute slices has.
+
+    A `1g` may have two eighths, which its name alone does not tell.
+
+    Source: NVIDIA's MIG user guide, supported profiles.
+    """
+    if sharing.memory_mib:
+        eighths = round(_MEMORY_SLICES * int(match["memory"]) * _MIB_PER_GB / sharing.memory_mib)
+    else:
+        slices = int(match["slices"])
+        eighths = 2 * slices if sharing.slices == _FEW else _EIGHTHS.get(slices, _MEMORY_SLICES)
+    return min(max(eighths, 1), _MEMORY_SLICES)
 
 
 def slices_per_gpu(sharing: Sharing) -> int:

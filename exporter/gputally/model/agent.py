@@ -30,5 +30,7 @@ class Outcome(StrEnum):
     """No report, or one with impossible figures."""
     VERSION = "version"
     """A report in a form we do not know."""
+    BASIS = "basis"
+    """A report of MIG devices that were weighed by another basis than ours."""
     NODE = "node"
     """A report of another node than the agent is on."""

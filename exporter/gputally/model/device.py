@@ -108,7 +108,10 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Held(Struct, frozen=True, kw_only=True, gc=False, order=True):
-    """A container holds a part: `replicas` of the `replicas_in_all` that share it (1 of 1 when nobody else may)."""
+    """A container holds a part: `replicas` of the `replicas_in_all` that share it (1 of 1 when nobody else may).
+
+    `unit` is what each of them weighs in µGPU, where the configuration fixes it, else 0.
+    """
 
     part: str
     namespace: str
@@ -118,6 +121,7 @@ class Held(Struct, frozen=True, kw_only=True, gc=False, order=True):
     replicas: int = 1
     replicas_in_all: int = 1
     pod_uid: str = ""
+    unit: int = 0
 
 
 class Allocations(Struct, frozen=True, kw_only=True, gc=False):

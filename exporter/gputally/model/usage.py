@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.rules import MigBasis
+
 VERSION: Final = 1
 
 
@@ -95,6 +97,7 @@ class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     `epoch` is new whenever the agent starts, with all amounts at 0. `now_us` is the node's clock as the answer is
     written, by which a reader finds how far the two clocks are apart. `watermark_us` is up to when every GPU that is
     not lost is accounted. `allocations_us` is when the kubelet last told who holds what, None before it first did.
+    `mig_basis` is by what the agent weighs MIG devices; agents that do not tell weigh by compute.
     """
 
     version: int
@@ -103,5 +106,6 @@ class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     now_us: int
     watermark_us: int
     allocations_us: int | None = None
+    mig_basis: str = MigBasis.COMPUTE.value
     gpus: tuple[GpuReport, ...] = ()
     holders: tuple[HolderReport, ...] = ()

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
@@ -12,6 +13,7 @@ from gputally.export.text import registry_text
 from gputally.export.usage import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.model.node_health import NodeHealth
+from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import UsageReport
 from gputally.runtime.agent_settings import AgentSettings
@@ -24,7 +26,7 @@ from gputally.sources.nvml.fleet import Gpus
 from gputally.sources.nvml.gpu import Habits
 from gputally.sources.nvml.pod_of_process import PodOfProcess
 from gputally.sources.pod_resources.client import PodResources
-from gputally.sources.pod_resources.holdings import NVIDIA
+from gputally.sources.pod_resources.holdings import Wanted
 
 if TYPE_CHECKING:
     from gputally.export.listen import Address
@@ -81,10 +83,14 @@ async def run_agent(
     clock = clock or steady_clock()
     entrance = doors(settings.web_config)
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
-    books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR)
-    wanted = NVIDIA.and_names(settings.resources)
+    rules = _rules(settings.config)
+    books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
+    wanted = Wanted(rules=rules.resources).and_names(settings.resources)
     habits = Habits(
-        pod_of=PodOfProcess(settings.proc), clock=system_clock, interval_us=settings.interval_s * US_PER_SECOND
+        pod_of=PodOfProcess(settings.proc),
+        clock=system_clock,
+        interval_us=settings.interval_s * US_PER_SECOND,
+        rules=rules,
     )
     async with (
         await Gpus.open(habits) as gpus,
@@ -102,6 +108,15 @@ async def run_agent(
                 started(node)
             tasks.create_task(reading.run(), name="GPUs")
             tasks.create_task(asking.run(), name="kubelet")
+
+
+def _rules(path: Path | None) -> Rules:
+    """What weighs MIG devices, and which resources are GPUs. Raises: ConfigError."""
+    if path is None:
+        return Rules()
+    from gputally.config.rules_file import read_rules  # noqa: PLC0415 - an agent without such a file needs no YAML
+
+    return read_rules(path)
 
 
 def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]) -> Site:

@@ -24,6 +24,8 @@ KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 SETTINGS: Final = (
     Setting("node", "", "NAME", "name of this node in the cluster; otherwise NODE_NAME, or the host name"),
+    Setting("config.file", "", "FILE", "the aggregator's configuration (YAML), of which `mig` and `resources` count; "
+            "without it MIG devices weigh by compute"),
     Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked, at most 5"),
     Setting("kubelet.socket", KUBELET, "PATH", "the kubelet's PodResources socket"),
     Setting("kubelet.resources", "", "NAMES", "resources that are GPUs beside nvidia.com/gpu, "
@@ -52,6 +54,7 @@ class AgentSettings:
     node: str
     interval_s: int = 1
     kubelet: str = KUBELET
+    config: Path | None = None
     resources: tuple[str, ...] = ()
     proc: Path = Path("/proc")
     pod_logs: str = "/var/log/pods"
@@ -80,6 +83,7 @@ def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str
         raise ConfigError(problems)
     return AgentSettings(
         node=values["node"] or environment.get("NODE_NAME", "") or socket.gethostname(),
+        config=file(values["config.file"]),
         interval_s=int(values["interval"]),
         kubelet=values["kubelet.socket"],
         resources=tuple(name.strip() for name in values["kubelet.resources"].split(",") if name.strip()),

@@ -5,6 +5,7 @@ import gc
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -91,9 +92,10 @@ async def aggregate(
     server_time = ServerTime()
     answered = None if clock else server_time.answered
     clock = clock or server_time.now_us
+    pulled = replace(settings.agents, mig_basis=rules.mig_basis)
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
     with SqliteLedger(settings.ledger) as ledger:
-        async with connect(choice, answered=answered) as api, agent_client(settings.agents) as client:
+        async with connect(choice, answered=answered) as api, agent_client(pulled) as client:
             cluster = await identify(api, rules, patience_s=settings.api_patience_s)
             ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
             await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
@@ -103,7 +105,7 @@ async def aggregate(
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
             books.health.clock = server_time.health
             try:
-                agents = puller(client, books, settings.agents, clock=clock)
+                agents = puller(client, books, pulled, clock=clock)
                 beside = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_agreed, server_time, ask),

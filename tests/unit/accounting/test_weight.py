@@ -55,8 +55,24 @@ def test_an_a30_has_four_slices() -> None:
     assert unit_weight("nvidia.com/mig-2g.12gb", a30, MEMORY) == 500_000
 
 
-def test_a_slice_of_a_gpu_of_unknown_memory_weighs_by_compute() -> None:
-    assert unit_weight("nvidia.com/mig-3g.40gb", Sharing(), MEMORY) == 428_571
+@pytest.mark.parametrize(
+    ("profile", "slices", "weight"),
+    [
+        ("1g.18gb", 7, 125_000),
+        ("2g.35gb", 7, 250_000),
+        ("3g.71gb", 7, 500_000),
+        ("4g.71gb", 7, 500_000),
+        ("7g.141gb", 7, 1_000_000),
+        ("1c.3g.71gb", 7, 500_000),
+        ("1g.6gb", 4, 250_000),
+        ("2g.12gb", 4, 500_000),
+        ("4g.24gb", 4, 1_000_000),
+    ],
+)
+def test_a_slice_of_a_gpu_of_unknown_memory_weighs_by_the_memory_of_such_profiles(
+    profile: str, slices: int, weight: int
+) -> None:
+    assert unit_weight(f"nvidia.com/mig-{profile}", Sharing(slices=slices), MEMORY) == weight
 
 
 def test_an_unreadable_profile_weighs_a_whole_gpu() -> None:
@@ -72,8 +88,8 @@ def test_under_the_single_strategy_the_memory_label_is_that_of_a_slice_so_the_pr
     assert unit_weight("nvidia.com/gpu", single("NVIDIA-H100-80GB-HBM3-MIG-2g.20gb-SHARED"), MEMORY) == 250_000
 
 
-def test_under_the_single_strategy_a_product_that_names_no_memory_weighs_by_compute() -> None:
-    assert unit_weight("nvidia.com/gpu", single("NVIDIA-H200-MIG-1g.18gb"), MEMORY) == 142_857
+def test_under_the_single_strategy_a_product_may_name_no_memory() -> None:
+    assert unit_weight("nvidia.com/gpu", single("NVIDIA-H200-MIG-1g.18gb"), MEMORY) == 125_000
 
 
 def test_under_the_mixed_strategy_the_plain_resource_is_a_whole_gpu() -> None:

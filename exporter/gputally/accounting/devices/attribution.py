@@ -73,7 +73,8 @@ def memory(
 
 def _claim(weight: int, held: Held) -> int:
     in_all = max(1, held.replicas_in_all)
-    return weight // in_all * min(max(0, held.replicas), in_all)
+    unit = held.unit or weight // in_all
+    return min(weight, unit * min(max(0, held.replicas), in_all))
 
 
 def _weights(held_shares: Sequence[int]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from gputally.accounting.devices.reporting import gpu_report, gpu_totals, holder
 from gputally.accounting.devices.snapshot import DeviceSnapshot
 from gputally.accounting.devices.timeline import Timeline
 from gputally.model.device import Allocations, Reading
+from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import VERSION, UsageReport
 
@@ -21,11 +22,18 @@ class DeviceBooks:
 
     What the kubelet tells is believed for `believed_us`: it is to be asked more often. What ended stays in the report
     for `journal_us`, and of holders `most_holders` are kept in all, those that ended longest ago leaving first.
+    `mig_basis` is what the parts that are read are weighed by.
     """
 
     def __init__(
-        self, *, journal_us: int = JOURNAL_US, believed_us: int = BELIEVED_US, most_holders: int = MOST_HOLDERS
+        self,
+        *,
+        journal_us: int = JOURNAL_US,
+        believed_us: int = BELIEVED_US,
+        most_holders: int = MOST_HOLDERS,
+        mig_basis: MigBasis = MigBasis.COMPUTE,
     ) -> None:
+        self._mig_basis = mig_basis
         self._journal_us = journal_us
         self._timeline = Timeline(believed_us=believed_us)
         self._journal = Journal(journal_us=journal_us, most=most_holders)
@@ -68,6 +76,7 @@ class DeviceBooks:
             now_us=now_us,
             watermark_us=watermark_us(books, now_us),
             allocations_us=self._timeline.at_us,
+            mig_basis=self._mig_basis.value,
             gpus=tuple([gpu_report(book) for book in books]),
             holders=tuple([holder_report(each) for each in (*self._journal.ended, *self._timeline.present.values())]),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gputally.model.agent import AgentPod
+from gputally.model.rules import MigBasis
 
 
 class Target(NamedTuple):
@@ -20,7 +21,7 @@ class Target(NamedTuple):
 class AgentChoice:
     """Agents that are found answer on `port`, by HTTPS once `authority` or `certificate` is named; `urls` are more.
 
-    Files hold PEM, that of the token one line. None of them means: without.
+    Files hold PEM, that of the token one line. None of them means: without. `mig_basis` is by what they are to weigh.
     """
 
     port: int = 9837
@@ -30,6 +31,7 @@ class AgentChoice:
     certificate: Path | None = None
     key: Path | None = None
     urls: tuple[Target, ...] = ()
+    mig_basis: MigBasis = MigBasis.COMPUTE
 
     @property
     def scheme(self) -> str:

@@ -25,6 +25,8 @@ CONNECT_SECONDS: Final = 2.0
 AT_ONCE: Final = 256
 """Requests under way at the same time: as many as there are agents, unless hundreds do not answer."""
 _PATH: Final = "/v1/usage"
+_MIG: Final = "MIG-"
+"""What the UUIDs of MIG devices begin with; nothing else is weighed by a basis."""
 _REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -93,6 +95,12 @@ class AgentClient:
             raise PullFailed(Outcome.NODE, f"{url}: tells of node '{report.node[:253]}'; it is on '{target.node}'")
         if problem := implausible(report):
             raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
+        ours = self._choice.mig_basis
+        if report.mig_basis != ours and any(holder.device.startswith(_MIG) for holder in report.holders):
+            text = (
+                f"weighs MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start it with the same file"
+            )
+            raise PullFailed(Outcome.BASIS, f"{url}: {text} --config.file")
         return report
 
 

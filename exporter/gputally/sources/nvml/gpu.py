@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.device import Gpu, Part, Reading, Source, Span
+from gputally.model.rules import Rules
 from gputally.sources.nvml.activity import Activity, Silence
 from gputally.sources.nvml.capabilities import Memory, activity_of_gpu, activity_of_instance, memory_of
 from gputally.sources.nvml.condition import Conditions
@@ -23,13 +24,14 @@ LAYOUT_US: Final = 10_000_000
 class Habits(Struct, frozen=True, kw_only=True):
     """How GPUs are read: about every `interval_us`, what changes slowly at every `slow_every`-th reading.
 
-    `clock` is the node's own (µs), by which the driver stamps its samples.
+    `clock` is the node's own (µs), by which the driver stamps its samples. `rules` say what MIG devices weigh.
     """
 
     pod_of: PodOf
     clock: Callable[[], int]
     interval_us: int = 1_000_000
     slow_every: int = 10
+    rules: Rules = Rules()
 
 
 class GpuReader:
@@ -84,7 +86,7 @@ class GpuReader:
         )
 
     def _layout(self) -> Layout:
-        return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model)
+        return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._habits.rules)
 
     def _check(self, now_us: int) -> None:
         layout = self._layout()

@@ -14,7 +14,6 @@ from gputally.sources.nvml.library import Handle, Nvml
 
 _NAMED: Final = re.compile(r"MIG (\S+)$")
 _MIB_PER_GB: Final = 1024
-_RULES: Final = Rules()
 
 
 class Device(Struct, frozen=True, kw_only=True, gc=False):
@@ -36,12 +35,12 @@ class Layout(Struct, frozen=True, kw_only=True):
     devices: tuple[Device, ...]
 
 
-def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str) -> Layout:
-    """How the GPU `handle` is cut now. Blocks; raises as Nvml.ask does."""
+def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -> Layout:
+    """How the GPU `handle` is cut now, its parts weighed by `rules`. Blocks; raises as Nvml.ask does."""
     mode = nvml.ask(nvml.calls.nvmlDeviceGetMigMode, handle)
     if mode is None or mode[0] != nvml.calls.NVML_DEVICE_MIG_ENABLE:
         return Layout(mig=False, devices=(Device(uuid=uuid, address=address(handle)),))
-    return Layout(mig=True, devices=tuple(_devices(nvml, handle, model)))
+    return Layout(mig=True, devices=tuple(_devices(nvml, handle, model, rules)))
 
 
 def handle_at(nvml: Nvml, address: int) -> Handle:
@@ -50,17 +49,19 @@ def handle_at(nvml: Nvml, address: int) -> Handle:
     return handle
 
 
-def weight_of(profile: str, model: str) -> int:
-    """µGPU of a MIG device of `profile` on a GPU of `model`, as NVML names both.
+def weight_of(profile: str, model: str, rules: Rules, *, memory_mib: int = 0) -> int:
+    """µGPU of a MIG device of `profile` on a GPU of `model` with so much memory (0: unknown), as NVML names both.
 
-    The rule is that of the resource of the same profile, on a node with the label that GPU Feature Discovery makes.
+    It is that of the resource of the same profile, on a node with the labels that GPU Feature Discovery makes.
     """
-    sharing = sharing_of({"nvidia.com/gpu.product": model.replace(" ", "-")})
-    return unit_weight(f"nvidia.com/mig-{profile}", sharing, _RULES)
+    labels = {"nvidia.com/gpu.product": model.replace(" ", "-"), "nvidia.com/gpu.memory": str(memory_mib)}
+    return unit_weight(f"nvidia.com/mig-{profile}", sharing_of(labels), rules)
 
 
-def _devices(nvml: Nvml, parent: Handle, model: str) -> Iterator[Device]:
+def _devices(nvml: Nvml, parent: Handle, model: str, rules: Rules) -> Iterator[Device]:
     calls = nvml.calls
+    memory = nvml.ask(calls.nvmlDeviceGetMemoryInfo, parent)
+    memory_mib = memory.total >> 20 if memory else 0
     for index in range(nvml.ask(calls.nvmlDeviceGetMaxMigDeviceCount, parent) or 0):
         handle = nvml.ask(calls.nvmlDeviceGetMigDeviceHandleByIndex, parent, index)
         uuid = handle and nvml.ask(calls.nvmlDeviceGetUUID, handle)
@@ -71,7 +72,7 @@ def _devices(nvml: Nvml, parent: Handle, model: str) -> Iterator[Device]:
         yield Device(
             uuid=uuid,
             address=address(handle),
-            weight=weight_of(profile, model),
+            weight=weight_of(profile, model, rules, memory_mib=memory_mib),
             profile=profile,
             gi=gi,
             ci=nvml.ask(calls.nvmlDeviceGetComputeInstanceId, handle),

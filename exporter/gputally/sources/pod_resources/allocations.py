@@ -41,6 +41,7 @@ def _held(holding: Holding, part: str) -> Held:
         pod=holding.pod,
         container=holding.container,
         resource=holding.resource or holding.driver,
+        unit=holding.unit,
     )
 
 

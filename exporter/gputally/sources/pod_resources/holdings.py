@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.request import resource_rule
+from gputally.model.rules import ResourceRule, Rules, Weighing
 from gputally.sources.pod_resources.device_ids import DeviceId, parse
 
 if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and need no protobuf
@@ -17,8 +19,6 @@ if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and 
         PodResources,
     )
 
-NAMES: Final = frozenset({"nvidia.com/gpu", "nvidia.com/gpu.shared"})
-PREFIXES: Final = ("nvidia.com/mig-",)
 DRIVERS: Final = frozenset({"gpu.nvidia.com"})
 """Not compute-domain.nvidia.com: its devices are channels between GPUs."""
 _CDI: Final = re.compile(r"k8s\.(?P<driver>[^/=]+)/(?:device=|claim=[0-9a-f-]{36}-)(?P<name>.+)")
@@ -29,10 +29,10 @@ Source: NVIDIA/k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/cdi.go, GetStandardDevi
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Which resources of device plugins, by name or by prefix, and which DRA drivers give GPUs."""
+    """Which resources of device plugins, by rule or by name, and which DRA drivers give GPUs."""
 
-    names: frozenset[str] = NAMES
-    prefixes: tuple[str, ...] = PREFIXES
+    rules: tuple[ResourceRule, ...] = Rules().resources
+    names: frozenset[str] = frozenset()
     drivers: frozenset[str] = DRIVERS
 
     def and_names(self, names: Iterable[str]) -> "Wanted":
@@ -41,7 +41,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def has(self, resource: str) -> bool:
         """Whether `resource` of a device plugin is one."""
-        return resource in self.names or resource.startswith(self.prefixes)
+        return resource in self.names or resource_rule(resource, self.rules) is not None
+
+    def unit(self, resource: str) -> int:
+        """µGPU of one unit of `resource`, where a rule fixes it; else 0, and its device tells."""
+        rule = resource_rule(resource, self.rules)
+        return rule.weight if rule and rule.weighing is Weighing.FIXED else 0
 
 
 NVIDIA: Final = Wanted()
@@ -51,7 +56,8 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     """A container that has a device, from a device plugin (`resource`) or by a claim (`claim`, `driver`, `pool`).
 
     What does not apply is "". `claim` is `namespace/name`; other pods may hold it too. `pool` is unknown with kubelets
-    before 1.31. The pod may have ended, as kubelets before 1.34 list such pods too.
+    before 1.31. The pod may have ended, as kubelets before 1.34 list such pods too. `unit` is what one device weighs in
+    µGPU, 0 where that follows from the device.
     """
 
     namespace: str
@@ -62,6 +68,7 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     claim: str = ""
     driver: str = ""
     pool: str = ""
+    unit: int = 0
 
 
 def holdings(pods: "Iterable[PodResources]", wanted: Wanted = NVIDIA) -> tuple[Holding, ...]:
@@ -99,6 +106,7 @@ def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wa
             container=container.name,
             resource=resource,
             device=parse(device_id),
+            unit=wanted.unit(resource),
         )
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gputally.errors import ConfigError
 from gputally.model.agent import Outcome
+from gputally.model.rules import MigBasis
 from gputally.model.usage import UsageReport
 from gputally.sources.agents import client as client_module
 from gputally.sources.agents.choice import AgentChoice, Target
@@ -42,6 +43,22 @@ async def failure(client: AgentClient, agent: FakeAgent, *, deadline_s: float = 
 
 async def test_a_report_comes_as_it_was_told(client: AgentClient, agent: FakeAgent) -> None:
     assert await client.report(Target("n1", agent.url)) == REPORT
+
+
+async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent) -> None:
+    """Else what is idle could cost more than what is allocated. Agents that do not tell weigh by compute."""
+    on_mig = replace(REPORT, holders=(holder(hour(12, 20, measured=8), since=12, device="MIG-1"),))
+    async with agent_client(AgentChoice(mig_basis=MigBasis.MEMORY)) as client:
+        assert await client.report(Target("n1", agent.url)) == REPORT
+        agent.body = on_mig
+        outcome, text = await failure(client, agent)
+        agent.body = replace(on_mig, mig_basis="memory")
+        assert await client.report(Target("n1", agent.url)) == agent.body
+
+    assert outcome is Outcome.BASIS
+    assert text == (
+        "weighs MIG devices by compute, this aggregator by memory; start it with the same file --config.file"
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gputally.model.device import Part, Reading, Span
+from gputally.model.rules import Rules
 from gputally.sources.nvml.gpu import GpuReader, Habits
 from gputally.sources.nvml.library import Nvml
 from tests.unit.sources.nvml.conftest import now_us
@@ -15,7 +16,7 @@ SECOND_US = 10**6
 
 
 @contextmanager
-def reading(
+def reading(  # noqa: PLR0913 - how a reader is set up
     nvml: Nvml,
     uuid: str = "GPU-a",
     *,
@@ -23,9 +24,10 @@ def reading(
     slow_every: int = 1,
     pod_of: Callable[[int], str | None] = lambda _pid: None,
     clock: Callable[[], int] = now_us,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
 ) -> Iterator[GpuReader]:
     """A reader that began `seconds_ago`; what it reads is closed at the end."""
-    habits = Habits(pod_of=pod_of, clock=clock, slow_every=slow_every)
+    habits = Habits(pod_of=pod_of, clock=clock, slow_every=slow_every, rules=rules)
     reader = GpuReader(nvml, uuid, habits, now_us() - round(seconds_ago * SECOND_US))
     try:
         yield reader

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.model.device import Source, Span
+from gputally.model.rules import MigBasis, Rules
 from gputally.sources.nvml.gpu import LAYOUT_US
 from gputally.sources.nvml.library import Nvml
 from gputally.sources.nvml.mig import weight_of
@@ -184,4 +185,11 @@ def test_a_device_without_a_telling_name_has_the_profile_of_its_size(node: Node,
     ],
 )
 def test_a_mig_device_weighs_as_many_compute_slices_as_it_has(profile: str, model: str, weight: int) -> None:
-    assert weight_of(profile, model) == weight
+    assert weight_of(profile, model, Rules()) == weight
+
+
+def test_by_memory_a_mig_device_weighs_its_eighths_of_what_the_driver_tells(node: Node, nvml: Nvml) -> None:
+    node.play(CUT)
+
+    with reading(nvml, rules=Rules(mig_basis=MigBasis.MEMORY)) as reader:
+        assert [part.weight for part in look(reader).parts] == [125_000, 500_000]

@@ -3,8 +3,9 @@
 import random
 from typing import Any
 
+from gputally.model.rules import ResourceRule
 from gputally.sources.pod_resources.device_ids import DeviceId
-from gputally.sources.pod_resources.holdings import NAMES, NVIDIA, Holding, Wanted, holdings
+from gputally.sources.pod_resources.holdings import NVIDIA, Holding, Wanted, holdings
 from gputally.sources.pod_resources.messages import ListPodResourcesResponse, decode, encode
 from tests.fakes.kubelet import cdi, claim, claimed, pod
 
@@ -65,7 +66,8 @@ def test_what_is_no_gpu_is_left_out() -> None:
 
 
 def test_what_is_wanted_can_be_named() -> None:
-    wanted = Wanted(names=NAMES | {"example.com/a100"}, prefixes=("example.com/slice-",), drivers=frozenset())
+    rules = (ResourceRule(pattern="example.com/slice-*", weight=250_000), ResourceRule(pattern="nvidia.com/gpu"))
+    wanted = Wanted(rules=rules, names=frozenset({"example.com/a100"}), drivers=frozenset())
 
     assert texts(
         pod(
@@ -75,6 +77,7 @@ def test_what_is_wanted_can_be_named() -> None:
         pod("ml/b", {"nvidia.com/gpu": ["GPU-d"]}, claims=[claim("ml/c", claimed("gpu-0"))]),
         wanted=wanted,
     ) == ["GPU-a", "MIG-b", "GPU-d"]
+    assert [wanted.unit(name) for name in ("example.com/slice-2", "example.com/a100")] == [250_000, 0]
 
 
 def test_a_claimed_device_is_held_under_the_name_of_the_claim() -> None:
