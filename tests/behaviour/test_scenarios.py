@@ -49,9 +49,7 @@ async def test_s2_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     await stage.recorder.complete()
     truth = stage.recorder.bill(teams=S2_TEAMS, per_gpu_hour=PRICE)
     assert stage.product.bill() == truth
-    assert ahead_of(truth, samples) < len(
-        stage.recorder.forms
-    )  # scraped in between, and API times are in whole seconds
+    assert ahead_of(truth, samples) < 3 * 8  # of the GPUs there are: scraped in between, and ends are cut to seconds
     assert residuals(samples) == {0}
     assert await preemptors(stage) == await told_preemptors(stage)
     assert preemptions_by_tier(samples) == {("gpu-interactive", "gpu-training"): 6}

@@ -45,6 +45,8 @@ RESTART_AT = 0.75
 """The part of the time after which the aggregators are started anew."""
 LINGERS_S = 60
 """How much longer than the honest tenants the hostile one goes on, if it has not done all by then."""
+CATCHES_UP_S = 240
+"""How long a control plane on a busy machine may take for what is left."""
 READY_WITHIN_S = 240
 """Then a run is given up; what is asked of the start is in the report."""
 
@@ -227,7 +229,7 @@ async def _until_over(found: Run) -> None:
     expected = sum(life.pods for life in found.plan)
     forms = found.record.forms
     try:
-        await until(lambda: len(forms) >= expected and not unended(found.record), within=60)
+        await until(lambda: len(forms) >= expected and not unended(found.record), within=CATCHES_UP_S)
     except TimeoutError:
         raise AssertionError(
             f"{len(forms)} of {expected} honest pods came, of which go on: {unended(found.record)}"

@@ -282,6 +282,8 @@ class Pods:
         if not is_stand_in(record.node_uid):
             return self._depart(record, at_us)
         self._left[record.uid] = at_us
+        self._news.pop(record.uid, None)
+        self.walks.leave(record.uid)
         left = self.records[record.uid] = replace(record, left_us=at_us)
         self.handover.touch(record, left)
         return left
