@@ -93,5 +93,17 @@ max by (cluster) (gputally_price_book_info)
             dashboard="agents",
             variables=("cluster",),
         ),
+        Alert(
+            name="NodeClockSkewed",
+            expression="max by (cluster, node) (abs(gputally_node_clock_skew_seconds)) > $seconds",
+            summary="The clock of a node with GPUs is off.",
+            description=(
+                "That of {{ $labels.node }} differs by {{ $value | humanizeDuration }} from the API server's. Times of "
+                "its pods are corrected to within some seconds, which are stated as observation gaps. Look whether the "
+                "node follows its time server."
+            ),
+            dashboard="exporter",
+            variables=("cluster",),
+        ),
     ),
 )

@@ -28,7 +28,7 @@ def finish(form: Json) -> int | None:
 def _last(status: Json) -> Iterable[Json]:
     """The last run of a container; a start in 1970 that is over was none."""
     now = [run for name, run in status["state"].items() if name in ("running", "terminated")]
-    last = [run for run in status["lastState"].values() if seconds(run["startedAt"]) > 0]
+    last = [run for run in status["lastState"].values() if seconds(run["startedAt"]) > -86400]
     return now or last
 
 

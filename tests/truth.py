@@ -71,9 +71,11 @@ class Pod:
         self.forms = [t.manifest for t in told if t.event != "vanished"]
         self.told = told
         self.tier: str = self.forms[0]["spec"].get("priorityClassName") or "none"
-        self.started = min(_times(self.forms, "startedAt"), default=None)
+        self.has_run = any(True for _ in _times(self.forms, "startedAt"))
         self.accepted = not self.is_rejected and any(map(_is_accepted, self.forms))
         self.bound = min((b for form in self.forms if (b := self._bound(form)) is not None), default=None)
+        self.off = self._clock()
+        self.started = min((at - self.off for at in _times(self.forms, "startedAt")), default=None)
         self.asked = min((_asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
         self.node = self._placed(nodes)
         self.replaced = self._replaced(nodes)
@@ -118,6 +120,15 @@ class Pod:
         form = [t for t in bound if t.at <= second or t is bound[0]][-1].manifest
         tenant: str = form["metadata"]["labels"].get("team") or form["metadata"]["namespace"]
         return tenant
+
+    def _clock(self) -> int:
+        """By how much its node's clock is ahead, if its kubelet took it up at its binding; 2 s pass as none."""
+        told = [t for t in self.told if "startTime" in t.manifest["status"] and t.event != "vanished"]
+        if self.bound is None or not told:
+            return 0
+        taken_up = min(seconds(t.manifest["status"]["startTime"]) for t in told)
+        is_off = taken_up - self.bound < -2 or any(taken_up - t.at > 2 for t in told)
+        return taken_up - self.bound if is_off else 0
 
     def _bound(self, form: Json) -> int | None:
         """When PodScheduled became True; without it its creator bound it, which only its kubelet's word makes true."""
@@ -166,7 +177,7 @@ class Pod:
     def is_rejected(self) -> bool:
         """Whether the kubelet refused it before it ran."""
         reasons = [form["status"].get("reason", "") for form in self.forms if form["status"]["phase"] == "Failed"]
-        return self.started is None and any(reason.startswith(REJECTIONS) for reason in reasons)
+        return not self.has_run and any(reason.startswith(REJECTIONS) for reason in reasons)
 
     def _ended(self) -> int | None:
         """As its forms and its node tell, but no later than a pod that nobody accepted holds its GPUs."""
@@ -179,7 +190,7 @@ class Pod:
         """As its forms and its node tell together: the earliest moment at which it is not known to be there."""
         own = own_end(self.told)
         if own and own[0] == "finished":
-            return own[1][0]
+            return max(own[1][0] - self.off, self.bound or 0)
         end = own[1] if own else None
         out = self.node.out(10**4) if self.node else set()
         if own and own[0] == "terminal":
@@ -210,5 +221,5 @@ def _times(forms: Iterable[Json], name: str) -> Iterable[int]:
     for form in forms:
         for status in form["status"].get("containerStatuses", ()):
             for state in status["state"].values():
-                if state.get(name) and seconds(state[name]) >= 0:  # 1970 is no time at all
+                if state.get(name) and seconds(state[name]) > -86400:  # 1970 is no time at all
                     yield seconds(state[name])

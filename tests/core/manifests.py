@@ -34,7 +34,7 @@ class PodForm:
 
     `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
     start the container, which it tells with a start in 1970. `inits` are its init containers as (start, finish or
-    None); the main one is `lost` when its kubelet cannot find it.
+    None); the main one is `lost` when its kubelet cannot find it. Kubelets write by a clock that is `clock` ahead.
     """
 
     name: str = "a"
@@ -51,6 +51,7 @@ class PodForm:
     scheduled: int | None = None
     accepted: int | None = None
     start_failed: int | None = None
+    clock: int = 0
     started: int | None = None
     finished: int | None = None
     inits: tuple[tuple[int, int | None], ...] = ()
@@ -103,7 +104,7 @@ class PodForm:
         status: Json = {"phase": self.phase or ("Running" if self.started is not None else "Pending")}
         status["conditions"] = list(self._conditions())
         if (accepted := self.started if self.accepted is None else self.accepted) is not None:
-            status["startTime"] = instant(accepted)
+            status["startTime"] = self._by_its_node(accepted)
         if self.reason:
             status["reason"] = self.reason
         if self.message:
@@ -112,7 +113,11 @@ class PodForm:
             status["containerStatuses"] = [{"name": "main", "state": state, "lastState": self._last_state()}]
         if self.inits:
             status["initContainerStatuses"] = [
-                {"name": f"init-{i}", "state": _run(started, finished), "lastState": {}}
+                {
+                    "name": f"init-{i}",
+                    "state": _run(started, finished, self.clock),
+                    "lastState": {},
+                }
                 for i, (started, finished) in enumerate(self.inits)
             ]
         return status
@@ -130,10 +135,13 @@ class PodForm:
                 "lastTransitionTime": instant(self.marked),
             }
 
+    def _by_its_node(self, at: int) -> str:
+        return instant(at + self.clock)
+
     def _last_state(self) -> Json:
         if self.start_failed is None:
             return {}
-        times = {"startedAt": NEVER, "finishedAt": instant(self.start_failed)}
+        times = {"startedAt": NEVER, "finishedAt": self._by_its_node(self.start_failed)}
         return {"terminated": {"exitCode": 128, "reason": "StartError"} | times}
 
     def _container_state(self) -> Json | None:
@@ -141,19 +149,21 @@ class PodForm:
             unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
             return {"terminated": unknown}
         if self.finished is not None:
-            started = {"startedAt": instant(self.started)} if self.started is not None else {}
+            started = {"startedAt": self._by_its_node(self.started)} if self.started is not None else {}
             if self.started is None and self.start_failed is not None:
                 started = {"startedAt": NEVER}
-            return {"terminated": started | {"finishedAt": instant(self.finished), "exitCode": 0}}
+            return {"terminated": started | {"finishedAt": self._by_its_node(self.finished), "exitCode": 0}}
         if self.started is not None:
-            return {"running": {"startedAt": instant(self.started)}}
+            return {"running": {"startedAt": self._by_its_node(self.started)}}
         return {"waiting": {"reason": "ContainerCreating"}} if self.node else None
 
 
-def _run(started: int, finished: int | None) -> Json:
+def _run(started: int, finished: int | None, clock: int) -> Json:
     if finished is None:
-        return {"running": {"startedAt": instant(started)}}
-    return {"terminated": {"startedAt": instant(started), "finishedAt": instant(finished), "exitCode": 0}}
+        return {"running": {"startedAt": instant(started + clock)}}
+    return {
+        "terminated": {"startedAt": instant(started + clock), "finishedAt": instant(finished + clock), "exitCode": 0}
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,13 @@ class Cluster:
 
 
 @st.composite
-def clusters(draw: Draw, *, outages: bool = False, relabels: bool = True) -> Cluster:
-    """A few nodes and pods; `outages`: nobody watched for a while; `relabels`: labels of nodes come and go."""
+def clusters(draw: Draw, *, outages: bool = False, relabels: bool = True, prompt: bool = False) -> Cluster:
+    """A few nodes and pods; `outages`: nobody watched for a while; `relabels`: labels of nodes come and go.
+
+    `prompt` kubelets accept pods at once.
+    """
     nodes = [node for name in ("n1", "n2") for node in draw(incarnations(name, relabels=relabels))]
-    lives = [draw(pod_lives(f"p{i}", nodes, prompt=outages)) for i in range(draw(st.integers(*PODS)))]
+    lives = [draw(pod_lives(f"p{i}", nodes, prompt=prompt)) for i in range(draw(st.integers(*PODS)))]
     outage = draw(st.tuples(st.integers(5, 60), st.integers(1, 25))) if outages else None
     log = [
         *draw(told("node", [life for node in nodes for life in node_life(node)], outage, relist=draw(st.booleans()))),
@@ -38,7 +41,7 @@ def clusters(draw: Draw, *, outages: bool = False, relabels: bool = True) -> Clu
 
 @st.composite
 def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) -> list[tuple[int, PodForm, bool]]:
-    """A pod's forms as (when, form, gone): each step may happen or not, or show; `prompt` kubelets accept at once."""
+    """A pod's forms as (when, form, gone): each step may happen or not, or show."""
     node = draw(st.sampled_from(nodes))
     bound = draw(st.integers(node.form.created, min(node.gone or LATEST, LATEST) - 5))
     waited = draw(st.integers(0, 10))
@@ -51,16 +54,18 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) 
         resource=draw(st.sampled_from(sorted(node.layout.capacity))),
         tier=draw(st.sampled_from(["", "gold", "lead"])),
         owners=draw(st.sampled_from(OWNERS)),
+        clock=draw(st.sampled_from([0, 0, 0, 0, 0, -3600, -30, 500])),
     )
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
-    binding |= {"accepted": bound} if prompt else {}
+    binding |= {"accepted": bound} if prompt or form.clock else {}
     changes = [(bound, binding), *draw(pod_changes(bound))]
     if node.gone is not None and draw(st.booleans()):  # PodGC notices that the node is gone
         changes = [each for each in changes if each[0] < node.gone] + collection(node.gone + draw(st.integers(0, 8)))
     life = [(form.created, form, False)]
     for at, change in sorted(changes, key=lambda pair: pair[0]):
         is_gone = change.pop("gone", False)
-        form = replace(form, **change)
+        kept = {"accepted": form.accepted} if form.accepted is not None else {}  # a kubelet writes it once
+        form = replace(form, **change | kept)
         if is_gone or draw(st.integers(0, 9)):  # some forms nobody sees
             life.append((at, form, is_gone))
         if is_gone:

@@ -148,7 +148,7 @@ def test_after_an_outage_the_totals_equal_the_reference_at_the_stated_bounds(clu
     assert_laws(replay)
 
 
-@given(clusters(outages=True), price_lists(), st.data())
+@given(clusters(outages=True, prompt=True), price_lists(), st.data())
 @EXAMPLES
 def test_counters_never_fall_and_end_at_the_truth_over_scrapes_crashes_and_clock_steps(
     cluster: Cluster, prices: Prices, data: st.DataObject

@@ -7,12 +7,13 @@ ahead of ours), and no later stage ever precedes an earlier one.
 
 from msgspec.structs import replace
 
+from gputally.accounting.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.runs import finished_at, is_accepted, starts
 from gputally.accounting.shared import shared
 from gputally.model.allocation import End, Ending
 from gputally.model.kube import Condition, Pod
 from gputally.model.owner import controller_of
-from gputally.model.pod import PodRecord
+from gputally.model.pod import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND, to_us
 
 _TERMINAL = ("Succeeded", "Failed")
@@ -46,13 +47,17 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     claimed_us = _earliest(record.claimed_us, _claimed_us(pod, at_us))
     scheduled_us = _earliest(record.scheduled_us, _scheduled_us(pod, at_us))
     accepted = record.accepted or (is_accepted(pod) and not _rejected(pod))
+    if accepted:
+        scheduled_us = _earliest(scheduled_us, claimed_us)
+    clock = clock_of(record, pod, scheduled_us=scheduled_us, at_us=at_us)
     record = replace(
         record,
         node=pod.spec.node_name or record.node,
         claimed_us=claimed_us,
         accepted=accepted,
-        scheduled_us=_earliest(scheduled_us, claimed_us) if accepted else scheduled_us,
-        started_us=_earliest(record.started_us, _started_us(pod, at_us)),
+        scheduled_us=scheduled_us,
+        clock=clock,
+        started_us=_earliest(record.started_us, _started_us(pod, clock, at_us)),
         deletion_us=_earliest(record.deletion_us, _deletion_us(pod, at_us)),
     )
     return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in _TERMINAL else record
@@ -90,15 +95,14 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
     """The end of a terminal pod; a finishing time replaces an end that was only observed, and the last one counts."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished = finished_at(pod)
-    if finished is None:
-        collected_us = _collected_us(pod, at_us)
+    finished, clock = finished_at(pod), record.clock
+    if finished is None or true_times(to_us(finished), clock)[1] < (record.scheduled_us or 0) - OFF_US:
+        collected_us = _collected_us(pod, at_us)  # nobody knows, or a clock that stepped back
         return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
-    finished_us = min(to_us(finished), at_us)
-    known = record.ending
-    if known and known.by is End.FINISHED and known.to_us >= finished_us:
+    known, finished_us = record.ending, to_us(finished)
+    if known and known.by is End.FINISHED and (known.from_us, -known.to_us) >= (finished_us, -at_us):
         return record
-    return replace(record, ending=Ending(by=End.FINISHED, from_us=finished_us, to_us=finished_us))
+    return replace(record, ending=Ending(by=End.FINISHED, from_us=finished_us, to_us=at_us))
 
 
 def _collected_us(pod: Pod, at_us: int) -> int:
@@ -132,7 +136,7 @@ def _scheduled_us(pod: Pod, at_us: int) -> int | None:
     """When the pod was bound, as the scheduler's binding or the kubelet tells."""
     condition = _condition(pod, "PodScheduled") if pod.spec.node_name else None
     if condition and condition.status == "True" and condition.last_transition_time:
-        return min(to_us(condition.last_transition_time), at_us)
+        return min(max(to_us(condition.last_transition_time), created_us(pod, at_us)), at_us)
     return None
 
 
@@ -149,9 +153,9 @@ def created_us(pod: Pod, at_us: int) -> int:
     return min(to_us(created), at_us) if created else at_us
 
 
-def _started_us(pod: Pod, at_us: int) -> int | None:
+def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
     first = min(starts(pod), default=None)
-    return None if first is None else min(to_us(first), at_us)
+    return None if first is None else min(true_times(to_us(first), clock)[0], at_us)
 
 
 def _deletion_us(pod: Pod, at_us: int) -> int | None:

@@ -59,6 +59,10 @@ class Nodes:
         """UIDs of the nodes that exist."""
         return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not is_stand_in(uid)}
 
+    def has(self, name: str) -> bool:
+        """Whether a node of that name is known, if only that it was there lately."""
+        return name in self._by_name
+
     def seen(self, node: Node, *, at_us: int, since_us: int) -> Reclassified | None:
         """Take in a Node, with GPUs or without: its device plugin may still come.
 

@@ -1,5 +1,6 @@
 """Which pods there are of a kind that somebody looks for."""
 
+from gputally.accounting.node_clock import NodeClocks
 from gputally.accounting.tenant import UNASSIGNED
 from gputally.accounting.tier import NO_TIER, tier_of
 from gputally.model.pod import PodRecord
@@ -7,13 +8,17 @@ from gputally.model.rules import Rules
 
 
 class PodIndex:
-    """UIDs of the pods that wait, that lack a tier or a tenant, and by the name of their node."""
+    """UIDs of the pods that wait, that lack a tier or a tenant, and by the name of their node.
+
+    `clocks` is what they show of their nodes' clocks.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self.pending: set[str] = set()
         self.without_tier: set[str] = set()
         self.without_tenant: set[str] = set()
         self.on_node: dict[str, set[str]] = {}
+        self.clocks = NodeClocks()
         self._rules = rules
 
     def put(self, record: PodRecord, *, tenant: str) -> None:
@@ -26,6 +31,7 @@ class PodIndex:
             (self.without_tenant, tenant == UNASSIGNED),
         ):
             (index.add if lasts and belongs else index.discard)(record.uid)
+        self.clocks.learn(record)
         if record.node:
             self.on_node.setdefault(record.node, set()).add(record.uid)
 

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from gputally.accounting.acceptance import deadline_us
 from gputally.accounting.lifetime import never_held
 from gputally.accounting.node import History
+from gputally.accounting.node_clock import true_times
 from gputally.model.allocation import Blind, End, Ending
 from gputally.model.node import Span
-from gputally.model.pod import PodRecord
+from gputally.model.pod import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND
 
 _RECOVERY_US = 60 * US_PER_SECOND
@@ -58,7 +59,7 @@ def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # no
     own = record.ending
     if own and never_held(record, own.by):
         return replace(record, end_by=own.by, end_us=own.to_us, blind=None)
-    ending = _ending(own, node)
+    ending = _ending(own, record.clock, node)
     if ending is None:
         return record if record.end_by is None else replace(record, end_us=None, end_by=None, blind=None)
     limit_us = deadline_us(record) or ending.to_us
@@ -69,10 +70,11 @@ def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # no
     return replace(record, end_by=ending.by, end_us=to_us, blind=None)
 
 
-def _ending(own: Ending | None, node: NodeLife) -> Ending | None:
+def _ending(own: Ending | None, clock: Clock | None, node: NodeLife) -> Ending | None:
     """No allocation outlives its node unless the API dates its end; nor is it known to have outlived its kubelet."""
     if own and own.by is End.FINISHED:
-        return own
+        from_us, to_us = true_times(own.from_us, clock)
+        return replace(own, from_us=min(from_us, own.to_us), to_us=min(to_us, own.to_us))
     if own and own.by is End.TERMINAL:
         own = replace(own, from_us=node.lost_us(own.from_us, own.to_us))
     if node.gone_us is None or (own and own.to_us <= node.gone_us):

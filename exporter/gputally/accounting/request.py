@@ -64,6 +64,7 @@ def most_units(
     return tuple(sorted(most.items()))
 
 
+@lru_cache(maxsize=4096)
 def limited(units: Units, offered: Units | None) -> Units | None:
     """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered."""
     if offered is None:

@@ -40,6 +40,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     pods: int
     nodes: int
     purchase_conflicts: int
+    clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
     residuals: Mapping[str, int]
     differences: Mapping[tuple[str, str], int]
@@ -73,6 +74,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         pods=len(fleet.pods.records),
         nodes=inventory.nodes,
         purchase_conflicts=inventory.purchase_conflicts,
+        clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.admission.refusals),
         residuals=_residuals(fleet.totals, totals, ledger),
         differences=fleet.usage.differences(now_us),

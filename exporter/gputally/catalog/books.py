@@ -98,6 +98,15 @@ PURCHASE_CONFLICTS = Metric[Snapshot](
     rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
 )
 
+NODE_CLOCK_SKEW = Metric[Snapshot](
+    name="gputally_node_clock_skew_seconds",
+    kind=Kind.GAUGE,
+    help="By how much a node's clock is ahead of the API server's, negative for behind: the 20 worst of those off by "
+    "more than 2 s, as their newest pods show.",
+    labels=("node",),
+    rows=lambda snapshot: [Row((node,), skew_us / US_PER_SECOND) for node, skew_us in snapshot.clock_skews.items()],
+)
+
 LABEL_REFUSALS = Metric[Snapshot](
     name="gputally_label_refusals_total",
     kind=Kind.COUNTER,
@@ -116,5 +125,6 @@ METRICS = (
     PODS_WITHOUT_TIER,
     PODS_WITHOUT_TENANT,
     PURCHASE_CONFLICTS,
+    NODE_CLOCK_SKEW,
     LABEL_REFUSALS,
 )

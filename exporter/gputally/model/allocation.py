@@ -35,7 +35,10 @@ class End(StrEnum):
 
 
 class Ending(Struct, frozen=True, kw_only=True, gc=False):
-    """What a pod itself tells of its end: that lies in [from_us, to_us], one instant where it is dated or seen live."""
+    """What a pod itself tells of its end: that lies in [from_us, to_us], one instant where it is seen live.
+
+    Of one that finished, `from_us` is when by the clock of its node, and `to_us` when that was told first.
+    """
 
     by: End
     from_us: int

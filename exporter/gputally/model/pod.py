@@ -8,6 +8,13 @@ from gputally.model.allocation import Blind, End, Ending, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
+class Clock(Struct, frozen=True, gc=False):
+    """A node's clock that is off: it is ahead by something from `least_us` to `most_us`, negative for behind."""
+
+    least_us: int
+    most_us: int
+
+
 class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Everything known of one pod (one UID), merged over all observations.
 
@@ -34,6 +41,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     node_uid: str = ""
     claimed_us: int | None = None
     accepted: bool = True
+    clock: Clock | None = None
+    """That of its node, if it is off by more than two seconds."""
     scheduled_us: int | None = None
     started_us: int | None = None
     deletion_us: int | None = None
