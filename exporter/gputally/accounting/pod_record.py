@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from gputally.model.allocation import Blind, Ending
+from gputally.model.allocation import Blind, End, Ending
 from gputally.model.pod import PodRecord
 
 
@@ -12,8 +12,8 @@ def kept_of(record: PodRecord) -> tuple[object, ...]:
 
 
 def upgraded(record: PodRecord) -> PodRecord:
-    """A record whose end an earlier version kept without what it followed from."""
-    if record.ending or record.end_by is None or record.end_us is None:
+    """A record whose end an earlier version kept without what it followed from; one by its node has none of its own."""
+    if record.ending or record.end_by in (None, End.NODE) or record.end_us is None:
         return record
     blind = record.blind or Blind(from_us=record.end_us, to_us=record.end_us)
     return replace(record, ending=Ending(by=record.end_by, from_us=blind.from_us, to_us=blind.to_us))

@@ -250,3 +250,13 @@ def test_a_pod_on_a_node_that_registered_anew_twice_ends_with_the_last() -> None
 
     assert billed(replay, 8000) == 8 * (7600 - 203)
     assert replay.by_state(8000, Total.CAPACITY)["overcommitted"] == 8 * 10
+
+
+def test_a_node_that_registers_anew_after_a_restart_goes_on_with_its_pods() -> None:
+    replay = running()
+    replay.lose(NODE, at=7400)
+    replay.flush()
+    replay.restart()
+    replay.see(AGAIN, at=7405)
+
+    assert billed(replay, 8203) == 8 * 8000
