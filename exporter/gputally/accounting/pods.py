@@ -33,8 +33,7 @@ from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
-_DEPARTED_US = 600 * US_PER_SECOND
-"""How long a deleted pod is remembered, for news of it that comes late."""
+_DEPARTED_US = 600 * US_PER_SECOND  # a deleted pod is remembered so long, for news of it that comes late
 
 
 class Pods:
@@ -51,12 +50,10 @@ class Pods:
         self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
         self._unaccepted = Unaccepted()
-        self._guessed: set[str] = set()
-        """Pods classified before their namespace was known."""
+        self._guessed: set[str] = set()  # classified before their namespace was known
         self._departed: dict[str, tuple[int, Preemptor]] = {}
         self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
-        self._news: dict[str, tuple[PodRecord | None, int]] = {}
-        """Pods of which something was learned: each as last accounted, and when the latest was told."""
+        self._news: dict[str, tuple[PodRecord | None, int]] = {}  # as last accounted, and when the latest was told
         self.handover = Handover()
 
     def known(self) -> set[str]:
@@ -281,9 +278,9 @@ class Pods:
         """The pod does not exist any more. It waits for its node, if that is not known."""
         if not is_stand_in(record.node_uid):
             return self._depart(record, at_us)
-        self._left[record.uid] = at_us
         self._news.pop(record.uid, None)
         self.walks.leave(record.uid)
+        self._left[record.uid] = at_us
         left = self.records[record.uid] = replace(record, left_us=at_us)
         self.handover.touch(record, left)
         return left
@@ -294,8 +291,8 @@ class Pods:
             self._departed[record.uid] = (at_us, preemptor)
         del self.records[record.uid]
         self._news.pop(record.uid, None)
-        self._guessed.discard(record.uid)
         self.walks.leave(record.uid)
+        self._guessed.discard(record.uid)
         self._left.pop(record.uid, None)
         self.index.drop(record)
         self.handover.drop(record.uid)
