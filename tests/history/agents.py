@@ -1,8 +1,7 @@
 """What agents of the nodes would have told, so that the series of use are as many as they would be.
 
 The trace has no utilisation: that every GPU was busy for half the time it was held, at 300 W, is invented. Agents are
-asked every two minutes instead of 15 s, which leaves the number of samples as it is. They tell of a pod as of one
-device with all its GPUs, which adds up to the same.
+asked every two minutes instead of 15 s, which leaves the number of samples as it is.
 """
 
 from collections.abc import Iterator
@@ -38,24 +37,24 @@ class Agents:
         yield Progress(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
         for node, jobs in self._holding.items():
             if jobs:
-                holders = (_holder(job, second) for job in jobs)
+                holders = (_holder(job, number, second) for job in jobs for number in range(job.gpus))
                 yield usage(*holders, at=second, node=node, watermark_us=us(second), allocations_us=None)
                 jobs[:] = [job for job in jobs if job.end > second]
 
 
-def _holder(job: Job, second: int) -> HolderReport:
-    """In the hour that `second` is in or ends: what was told of earlier ones does not change any more."""
+def _holder(job: Job, number: int, second: int) -> HolderReport:
+    """One of its GPUs in the hour that `second` is in or ends: what was told of earlier ones changes no more."""
     hour_s = (second - 1) // _HOUR_S * _HOUR_S
     from_s, to_s = max(job.start, hour_s), min(job.end, second)
-    held = gpu_us(job.gpus * (to_s - from_s))
+    held, gpu = gpu_us(to_s - from_s), f"{job.name}-{number}"
     return HolderReport(
-        device=job.name,
-        gpu=job.name,
+        device=gpu,
+        gpu=gpu,
         namespace=job.tenant,
         pod=job.name,
         container="main",
         resource="nvidia.com/gpu",
-        share=job.gpus * GPU,
+        share=GPU,
         since_us=us(job.start),
         seen_us=us(to_s),
         until_us=us(job.end) if job.end <= second else None,
@@ -66,7 +65,7 @@ def _holder(job: Job, second: int) -> HolderReport:
                 to_us=us(to_s),
                 measured=held,
                 used=held // _HELD_PER_USED,
-                energy=job.gpus * (to_s - from_s) * _MILLIJOULES,
+                energy=(to_s - from_s) * _MILLIJOULES,
             ),
         ),
     )
