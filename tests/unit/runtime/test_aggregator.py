@@ -84,6 +84,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
+        await until(lambda: all(watch.connected for watch in running.books.health.watches))
         samples = await scrape(url)
 
     assert sum_of(samples, "gputally_nodes") == 8
