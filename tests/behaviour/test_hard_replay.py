@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from gputally.accounting.node_clock import OFF_US
 from gputally.sim.cluster import SimCluster
-from gputally.sim.hardship import NAMESPACE, REBORN, Hardship
+from gputally.sim.hardship import MAX_SKEW_S, NAMESPACE, REBORN, Hardship
 from gputally.sim.replay import Replay
 from gputally.sim.store import Change
 from gputally.sim.trace import read_trace
@@ -32,11 +33,16 @@ EVERYTHING = "SELECT quantity * (end_us - start_us) FROM current_segments"
 
 
 class Life(NamedTuple):
-    """From a pod's binding to the end of its container (µs), and where."""
+    """From a pod's binding to the end of its container (µs) and where, as told; `true_us` is the end by the server.
+
+    `ahead_us` is how far the node's clock was ahead when the pod began, and when it ended.
+    """
 
     start_us: int
     end_us: int
     node: str
+    true_us: int
+    ahead_us: tuple[int, int]
 
 
 class Told:
@@ -44,17 +50,24 @@ class Told:
 
     def __init__(self, cluster: SimCluster) -> None:
         self.lives: dict[str, Life] = {}
+        self._ahead_us: dict[str, int] = {}
+        self._clock_us = cluster.simulation.nodes.clock_us
         cluster.store.subscribe("pods", self._observe)
 
     def _observe(self, change: Change) -> None:
         pod: dict[str, Any] = change.now.doc
+        name = pod["metadata"]["name"]
         for status in pod["status"].get("containerStatuses", ()):
+            node = pod["spec"]["nodeName"]
+            ahead_us = self._clock_us(node, 0)
+            began_ahead_us = self._ahead_us.setdefault(name, ahead_us)
             end = status["state"].get("terminated", {}).get("finishedAt")
             if end and pod["metadata"]["namespace"] != NAMESPACE:
                 [bound] = [each for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
                 start_us = us(bound["lastTransitionTime"])
-                life = Life(start_us, max(start_us, us(end)), pod["spec"]["nodeName"])
-                self.lives[pod["metadata"]["name"]] = life
+                ahead = began_ahead_us, ahead_us
+                life = Life(start_us, max(start_us, us(end)), node, us(end) - ahead_us, ahead)
+                self.lives.setdefault(name, life)
 
 
 @pytest.mark.parametrize(
@@ -105,22 +118,28 @@ def assert_rows_are_told(rows: list[Row], told: Told, *, but: set[str]) -> None:
     """The API says what the trace does, `but` on nodes whose clock was wrong or that did not hear of a deletion."""
     assert told.lives.keys() == {row.name for row in rows}
     for row in rows:
-        start_us, end_us, node = told.lives[row.name]
-        assert node in but or end_us - start_us == (row.end - row.start) * SECOND, row
+        life = told.lives[row.name]
+        assert life.node in but or life.end_us - life.start_us == (row.end - row.start) * SECOND, row
 
 
 def assert_accounted(ledger: Path, rows: list[Row], told: Told, *, lag_us: int) -> None:
-    """To the second, or blind with the truth inside. `lag_us` is what passes in the model in a second of ours."""
+    """To the second, or blind with the truth inside. `lag_us` is what passes in the model in a second of ours.
+
+    What a node's wrong clock says may be believed, or set right by it: off by no more than the clock ever was.
+    """
     milli = {row.name: row.milli for row in rows}
     exact = set()
     ours = [life for namespace, *life in query(ledger, LIVES) if namespace != NAMESPACE]
     for name, blind_from_us, blind_to_us, time in ours:
         life = told.lives[name]
+        off_us = 2 * MAX_SKEW_S * SECOND if any(life.ahead_us) else 0
         if blind_from_us is None:
-            assert time == (life.end_us - life.start_us) * milli[name] * MICRO_PER_MILLI, name
+            quantity = milli[name] * MICRO_PER_MILLI
+            assert abs(time - (life.end_us - life.start_us) * quantity) <= off_us * quantity, name
             exact.add(name)
         else:
-            assert blind_from_us - lag_us < life.end_us <= blind_to_us, name
+            unseen_us = off_us if life.ahead_us[0] != life.ahead_us[1] else OFF_US if off_us else 0
+            assert blind_from_us - unseen_us - lag_us < life.true_us <= blind_to_us + unseen_us, name
         del milli[name]
     assert len(exact) > len(rows) / 2, "that was too hard to prove anything"
     interruptions = query(ledger, INTERRUPTIONS)

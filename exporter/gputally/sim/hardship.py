@@ -28,6 +28,8 @@ VANISHING = "vanishing"
 """The name of one node after another, and of a pod on it that is taken by surprise."""
 
 _TAINT = {"key": "gputally.io/hardship", "value": "true", "effect": "NoSchedule"}
+MAX_SKEW_S = 30
+"""How far off a clock is at most."""
 FORGED: tuple[Doc, ...] = (
     {"apiVersion": "v1", "kind": "../../pods#", "name": "all"},
     {"apiVersion": "v1", "kind": "Pod", "name": "?watch=true#"},
@@ -38,7 +40,6 @@ FORGED: tuple[Doc, ...] = (
 """What the pods say that owns them: a real server takes anything that is not empty."""
 
 _LIVES = 3
-_MAX_SKEW_S = 30
 _REFUSALS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -217,7 +218,7 @@ class Hardship:
     def _skew(self) -> str:
         """The node's clock is wrong until somebody sets it right."""
         name = self._some_node()
-        self._nodes.set_clock(name, ahead_us=self._random.randint(-_MAX_SKEW_S, _MAX_SKEW_S) * SECOND_US)
+        self._nodes.set_clock(name, ahead_us=self._random.randint(-MAX_SKEW_S, MAX_SKEW_S) * SECOND_US)
         self._later(partial(self._nodes.set_clock, name, ahead_us=0))
         return name
 

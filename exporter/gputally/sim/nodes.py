@@ -43,6 +43,10 @@ class Nodes:
         """Let the node's clock be so much ahead of the API server's from now on, or behind it."""
         self._kubelets.skews_us[name] = ahead_us
 
+    def clock_us(self, name: str, us: int) -> int:
+        """What the node's clock shows at `us`."""
+        return self._kubelets.clock_us(name, us)
+
     def cordon(self, name: str, *, unschedulable: bool = True) -> None:
         """Keep new pods away, or let them come again."""
         self._registry.patch("nodes", ("", name), {"spec": {"unschedulable": unschedulable or None}})
