@@ -4,7 +4,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-LONG = int(os.environ.get("GPUTALLY_EXAMPLES", "0"))
+LONG = int(os.environ.get("GPUTALLY_EXAMPLES") or 0)
 """As many at least, of some 90 steps instead of 25: a campaign."""
 PODS = (12, 30) if LONG else (1, 5)
 """At least and at most, in one history."""

@@ -1,16 +1,15 @@
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from unittest.mock import patch
 
 import msgspec
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gputally.accounting import acceptance, lifetime, node_account, node_labels
+from gputally.accounting import lifetime, node_account
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals import Total
 from gputally.model.allocation import Segment
@@ -19,7 +18,6 @@ from gputally.model.observation import Gone, Listed, Listing, OwnerSeen, Progres
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import COST_UNIT, US_PER_SECOND
-from tests import true_nodes
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
@@ -28,7 +26,7 @@ from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import book_of, price_lists
 from tests.property.strategies import Cluster, clusters
 from tests.told import Prices, Told
-from tests.truth import ACCEPTANCE, Truth, account
+from tests.truth import Truth, account
 
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
@@ -38,22 +36,6 @@ NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")
 PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)
 EXAMPLES = examples(150)
-OUTLIVES = 15
-"""Seconds for which labels outlive their absence here: no history takes an hour."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short_memory() -> Iterator[None]:
-    """Labels that are away for long show within a history."""
-    with patch.object(node_labels, "OUTLIVE_US", us(OUTLIVES) - us(0)), patch.object(true_nodes, "OUTLIVES", OUTLIVES):
-        yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def impatient() -> Iterator[None]:
-    """Pods wait for their kubelet's word about as long as they live here."""
-    with patch.object(acceptance, "ACCEPTANCE_US", ACCEPTANCE * US_PER_SECOND):
-        yield
 
 
 def new_replay(prices: Prices) -> Replay:
