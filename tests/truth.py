@@ -179,6 +179,12 @@ class Pod:
         reasons = [form["status"].get("reason", "") for form in self.forms if form["status"]["phase"] == "Failed"]
         return not self.has_run and any(reason.startswith(REJECTIONS) for reason in reasons)
 
+    @property
+    def is_preempted(self) -> bool:
+        """Whether it was bound, and marked by a scheduler while, or before, it was deleted."""
+        so_far = (self.told[: i + 1] for i in range(len(self.told)))
+        return self.bound is not None and any(_is_marked(told[-1]) and _is_deleted(told) for told in so_far)
+
     def _ended(self) -> int | None:
         """As its forms and its node tell, but no later than a pod that nobody accepted holds its GPUs."""
         ends = [self._told_end()]
@@ -210,6 +216,18 @@ class Pod:
 def _is_accepted(form: Json) -> bool:
     """Whether the kubelet tells that it took the pod up."""
     return "startTime" in form["status"] or form["status"]["phase"] in ("Running", "Succeeded")
+
+
+def _is_marked(told: Told) -> bool:
+    """Whether a scheduler has decided to preempt the pod, and not taken it back."""
+    conditions = told.manifest["status"]["conditions"]
+    marks = [each for each in conditions if (each["type"], each["status"]) == ("DisruptionTarget", "True")]
+    return any(mark["reason"] == "PreemptionByScheduler" for mark in marks)
+
+
+def _is_deleted(told: Sequence[Told]) -> bool:
+    """Whether its deletion was asked for, or it is gone."""
+    return told[-1].event != "seen" or any("deletionTimestamp" in each.manifest["metadata"] for each in told)
 
 
 def _asked(form: Json) -> int:

@@ -206,6 +206,10 @@ class Product:
         """UIDs of all pods that have an allocation."""
         return {uid for (uid,) in self.query("SELECT DISTINCT pod_uid FROM allocations")}
 
+    def victims(self) -> set[str]:
+        """UIDs of all pods that are counted as preempted."""
+        return {uid for (uid,) in self.query("SELECT DISTINCT victim_uid FROM preemptions")}
+
     def interruptions(self) -> list[tuple[int, int]]:
         """The intervals (µs) in which nobody watched pods and of which the server kept no history."""
         return [(row[0], row[1]) for row in self.query("SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'")]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,13 @@ from tests.campaign.killer import Killer
 from tests.campaign.scrapes import Scrapes
 from tests.campaign.supervisor import Supervisor
 from tests.campaign.upheavals import Timeline, Upheavals, of_disk, of_wall_clock
-from tests.campaign.verdict import Verdict, judge
+from tests.campaign.verdict import Verdict, judge, noticed_victims
 from tests.campaign.wall_clock import WallClock
 
 PODS_PER_KILL = 8
 """At least; some 14 are usual."""
+PATIENCE_S = 70
+"""The product waits a minute for the Event that names a preemptor, and looks every few seconds."""
 REPORTS = Path(__file__).parents[2] / "build"
 
 
@@ -74,6 +77,7 @@ class Campaign:
         await self.churn.stop()
         await self.ground.stage.recorder.complete()
         await self.product.query_until("SELECT 1 FROM current_segments WHERE end_us IS NULL", lambda rows: not rows)
+        await self._count_preemptions()
         for task in filter(None, (scraper, supervisor)):
             task.cancel()
         self.lasted_s = time.monotonic() - began_s
@@ -94,6 +98,16 @@ class Campaign:
             await self.killer.run()
             await upheavals
             churn.cancel()
+
+    async def _count_preemptions(self) -> None:
+        """Wait as long as the product waits for Events; what is missing then is for the verdict.
+
+        There may be none: kube-scheduler sends no Event of a pod that somebody else deletes between its mark and its
+        own deletion, and sends one again only later, or never, if the API server was down.
+        """
+        victims = noticed_victims(self.ground.stage.recorder, self.product)
+        with suppress(TimeoutError):
+            await until(lambda: victims <= self.product.victims(), within=PATIENCE_S)
 
     def verdict(self) -> Verdict:
         """The ledger against the truth."""

@@ -64,7 +64,7 @@ def judge(record: Record, product: Product) -> Verdict:
             continue
         verdict.deviations += [f"{name}: {what}; {told(forms)}" for what in found]
     verdict.deviations += [f"{uid}: never existed" for uid in known - record.forms.keys()]
-    verdict.deviations += preemptions(record, product, but=blind.keys() | (record.forms.keys() - known))
+    verdict.deviations += preemptions(record, product)
     return verdict
 
 
@@ -116,12 +116,17 @@ def inside(interval: Interval, others: list[Interval]) -> bool:
     return any(a - SECOND_US < interval[0] and interval[1] <= b + SECOND_US for a, b in others)
 
 
-def preemptions(record: Record, product: Product, *, but: set[str]) -> Iterator[str]:
+def preemptions(record: Record, product: Product) -> Iterator[str]:
     """Every victim is counted, unless its end was not seen, and nobody else is."""
-    victims = record.victims()
-    counted = {uid for (uid,) in product.query("SELECT victim_uid FROM preemptions")}
-    yield from (f"{uid}: counted as preempted" for uid in counted - victims)
-    yield from (f"{uid}: preempted, but not counted" for uid in victims - counted - but)
+    counted = product.victims()
+    yield from (f"{uid}: counted as preempted" for uid in counted - record.victims())
+    missed = noticed_victims(record, product) - counted
+    yield from (f"{uid}: preempted, but not counted; {told(record.forms[uid])}" for uid in missed)
+
+
+def noticed_victims(record: Record, product: Product) -> set[str]:
+    """UIDs of the victims whose ends the product saw."""
+    return (record.victims() & product.accounted()) - product.blind().keys()
 
 
 def by_pod(rows: Rows) -> dict[str, Rows]:

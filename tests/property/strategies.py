@@ -104,7 +104,19 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
     if draw(st.booleans()):
         asked = draw(later)
         changes.append((asked, {"deleted": asked, "grace": draw(st.sampled_from([0, 1, 30]))}))
+    changes += draw(marks(draw(later), changes))
     return [*changes, *toggles, *draw(endings(max((at for at, _ in changes), default=bound)))]
+
+
+@st.composite
+def marks(draw: Draw, at: int, changes: list[Change]) -> list[Change]:
+    """A scheduler may mark a pod to preempt it, and take that back as long as nobody asks for its deletion."""
+    marked: Change = (at, {"marked": at})
+    if draw(st.integers(0, 3)):
+        return []
+    if any("deleted" in change for _, change in changes) or not draw(st.integers(0, 3)):
+        return [marked]
+    return [marked, (draw(st.integers(at, LATEST - 1)), {"mark_status": "False"})]
 
 
 @st.composite

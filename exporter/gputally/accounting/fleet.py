@@ -185,7 +185,7 @@ class Fleet:
                 self.agents.gone(found.metadata.uid)
                 record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
                 if record:
-                    self.preemptions.pod_changed(record, at_us=gone.at_us)
+                    self.preemptions.pod_changed(record, at_us=gone.at_us, is_gone=True)
                     self.usage.left(record, at_us=gone.at_us, has_agent=self.agents.is_on(record.node))
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
@@ -213,7 +213,7 @@ class Fleet:
         if listed.kind is Kind.PODS:
             for uid in self.pods.known() - found:
                 record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)
-                self.preemptions.pod_changed(record, at_us=listed.at_us)
+                self.preemptions.pod_changed(record, at_us=listed.at_us, is_gone=True)
                 self.usage.left(record, at_us=listed.at_us, has_agent=self.agents.is_on(record.node))
             self.agents.listed(found)
         elif listed.kind is Kind.NODES:

@@ -172,11 +172,15 @@ def _deletion_us(pod: Pod, at_us: int) -> int | None:
     return min(requested_us, at_us) if requested_us >= created_us(pod, at_us) else at_us
 
 
-def preempted_us(pod: Pod, at_us: int) -> int | None:
-    """When this form of the pod was marked as preempted; the mark may be taken back, so the newest form decides."""
+def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
+    """When a pod was marked as preempted, of which `pod` is the newest form.
+
+    That form decides, as the mark may be taken back, but not once deletion was asked for: PodGC, which writes over the
+    mark, makes no preemption undone.
+    """
     condition = _condition(pod, "DisruptionTarget")
     if condition is None or condition.status != "True" or condition.reason not in _PREEMPTION:
-        return None
+        return record.preempted_us if record.deletion_us is not None else None
     time = condition.last_transition_time
     return min(to_us(time), at_us) if time else at_us
 

@@ -194,7 +194,7 @@ class Pods:
         labels = kept_labels(pod.metadata.labels, self._rules)
         if labels != record.labels and record.uid in self._news:
             record = self._settled(record.uid)  # labels count from when they are told, see _learn
-        return replace(record, labels=labels, preempted_us=lifetime.preempted_us(pod, at_us))
+        return replace(record, labels=labels, preempted_us=lifetime.preempted_us(record, pod, at_us))
 
     def _learn(self, record: PodRecord, *, at_us: int) -> None:
         """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""

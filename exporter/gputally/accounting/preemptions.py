@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from gputally.accounting.segments import held
 from gputally.accounting.totals import Total, Totals
-from gputally.model.allocation import End
 from gputally.model.kube import Event
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption, Preemptor
@@ -53,10 +52,9 @@ class Preemptions:
         if preemption.counted is None or preemption.counted[1] == UNKNOWN:
             self._open.add(preemption.victim_uid)
 
-    def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
-        """Look at a pod that has been marked, asked to stop, or ended."""
-        ending = record.ending
-        deleted = record.deletion_us is not None or (ending and ending.by in (End.DELETED, End.VANISHED))
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Look at a pod that has been marked or asked to stop, or `is_gone`: how it ended says nothing to that."""
+        deleted = is_gone or record.deletion_us is not None
         if record.preempted_us is None or not deleted or record.scheduled_us is None or not record.terms:
             return
         known = self.known.get(record.uid)
