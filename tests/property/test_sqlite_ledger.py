@@ -18,7 +18,7 @@ from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import price_lists
 from tests.property.strategies import Cluster, clusters
-from tests.property.test_accounting import assert_laws, new_replay, next_news, tell, truth_of
+from tests.property.test_accounting import assert_laws, come_to, new_replay, next_news, tell, truth_of
 from tests.told import Prices
 
 STEPS = ("", "", "flush", "flush", "crash")
@@ -60,7 +60,7 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Pri
             if step == "crash" and crashes:
                 replay.restart()
                 i, crashes = next_news(cluster.log, kept), crashes - 1  # what was not kept is told again
-        replay.fleet.advance(us(HORIZON))
+        come_to(replay, HORIZON)
         assert_laws(replay)
 
         truth = truth_of(cluster, prices)
