@@ -131,12 +131,18 @@ class Pod:
         return taken_up - self.bound if is_off else 0
 
     def _bound(self, form: Json) -> int | None:
-        """When PodScheduled became True; without it its creator bound it, which only its kubelet's word makes true."""
+        """When PodScheduled became True; without it its creator bound it, which only its kubelet's word makes true.
+
+        A scheduler may say that the binding failed when it did not: then it was bound when its kubelet took it up.
+        """
         for condition in form["status"]["conditions"]:
             if (condition["type"], condition["status"]) == ("PodScheduled", "True"):
                 return seconds(condition["lastTransitionTime"])
-        claimed = form["spec"].get("nodeName") and self.accepted
-        return seconds(form["metadata"]["creationTimestamp"]) if claimed else None
+        if not (form["spec"].get("nodeName") and self.accepted):
+            return None
+        if all(each["type"] != "PodScheduled" for each in form["status"]["conditions"]):
+            return seconds(form["metadata"]["creationTimestamp"])
+        return seconds(form["status"]["startTime"]) if "startTime" in form["status"] else None
 
     def _is_bound(self, form: Json) -> bool:
         """Whether somebody other than its creator says so."""

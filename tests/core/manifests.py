@@ -30,7 +30,9 @@ def instant(seconds: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PodForm:
-    """One form of a pod. `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time.
+    """One form of a pod. `unscheduled` is when its scheduler called it so, not hearing that it was bound.
+
+    `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time.
 
     `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
     start the container, which it tells with a start in 1970. `inits` are its init containers as (start, finish or
@@ -49,6 +51,7 @@ class PodForm:
     priority: int | None = None
     node: str = ""
     scheduled: int | None = None
+    unscheduled: int | None = None
     accepted: int | None = None
     start_failed: int | None = None
     clock: int = 0
@@ -123,10 +126,11 @@ class PodForm:
         return status
 
     def _conditions(self) -> Iterable[Json]:
-        if self.scheduled is not None:
+        if self.unscheduled is not None or not self.node:
+            since = self.created if self.unscheduled is None else self.unscheduled
+            yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(since)}
+        elif self.scheduled is not None:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
-        elif not self.node:
-            yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(self.created)}
         if self.marked is not None:
             yield {
                 "type": "DisruptionTarget",

@@ -141,10 +141,21 @@ def _scheduled_us(pod: Pod, at_us: int) -> int | None:
 
 
 def _claimed_us(pod: Pod, at_us: int) -> int | None:
-    """The creation of a pod that its creator bound by hand: it names a node that no scheduler chose."""
-    if not pod.spec.node_name or _condition(pod, "PodScheduled"):
+    """The creation of a pod that its creator bound by hand: it names a node that no scheduler chose.
+
+    A scheduler that does not hear that its binding succeeded calls the pod unscheduled afterwards: such a pod was bound
+    by the time its kubelet took it up.
+
+    Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, handleBindingCycleError.
+    """
+    if not pod.spec.node_name:
         return None
-    return created_us(pod, at_us)
+    scheduled, taken_up = _condition(pod, "PodScheduled"), pod.status.start_time
+    if scheduled is None:
+        return created_us(pod, at_us)
+    if scheduled.status == "True" or taken_up is None:
+        return None
+    return max(created_us(pod, at_us), min(to_us(taken_up), at_us))
 
 
 def created_us(pod: Pod, at_us: int) -> int:

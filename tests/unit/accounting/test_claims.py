@@ -75,6 +75,25 @@ def test_a_claim_that_was_bound_counts_in_any_order_of_its_forms() -> None:
     assert replay.spans() == [("starting", 10, None)]
 
 
+def test_a_binding_of_which_the_scheduler_did_not_hear_counts_from_the_kubelets_word() -> None:
+    replay = cluster(NODE)
+    unheard = replace(BOUND, unscheduled=11)
+    replay.see(unheard, at=11)
+    unaccepted = replay.by_state(12)
+    replay.see(replace(unheard, accepted=12), at=13)
+
+    assert unaccepted == {}
+    assert replay.spans() == [("starting", 12, None)]
+
+
+def test_a_binding_that_was_seen_counts_though_the_scheduler_takes_it_back() -> None:
+    replay = cluster(NODE)
+    replay.see(BOUND, at=10)
+    replay.see(replace(BOUND, unscheduled=11, accepted=12, version=2), at=13)
+
+    assert replay.spans() == [("starting", 10, None)]
+
+
 def test_a_claim_is_no_scheduled_pod_until_it_is_accepted() -> None:
     replay = cluster(NODE)
     replay.see(CLAIM, at=10)
