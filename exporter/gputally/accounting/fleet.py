@@ -4,12 +4,15 @@ Observations of different kinds come from different watches in no common order, 
 its result anew from all that is known, and the totals are corrected by the difference.
 """
 
+from msgspec.structs import replace
+
 from gputally.accounting.admission import Admission
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.known_series import KnownSeries
 from gputally.accounting.node import NODE_READING
 from gputally.accounting.nodes import Nodes
+from gputally.accounting.pod_record import POD_READING
 from gputally.accounting.pods import Pods
 from gputally.accounting.preemptions import Preemptions
 from gputally.accounting.price_book import PriceBook
@@ -248,10 +251,17 @@ class Fleet:
                     self._reclassify(changed, at_us=self.now_us)
 
     def _digest(self, kind: Kind) -> str:
-        """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at."""
-        if kind is not Kind.NODES:
-            return self.rules.digest
-        return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
+        """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at.
+
+        That of namespaces is by what all pods are classified, which takes their namespaces.
+        """
+        match kind:
+            case Kind.NODES:
+                return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
+            case Kind.NAMESPACES:
+                return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
+            case _:
+                return self.rules.digest
 
     def _class_seen(self, found: PriorityClass) -> None:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""
@@ -262,13 +272,20 @@ class Fleet:
     def _admit_tier(self, tier: str) -> str:
         return self.admission.admit("tier", tier)
 
+    def _restore_pods(self, saved: Saved) -> None:
+        """Where they may be classified otherwise now, it is noted that they are not all classified alike."""
+        alike = self.resume_of(Kind.NAMESPACES) is not None and not saved.is_moved
+        self.pods.restore(saved.pods, by_same_rules=alike)
+        if not alike and (told := self.resumes.get(Kind.NAMESPACES)):
+            self.resumes[Kind.NAMESPACES] = self._resumed[Kind.NAMESPACES] = replace(told, rules="")
+
     def _restore(self, saved: Saved) -> None:
         for tier in self.rules.known_tiers:
             self.admission.pin("tier", tier)
         for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
             self.totals.close(total, at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
-        self.pods.restore(saved.pods)
+        self._restore_pods(saved)
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)

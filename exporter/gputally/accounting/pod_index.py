@@ -8,16 +8,18 @@ from gputally.model.rules import Rules
 
 
 class PodIndex:
-    """UIDs of the pods that wait, that lack a tier or a tenant, and by the name of their node.
+    """UIDs of the pods that wait, that lack a tier or a tenant, and by the names of their nodes and namespaces.
 
-    `clocks` is what they show of their nodes' clocks.
+    Those are in the order in which they came, which decides whose labels are exported where not all are. `clocks` is
+    what they show of their nodes' clocks.
     """
 
     def __init__(self, rules: Rules) -> None:
         self.pending: set[str] = set()
         self.without_tier: set[str] = set()
         self.without_tenant: set[str] = set()
-        self.on_node: dict[str, set[str]] = {}
+        self.on_node: dict[str, dict[str, None]] = {}
+        self.in_namespace: dict[str, dict[str, None]] = {}
         self.clocks = NodeClocks()
         self._rules = rules
 
@@ -32,14 +34,20 @@ class PodIndex:
         ):
             (index.add if lasts and belongs else index.discard)(record.uid)
         self.clocks.learn(record)
+        self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
         if record.node:
-            self.on_node.setdefault(record.node, set()).add(record.uid)
+            self.on_node.setdefault(record.node, {})[record.uid] = None
 
     def drop(self, record: PodRecord) -> None:
         """Forget a pod that no longer exists."""
         for index in (self.pending, self.without_tier, self.without_tenant):
             index.discard(record.uid)
-        others = self.on_node.get(record.node, set())
-        others.discard(record.uid)
-        if not others:
-            self.on_node.pop(record.node, None)
+        _drop(self.on_node, record.node, record.uid)
+        _drop(self.in_namespace, record.namespace, record.uid)
+
+
+def _drop(places: dict[str, dict[str, None]], place: str, uid: str) -> None:
+    uids = places.get(place, {})
+    uids.pop(uid, None)
+    if not uids:
+        places.pop(place, None)

@@ -5,9 +5,16 @@ from msgspec.structs import replace
 from gputally.model.allocation import Blind, End, Ending
 from gputally.model.pod import PodRecord
 
+POD_READING = "1"
+"""To be raised when pods are classified or accounted otherwise: restarts look again at those of an earlier version."""
 
-def kept_of(record: PodRecord) -> tuple[object, ...]:
-    """What of a pod besides its segments is a revision of its allocation."""
+
+def is_of_one_revision(before: PodRecord, record: PodRecord) -> bool:
+    """Whether, besides its segments, all is the same that a revision of the allocation holds."""
+    return _kept_of(before) == _kept_of(record)
+
+
+def _kept_of(record: PodRecord) -> tuple[object, ...]:
     return record.node_uid, record.job, record.scheduled_us, record.end_us, record.blind
 
 

@@ -9,14 +9,16 @@ from gputally.accounting.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.admission import OTHER, Admission
 from gputally.accounting.classify import as_posted, kept_labels, placed, with_present_terms
 from gputally.accounting.handover import Handover
+from gputally.accounting.lately_gone import KEEP_US, LatelyGone
 from gputally.accounting.namespaces import Namespaces
 from gputally.accounting.node import History
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.pod_index import PodIndex
-from gputally.accounting.pod_record import kept_of, upgraded
+from gputally.accounting.pod_record import is_of_one_revision, upgraded
 from gputally.accounting.posting import Posting
 from gputally.accounting.pricing import Pricing
+from gputally.accounting.provisional import Provisional
 from gputally.accounting.reclassified import Reclassified
 from gputally.accounting.release import released
 from gputally.accounting.request import effective_units
@@ -31,9 +33,6 @@ from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
-
-_DEPARTED_US = 600 * US_PER_SECOND  # a deleted pod is remembered so long, for news of it that comes late
 
 
 class Pods:
@@ -50,8 +49,8 @@ class Pods:
         self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
         self._unaccepted = Unaccepted()
-        self._guessed: set[str] = set()  # classified before their namespace was known
-        self._departed: dict[str, tuple[int, Preemptor]] = {}
+        self.provisional = Provisional()
+        self._gone = LatelyGone()
         self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
         self._news: dict[str, tuple[PodRecord | None, int]] = {}  # as last accounted, and when the latest was told
         self.handover = Handover()
@@ -62,8 +61,7 @@ class Pods:
 
     def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
         """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
-        record = self._known_or_new(pod, at_us)
-        if record is not None:
+        if record := self._known_or_new(pod, at_us):
             renewed = self._renewed(record, pod, at_us)
             self._learn(lifetime.seen(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
 
@@ -95,9 +93,12 @@ class Pods:
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
         """Tenants may follow from the namespace's labels and annotations, from now on."""
         if self.namespaces.seen(namespace):
-            for record in [r for r in self.records.values() if r.namespace == namespace.metadata.name]:
-                self._settle(record, at_us=at_us, amends=record.uid in self._guessed)
-                self._guessed.discard(record.uid)
+            for record in [self.records[uid] for uid in self.index.in_namespace.get(namespace.metadata.name, ())]:
+                tenant = self.namespaces.tenant(record)
+                if self.provisional.suits(record, tenant):
+                    self.index.put(record, tenant=tenant)
+                else:
+                    self._settle(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
     def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
         """An owner was looked up: the walks that waited for it go on."""
@@ -147,9 +148,8 @@ class Pods:
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
-        record = self.records.get(uid)
-        if record is None:
-            return self._departed[uid][1] if uid in self._departed else None
+        if (record := self.records.get(uid)) is None:
+            return self._gone.get(uid)
         return Preemptor(
             uid=uid,
             namespace=record.namespace,
@@ -160,15 +160,16 @@ class Pods:
 
     def forget_departed(self, now_us: int) -> None:
         """Forget pods deleted so long ago that no news of them can come, and owners of none that exist."""
-        while self._departed and next(iter(self._departed.values()))[0] < now_us - _DEPARTED_US:
-            del self._departed[next(iter(self._departed))]
-        for uid in [uid for uid, left_us in self._left.items() if left_us < now_us - _DEPARTED_US]:
+        self._gone.forget(now_us)
+        for uid in [uid for uid, left_us in self._left.items() if left_us < now_us - KEEP_US]:
             self._depart(self.records[uid], now_us)
         self.walks.forget(self.records.values())
 
-    def restore(self, records: Iterable[PodRecord]) -> None:
-        """Take up the pods an earlier process knew, as they were posted then."""
+    def restore(self, records: Iterable[PodRecord], *, by_same_rules: bool) -> None:
+        """Take up the pods an earlier process knew, as they were posted then, by these rules or by others."""
         for record in map(upgraded, records):
+            if not by_same_rules:
+                self.provisional.take_up(record.uid)
             known = replace(record, terms=as_posted(record))
             self.index.put(known, tenant=self.namespaces.tenant(known))
             self._unaccepted.put(known, at_us=0)
@@ -179,7 +180,7 @@ class Pods:
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
-        if pod.metadata.uid in self._departed:
+        if pod.metadata.uid in self._gone:
             return None
         if record := self.records.get(pod.metadata.uid):
             return record
@@ -243,7 +244,7 @@ class Pods:
         if record.terms and settled and not amends:
             return record
         if record.namespace not in self.namespaces:
-            self._guessed.add(record.uid)
+            self.provisional.guess(record.uid)
         return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, admit=self._admit)
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
@@ -255,13 +256,13 @@ class Pods:
             until_us=lapsed_us(record, at_us),
             prices=self._pricing.keeping(posted, until_us=since_us),
         )
-        if before and segments is posted and kept_of(before) == kept_of(record):
+        if before and segments is posted and is_of_one_revision(before, record):
             return record
         record = replace(record, segments=segments)
         kept = alike(posted, segments)
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
-        if before is None or kept_of(before) != kept_of(record) or not len(posted) == kept == len(record.segments):
+        if before is None or not (is_of_one_revision(before, record) and len(posted) == kept == len(segments)):
             record = self.handover.revise(record, at_us=at_us)
         return record
 
@@ -288,11 +289,11 @@ class Pods:
     def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a pod that no longer exists, but for a while its UID and tier."""
         if preemptor := self.as_preemptor(record.uid):
-            self._departed[record.uid] = (at_us, preemptor)
+            self._gone.add(preemptor, at_us=at_us)
         del self.records[record.uid]
         self._news.pop(record.uid, None)
         self.walks.leave(record.uid)
-        self._guessed.discard(record.uid)
+        self.provisional.end(record.uid)
         self._left.pop(record.uid, None)
         self.index.drop(record)
         self.handover.drop(record.uid)

@@ -42,13 +42,10 @@ class _Walk(NamedTuple):
     sound: str
 
 
-def newest(connection: sqlite3.Connection) -> str | None:
-    """What contradicts itself of what was written last; None if nothing does. Raises sqlite3's errors."""
+def read_newest(connection: sqlite3.Connection) -> None:
+    """Read what was written last. Raises sqlite3's errors where that cannot be."""
     last = connection.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
-    [difference] = connection.execute(_OPEN).fetchone()
-    if difference:
-        return f"what pods hold now differs from the balance by {difference} µGPU"
-    return _incomplete(connection, last - _NEWEST, last)
+    _incomplete(connection, last - _NEWEST, last)
 
 
 def slices(path: Path) -> Iterator[None]:
@@ -58,8 +55,8 @@ def slices(path: Path) -> Iterator[None]:
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)) as file:
-            yield from _expect(newest(file))
             last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
+            yield from _expect(_unbalanced(file) or _incomplete(file, last - _NEWEST, last))
             for first in range(0, last, _NEWEST):
                 yield from _expect(_incomplete(file, first, first + _NEWEST))
             for walk in _walks(file):
@@ -68,6 +65,11 @@ def slices(path: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
             raise LedgerDamaged(f"{path}: is damaged: {error}") from None
         raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
+
+
+def _unbalanced(connection: sqlite3.Connection) -> str | None:
+    [difference] = connection.execute(_OPEN).fetchone()
+    return f"what pods hold now differs from the balance by {difference} µGPU" if difference else None
 
 
 def _incomplete(connection: sqlite3.Connection, after: int, upto: int) -> str | None:

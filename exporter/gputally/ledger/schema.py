@@ -87,7 +87,7 @@ def _examine(path: Path) -> None:
         with closing(_reader(path)) as connection:
             version = _version(connection)
             if version == newest:
-                integrity.newest(connection)
+                integrity.read_newest(connection)
     except sqlite3.Error as error:
         raise LedgerError(
             f"{path}: is corrupt ({error}); it was left untouched, restore a backup or move it away to begin anew"

@@ -62,6 +62,11 @@ class Chapters(Sequence[Entry]):
 
 def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequence[Entry]:
     """The first `kept` entries of `history`, and `more`."""
+    if isinstance(history, tuple) and len(history) < CHAPTER:
+        short = (*history[:kept], *more)
+        if len(short) < CHAPTER:
+            return short
+        history, kept, more = short, len(short), ()
     whole = history.whole[: kept // CHAPTER] if isinstance(history, Chapters) else ()
     tail = (*history[len(whole) * CHAPTER : kept], *more)
     closed = max(0, len(tail) // CHAPTER - 1)
