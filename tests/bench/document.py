@@ -17,6 +17,7 @@ GOALS: Final = {
     "start.ready_s": "Start until ready, without a ledger",
     "start.ready_over_drain": "The same over a bare drain of the same list",
     "start.restart_s": "Restart until ready, with its ledger",
+    "start.restart_over_start": "The same over a start",
     "peer.ksm_ready_s": "kube-state-metrics, until it shows all pods",
     "scrape.ms": "Scrape, median",
     "scrape.ms_p99": "Scrape, p99",
@@ -52,7 +53,7 @@ STAGES: Final = {
     "micro.exposition_text_ms@50000series": "Render 50,000 series as text",
     "micro.exposition_openmetrics_ms@50000series": "Render 50,000 series as OpenMetrics",
     "micro.ledger_write_nothing_ms": "Commit a scrape that changed nothing",
-    "micro.ledger_open_200mb_ms": "Open and check a ledger of 200 MB",
+    "micro.ledger_open_200mb_ms": "Open a ledger of 200 MB",
     "micro.ledger_read_all_200mb_ms": "Read all segments of it",
 }
 

@@ -46,6 +46,7 @@ def measure(server: ApiServer, aggregator: Aggregator, pods: int) -> Iterator[Fi
     yield Figure(f"start.ready_min_s@{pods}", min(ready), "s")
     yield Figure(f"start.ready_over_drain@{pods}", median(ready) / floor, "x", stated("<= 1.3", pods))
     yield Figure(f"start.restart_s@{pods}", median(again), "s")
+    yield Figure(f"start.restart_over_start@{pods}", median(again) / median(ready), "x", stated("<= 0.5", pods))
     yield Figure(f"start.imports_s@{pods}", median(imported() for _ in range(RUNS)), "s")
     for how, measured in drains.items():
         yield from _floors(f"start.drain_{how}", measured, pods)
