@@ -131,7 +131,7 @@ class Pods:
     def reprice(self, *, at_us: int, since_us: int) -> None:
         """Account the pods whose price is another from `since_us` on."""
         for record in tuple(self.records.values()):
-            if self._pricing.differs(record, since_us):
+            if self._pricing.outdates(record, since_us):
                 self._settle(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:

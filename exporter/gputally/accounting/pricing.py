@@ -38,13 +38,14 @@ class Pricing:
         until_us = self._now_us + 1 if until_us is None else min(until_us, self._now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 
-    def differs(self, record: PodRecord, since_us: int) -> bool:
-        """Whether the allocation that `record` has costs something else from `since_us` on."""
-        last = record.segments[-1] if record.segments else None
-        if last is None or (last.end_us is not None and last.end_us <= since_us):
+    def outdates(self, record: PodRecord, since_us: int) -> bool:
+        """Whether from `since_us` on the allocation of `record` costs anything else than was posted."""
+        if not record.segments:
             return False
-        steps = self.of_allocation(record.terms[-1], max(since_us, last.start_us), None)
-        return any(price != last.price for _, price in steps)
+        last = record.segments[-1]
+        if last.end_us is not None or last.start_us > since_us:
+            return (last.end_us or last.start_us) > since_us  # posted under a later time
+        return any(price != last.price for _, price in self.of_allocation(record.terms[-1], since_us, None))
 
     def keeping(self, posted: Sequence[Segment], *, until_us: int | None = None) -> Prices:
         """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past.
