@@ -1,0 +1,36 @@
+"""A restart passes over pods that are as they were: looking at them again would find nothing."""
+
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.accounting import fleet
+from gputally.accounting.pods import Pods
+from tests.property.examples import examples
+from tests.property.price_lists import price_lists
+from tests.property.strategies import Cluster, clusters
+from tests.property.test_accounting import PARENT, look_up, new_replay, tell
+from tests.told import Prices
+
+
+@given(clusters(outages=True), price_lists(), st.data())
+@examples(150)
+def test_a_restart_that_looks_at_every_pod_again_finds_nothing(
+    cluster: Cluster, prices: Prices, data: st.DataObject
+) -> None:
+    replay = new_replay(prices)
+    for told in cluster.log[: data.draw(st.integers(1, len(cluster.log)))]:
+        tell(replay, told)
+        if data.draw(st.booleans()):
+            look_up(replay, parent=data.draw(st.sampled_from([None, PARENT])))
+    replay.flush()
+
+    with (
+        patch.object(fleet, "POD_READING", "other"),
+        patch.object(Pods, "_settle", autospec=True, side_effect=Pods._settle) as settle,
+    ):
+        replay.restart()
+    changes = replay.fleet.drain()
+    assert settle.call_count >= len(replay.fleet.pods.records)
+    assert (changes.revisions, changes.pods) == ({}, {})
