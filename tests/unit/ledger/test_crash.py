@@ -26,7 +26,7 @@ def test_after_kills_at_random_moments_the_ledger_equals_that_of_an_undisturbed_
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_after_a_hundred_kills_the_ledger_equals_that_of_an_undisturbed_run(tmp_path: Path, seed: int) -> None:
-    campaign(tmp_path, seed=seed, pods=2500, kills=100)
+    campaign(tmp_path, seed=seed, pods=4000, kills=100)
 
 
 def campaign(folder: Path, *, seed: int, pods: int, kills: int) -> None:
