@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.behaviour.product import total
+from tests.behaviour.product import Rows, total
 from tests.behaviour.published import residuals
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import GPU, Json, conduct, gpu_node, gpu_pod
@@ -79,9 +79,14 @@ async def test_labels_that_come_late_and_vanish_change_nobodys_share(stage: Stag
     await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": LABELS}})
     ended = [early, *in_phase(await stage.pods(lambda items: len(items) == 2), "Succeeded")]
 
-    rows = await stage.product.query_until(ALLOCATED, lambda rows: len({row[0] for row in rows}) == 3)
+    rows = await stage.product.query_until(ALLOCATED, all_told)
     assert {(row[2], row[5], row[6]) for row in rows if row[0] != "later"} == {(250_000, MODEL, 1)}
     assert exact([row for row in rows if row[0] != "long"]) == expected(ended)
+
+
+def all_told(rows: Rows) -> bool:
+    """Whether the ledger has the three pods, and the ends of those that ended."""
+    return len({row[0] for row in rows}) == 3 and all(row[4] or row[0] == "long" for row in rows)
 
 
 def exact(rows: list[tuple[object, ...]]) -> dict[object, int]:

@@ -44,8 +44,8 @@ def new_replay(prices: Prices) -> Replay:
 
 def tell(replay: Replay, told: Told, *, settle: bool = True) -> None:
     kind, type_ = KINDS[told.kind]
-    if settle and told.at == told.since:
-        come_to(replay, told.at)  # a live watch comes along, also where it tells nothing
+    if settle:
+        come_along(replay, told)
     if told.event == "vanished":
         list_without(replay, kind, told)
     else:
@@ -62,6 +62,12 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     replay.apply(Listing(kind=kind, at_us=us(told.at)))
     fleet._listing[kind] = known - {told.manifest["metadata"]["uid"]}
     replay.apply(Listed(kind=kind, version="9", at_us=us(told.at), since_us=us(told.since), as_of_us=us(told.at)))
+
+
+def come_along(replay: Replay, told: Told) -> None:
+    """A live watch comes as far as what another tells at once, also where it tells nothing itself."""
+    if told.at == told.since:
+        come_to(replay, told.at)
 
 
 def come_to(replay: Replay, at: int) -> None:
