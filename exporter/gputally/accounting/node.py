@@ -136,9 +136,8 @@ def observed(
     first = first_seen(record, present)
     record = replace(record, lost=lost(record, present, at_us=at_us), machine=machine_of(node) or record.machine)
     record = learned(record, first, rules=rules, price_labels=price_labels)
-    record = lapsed(record, rules=rules, price_labels=price_labels, at_us=at_us)
     record = _stated(record, node, rules=rules, price_labels=price_labels, at_us=at_us, since_us=since_us)
-    return lapsed(record, rules=rules, price_labels=price_labels, at_us=at_us)
+    return lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
 
 
 def _stated(
@@ -146,7 +145,7 @@ def _stated(
 ) -> NodeRecord:
     """`record` with what `node` says now; its labels are settled."""
     born = not record.facts
-    held = lasting(record.lost, at_us=record.created_us if born else at_us)
+    held = lasting(record.lost, at_us=record.created_us if born else since_us)
     facts = facts_of(node, rules, price_labels, lasting=held)
     turned_us = min(at_us, _ready_since_us(node, at_us))
     record = replace(
