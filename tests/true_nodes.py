@@ -1,6 +1,7 @@
 """Nodes as the naive reference knows them: what each offered, second by second, and as what it went on."""
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Protocol
 
 from tests.told import Json, Told
@@ -57,18 +58,20 @@ class Node:
         """The incarnation that its machine went on as."""
         return self.next if self.next and self.machine and self.next.machine == self.machine else None
 
-    def lineage(self) -> list["Node"]:
-        """Itself and what it went on as."""
-        return [self, *(self.successor.lineage() if self.successor else [])]
+    def lineage(self, told_by: float = inf) -> list["Node"]:
+        """Itself and what it went on as, as far as that was told by then."""
+        if self.successor is None or self.successor.seen[0].at > told_by:
+            return [self]
+        return [self, *self.successor.lineage(told_by)]
 
-    def out(self, until: int) -> set[int]:
-        """The seconds in which it could not be reached, before its successor came included."""
+    def out(self, until: int, told_by: float = inf) -> set[int]:
+        """The seconds in which it could not be reached, before its successors came included."""
         found = unready(self.seen, created=self.created, until=until)
-        if self.successor is None:
+        if self.lineage(told_by) == [self] or self.successor is None:
             return found
         born = self.successor.created
         away = set(range(self.gone[0], born)) if self.gone else set()
-        return {second for second in found if second < born} | away | self.successor.out(until)
+        return {second for second in found if second < born} | away | self.successor.out(until, told_by)
 
     def last(self, pods: Sequence[Holder]) -> None:
         """Of the interval in which it went, its capacity lasted as long as its pods had some."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 from tests.told import Json, Prices, Told
 from tests.true_ends import Interval, lost_since, own_end, seconds
@@ -158,6 +159,10 @@ class Pod:
         told = [t.manifest["status"] for t in seen if last is None or t.at <= last]
         return min(amount, max(int(s[k].get(resource, 0)) for s in told for k in ("capacity", "allocatable")))
 
+    def _told_of_until(self) -> float:
+        """When it is known to have ended for good: what its node went on as after that is not looked at."""
+        return max((t.at for t in self.told if t.event != "seen"), default=inf)
+
     def _is_gone(self) -> bool:
         return any(t.event != "seen" for t in self.told)
 
@@ -204,7 +209,7 @@ class Pod:
         if own and own[0] == "finished":
             return max(own[1][0] - self.off, self.bound or 0)
         end = own[1] if own else None
-        out = self.node.out(10**4) if self.node else set()
+        out = self.node.out(10**4, self._told_of_until()) if self.node else set()
         if own and own[0] == "terminal":
             end = lost_since(own[1], out), own[1][1]
         gone = self._node_gone()
@@ -215,7 +220,7 @@ class Pod:
 
     def _node_gone(self) -> Interval | None:
         if self.node:
-            return self.node.lineage()[-1].gone
+            return self.node.lineage(self._told_of_until())[-1].gone
         return (self.replaced, self.replaced) if self.replaced is not None else None
 
 

@@ -58,7 +58,8 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) 
     )
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
     binding |= {"accepted": bound} if prompt or form.clock else {}
-    binding |= {"unscheduled": bound} if not by_hand and not form.clock and not draw(st.integers(0, 9)) else {}
+    unheard = not by_hand and not form.clock and not draw(st.integers(0, 9))
+    binding |= {"unscheduled": bound, "accepted": bound} if unheard else {}
     changes = [(bound, binding), *draw(pod_changes(bound))]
     if node.gone is not None and draw(st.booleans()):  # PodGC notices that the node is gone
         changes = [each for each in changes if each[0] < node.gone] + collection(node.gone + draw(st.integers(0, 8)))

@@ -110,6 +110,8 @@ class Feed:
     def connected(self) -> None:
         """A watch is established."""
         self.health.connected = True
+        if self.health.last_activity_us is None:  # one that resumes may bring nothing for a minute
+            self._alive()
         self.health.reconnects += self._was_connected
         self._was_connected = True
         self.health.synced = True

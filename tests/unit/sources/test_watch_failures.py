@@ -79,6 +79,14 @@ async def test_health_says_whether_the_watch_is_connected(server: ScriptedApi, w
     await watcher.until(lambda: not watcher.health.connected)
 
 
+async def test_a_watch_that_resumes_in_quiet_has_heard_of_the_server(server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start(resume=RESUME)
+    await (await server.request()).send()
+    await watcher.until(lambda: watcher.health.connected)
+
+    assert watcher.health.last_activity_us == 60_000_000
+
+
 async def test_a_throttled_watch_waits_at_least_as_long_as_it_is_told(server: ScriptedApi, watcher: Watcher) -> None:
     watcher.start(resume=RESUME)
     (await server.request()).refuse(429, headers={"Retry-After": "17"})
