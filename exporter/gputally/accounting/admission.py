@@ -17,7 +17,7 @@ _UNBOUNDED: Final = (OTHER, "unknown")
 """What stands for values, and takes no room."""
 _LOOK_US: Final = 60 * US_PER_SECOND
 _NOTED_US: Final = 600 * US_PER_SECOND
-"""How exactly it is kept when a value last grew."""
+"""The time of a value's last growth is noted once in so long."""
 _NEVER: Final = 0
 _KEPT: Final = 4
 """Of how many evicted values the amounts are kept, in multiples of the limit."""

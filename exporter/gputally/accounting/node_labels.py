@@ -48,7 +48,7 @@ def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[st
 
 
 def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
-    """The labels that the node is known to have carried, and of which none is `present` at `at_us`."""
+    """The labels that the node once carried and that are not `present` at `at_us`."""
     known = {each.key: each for each in record.lost}
     for key, value in _latest(record):
         known.setdefault(key, LostLabel(key=key, value=value, since_us=at_us))

@@ -62,8 +62,8 @@ class Totals:
     """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet.
 
     A new series is published as 0 for `zero_us`, so that every reader sees it begin. It is created at `resumed_us` at
-    the earliest, when this process took the books up. Series of which `admission` exports a label no more are kept,
-    but not published.
+    the earliest, when this process took the books up. Series with a label that `admission` has evicted
+    are kept, but not published.
     """
 
     def __init__(

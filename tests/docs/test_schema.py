@@ -1,0 +1,20 @@
+"""Pages that name the ledger's schema name the present one."""
+
+import re
+
+from gputally.ledger.schema import migrations
+from tests.docs.pages import TEXTS
+
+NEWEST = max(version for version, _ in migrations())
+
+
+def test_the_copy_that_an_upgrade_leaves_is_named_as_it_is() -> None:
+    named = {page: re.findall(r"\.before-(\d+)", text) for page, text in TEXTS.items()}
+
+    found = {page: versions for page, versions in named.items() if versions}
+    assert found.keys() >= {"docs/install.md", "docs/architecture.md"}
+    assert {version for versions in found.values() for version in versions} == {f"{NEWEST:04}"}
+
+
+def test_the_changelog_names_the_present_schema() -> None:
+    assert re.findall(r"schema is (\d+)", TEXTS["CHANGELOG.md"])[0] == str(NEWEST)
