@@ -210,12 +210,17 @@ class Totals:
             self._drop(total, family)
 
     def _drop(self, total: Total, family: Family) -> None:
-        """Forget withheld series that nobody will ask for again; what they add up to is kept, as that of no value."""
+        """Forget withheld series that nobody will ask for again; what they add up to is kept, as that of no value.
+
+        State and currency stay: amounts that differ in these must not be added up.
+        """
         keeps = self._admission.keeps if self._admission else None
         for labels in [each for each in family.withheld if keeps and not all(map(keeps, LABELS[total], each))]:
             series = family.withheld[labels]
             if series.b == 0:
-                self.count(total, ("",) * len(labels), series.a, at_us=series.created_us)
+                bounded = len(LABELS[total])
+                rest = ("",) * bounded + labels[bounded:]
+                self.count(total, rest, series.a, at_us=series.created_us)
                 del family.withheld[labels], self.series[total, labels]
                 self.changed.add((total, labels))
 

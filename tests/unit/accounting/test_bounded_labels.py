@@ -134,6 +134,23 @@ def test_what_runs_as_other_goes_on_under_its_name_once_there_is_room_and_keeps_
     assert [segment.labels[1] for segment in replay.segments("long")] == ["other", "b"]
 
 
+def test_what_is_forgotten_of_a_pool_keeps_its_state() -> None:
+    replay = Replay(rules=Rules(limits=Limits(pools=1)))
+    for number in range(8):
+        at = 10 + 2 * DAY * number
+        name = f"n{number}"
+        node = NodeForm(name=name, created=at, labels={"agentpool": name}, capacity={"nvidia.com/gpu": 8})
+        replay.see(node, at=at)
+        replay.see(pod(name, "", at, node=name), at=at)
+        replay.lose(pod(name, "", at, node=name, phase="Succeeded", finished=at + 100), at=at + 100)
+        replay.lose(node, at=at + 200)
+        for later in (300, 400, 2 * DAY - 10):
+            replay.scrape(at + later)
+
+    assert replay.capacity(20 * DAY) == {"allocated": 800, "free": 8 * 8 * 200 - 800}
+    assert replay.scrape(20 * DAY).residuals == {"allocated": 0, "capacity": 0}
+
+
 def test_a_year_of_new_tenants_costs_no_more_than_five_times_the_limit() -> None:
     replay = cluster(tenants=10)
     for day in range(1, 60):
