@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import Total
+from gputally.accounting.totals import LABELS, Total
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
 from gputally.model.units import US_PER_HOUR
 from tests.core.manifests import NodeForm, PodForm, us
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 LIMIT = 2
 RULES = Rules(
-    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),), limits=Limits(tenants=LIMIT, idle_hours=24)
+    tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),),
+    limits=Limits(tenants=LIMIT, gpu_models=LIMIT, pools=LIMIT, idle_hours=24),
 )
 TEAMS = st.sampled_from("abcd")
 PODS = st.sampled_from(["p0", "p1", "p2"])
 NODES = ("n1", "n2")
+KINDS = st.sampled_from(["A100", "H100", "L4", "T4"])
 ZERO_S = 20
 EXAMPLES = examples(150)
 HOURS = st.sampled_from([1, 12, 30])
@@ -41,6 +43,7 @@ class Books(RuleBasedStateMachine):
         self.known: dict[str, PodForm] = {}
         self.told: dict[str, PodForm] = {}
         """What the API server has, and what of it is in the ledger: a new process is told the rest."""
+        self.nodes: dict[str, NodeForm] = {}
         self.version = 10
         self.unwritten: Changes | None = None
         self.is_full = False
@@ -53,7 +56,8 @@ class Books(RuleBasedStateMachine):
     @initialize()
     def furnish(self) -> None:
         for name in NODES:
-            self.replay.see(NodeForm(name=name, uid=f"uid-{name}", created=900, capacity={"nvidia.com/gpu": 8}), at=950)
+            self.nodes[name] = NodeForm(name=name, uid=f"uid-{name}", created=900, capacity={"nvidia.com/gpu": 8})
+            self.replay.see(self.nodes[name], at=950)
 
     @rule(seconds=st.integers(1, 200))
     def time_passes(self, seconds: int) -> None:
@@ -68,10 +72,30 @@ class Books(RuleBasedStateMachine):
         self.now += ZERO_S * 2
         self.scrape(0)
 
+    @rule(name=st.sampled_from(NODES), kind=KINDS)
+    def a_node_is_another(self, name: str, kind: str) -> None:
+        """Another GPU model, in another pool."""
+        self.nodes[name] = replace(self.nodes[name], labels={"nvidia.com/gpu.product": kind, "agentpool": kind})
+        self.replay.see(self.nodes[name], at=self.now)
+
     @rule(hours=HOURS)
     def hours_pass(self, hours: int) -> None:
         self.now += hours * 3600
         self.replay.fleet.advance(us(self.now))
+
+    @rule(teams=st.permutations("abcd"), seconds=st.integers(1, 40))
+    def work_begins_again(self, teams: list[str], seconds: int) -> None:
+        """All rest for longer than a value keeps its room; then more come than there is room for, at short notice."""
+        for name in tuple(self.known):
+            self.it_is_deleted(name)
+        for hours in (1, 30):
+            self.hours_pass(hours)
+            self.scrape(0)
+        for name, team in zip(("p0", "p1", "p2"), teams, strict=False):
+            self.a_pod_waits(name, team, 1)
+            self.it_is_bound(name, NODES[0], 0)
+            self.now += seconds
+            self.replay.fleet.advance(us(self.now))
 
     @rule(name=PODS, team=TEAMS, gpus=st.integers(1, 4))
     def a_pod_waits(self, name: str, team: str, gpus: int) -> None:
@@ -149,8 +173,7 @@ class Books(RuleBasedStateMachine):
         gone += [form for name, form in before.items() if name not in self.known]
         for form in {each.uid: each for each in gone}.values():
             self.replay.lose(form, at=self.now)
-        for form in self.known.values():
-            self.replay.see(form, at=self.now)
+        self.replay.see(*self.nodes.values(), *self.known.values(), at=self.now)
 
     @invariant()
     def every_group_is_what_the_ledger_says(self) -> None:
@@ -173,6 +196,15 @@ class Books(RuleBasedStateMachine):
         admission = self.replay.fleet.admission
         assert len(admission.values["tenant"]) <= LIMIT
         assert admission.values["tenant"].keys() <= self.holders
+
+    @invariant()
+    def nothing_grows_unseen(self) -> None:
+        """What gave way is not in use: no series that the next scrape will not have has a slope."""
+        exports, fleet = self.replay.fleet.admission.exports, self.replay.fleet
+        fleet.settle()
+        fleet.nodes.catch_up(at_us=fleet.now_us)
+        growing = [key for key, series in fleet.totals.series.items() if series.b]
+        assert not [(total, each) for total, each in growing if not all(map(exports, LABELS[total], each))]
 
     def tell(self, form: PodForm, name: str) -> None:
         self.version += 1

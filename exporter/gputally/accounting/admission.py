@@ -52,6 +52,8 @@ class Admission:
         self._evicted: dict[str, dict[str, int]] = {label: {} for label in self.values}
         """Those that gave way, the first to go first."""
         self._pinned: set[Value] = set()
+        self._asked: set[Value] = set()
+        """Values asked for since the last look: whether anything of them grows now is only known with the next."""
         self._full: set[str] = set()
         """Labels for whose values there was no room since the last look."""
         self._refused: set[str] = set(self.values)
@@ -88,6 +90,7 @@ class Admission:
         """`value` itself, or `other` when there is no room for it; each refusal is counted."""
         known = self.values[label]
         if value in known:
+            self._asked.add((label, value))
             return value
         if not self.has_room(label):
             self.refusals[label] += 1
@@ -118,6 +121,14 @@ class Admission:
         if now_us < self._next_look_us:
             return False
         self._next_look_us = now_us + _LOOK_US
+        self.look(growth)
+        self._full.clear()
+        relieved = {label for label in self._refused if self.has_room(label)}
+        self._refused -= relieved
+        return bool(relieved)
+
+    def look(self, growth: Growth) -> None:
+        """Note what grew, before any value can give way: also by what an earlier process kept, and noted too late."""
         grown, there = growth()
         for label, known in self.values.items():
             for value, grew_us in tuple(known.items()):
@@ -126,10 +137,7 @@ class Admission:
                         self._note(label, value, _NEVER)
                 elif (label, value) in grown and self._now_us - grew_us >= _NOTED_US:
                     self._note(label, value, self._now_us)
-        self._full.clear()
-        relieved = {label for label in self._refused if self.has_room(label)}
-        self._refused -= relieved
-        return bool(relieved)
+        self._asked.clear()
 
     def _note(self, label: str, value: str, grew_us: int) -> None:
         self.values[label][value] = grew_us
@@ -137,11 +145,11 @@ class Admission:
 
     def _idle(self, label: str) -> str | None:
         """The value that has not grown for longest, if that is long enough."""
-        long_ago_us = self._now_us - self._idle_us
+        long_ago_us, kept = self._now_us - self._idle_us, self._pinned | self._asked
         idle = [
             (grew_us, value)
             for value, grew_us in self.values[label].items()
-            if grew_us < long_ago_us and (label, value) not in self._pinned
+            if grew_us < long_ago_us and (label, value) not in kept
         ]
         return min(idle)[1] if idle else None
 

@@ -57,6 +57,7 @@ class Fleet:
         self._resumed: dict[Kind, Resume] = {}
         self._interruptions: dict[tuple[Kind, int], int] = {}
         self._next_round_us = 0
+        self.admission.look(self.totals.growth)
         self._restore(saved)
 
     @property

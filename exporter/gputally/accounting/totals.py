@@ -177,12 +177,11 @@ class Totals:
         return grown, there
 
     def _amounts(self) -> dict[tuple[Total, Labels], int]:
-        """What of each series is final, in the families that tell whether a value is in use."""
-        return {
-            (total, labels): series.a
-            for total in _GROWTH
-            for labels, series in zip(self._families[total].labels, self._families[total].series, strict=True)
-        }
+        """What of each series is final, in the families that tell whether a value is in use.
+
+        Withheld ones too: a value that came back grows before the next evaluation publishes it again.
+        """
+        return {(total, labels): series.a for total in _GROWTH for labels, series in self.truth(total)}
 
     def _exports(self, total: Total, labels: Labels) -> bool:
         return self._admission is None or all(map(self._admission.exports, LABELS[total], labels))

@@ -71,6 +71,24 @@ def test_a_value_of_which_nothing_is_left_gives_way_at_once() -> None:
     assert sorted(admission.values["tenant"]) == ["a", "c"]
 
 
+def test_what_is_asked_for_again_stays_until_a_look_has_told_whether_it_grows() -> None:
+    admission = Admission(TWO, {("tenant", value): Admitted(1) for value in "ab"}, now_us=DAYS)
+    admission.look(used("a", "b"))
+
+    assert [admission.admit("tenant", value) for value in "abc"] == ["a", "b", "other"]
+    admission.advance(DAYS + HOUR, used("a", "b", grown="a"))
+    assert [admission.admit("tenant", value) for value in "cd"] == ["c", "other"]
+    assert sorted(admission.values["tenant"]) == ["a", "c"]
+
+
+def test_what_grows_by_the_books_of_the_process_before_gives_way_to_nothing() -> None:
+    admission = Admission(TWO, {("tenant", value): Admitted(1) for value in "ab"}, now_us=DAYS)
+    admission.look(used("a", "b", grown="a"))
+
+    assert [admission.admit("tenant", value) for value in "cd"] == ["c", "other"]
+    assert sorted(admission.values["tenant"]) == ["a", "c"]
+
+
 def test_there_is_room_again_as_soon_as_something_may_give_way() -> None:
     admission = Admission(TWO, now_us=DAYS)
     for value in "abc":

@@ -134,6 +134,46 @@ def test_what_runs_as_other_goes_on_under_its_name_once_there_is_room_and_keeps_
     assert [segment.labels[1] for segment in replay.segments("long")] == ["other", "b"]
 
 
+def busy_again(*, tenants: int = 1) -> Replay:
+    """Tenant `a` is back after two days of rest, and no look has told so yet when `b` comes 20 s later."""
+    replay = cluster(tenants=tenants)
+    run(replay, "first", "a", 10, 110)
+    replay.scrape(200)
+    replay.fleet.advance(us(2 * DAY))
+    replay.see(pod("second", "a", 2 * DAY + 10), at=2 * DAY + 10)
+    return replay
+
+
+def test_a_tenant_that_holds_gpus_again_does_not_give_way_before_that_is_noticed() -> None:
+    replay = busy_again()
+    replay.see(pod("third", "b", 2 * DAY + 30), at=2 * DAY + 30)
+
+    assert shown(replay.scrape(2 * DAY + 110)) == {"a": 200, "other": 80}
+
+
+def test_nor_after_a_restart_meanwhile() -> None:
+    replay = busy_again()
+    replay.flush()
+    replay.restart()
+    replay.see(pod("third", "b", 2 * DAY + 30), at=2 * DAY + 30)
+
+    assert shown(replay.scrape(2 * DAY + 110)) == {"a": 200, "other": 80}
+
+
+def test_a_tenant_that_came_back_keeps_its_room_though_nobody_scrapes() -> None:
+    replay = cluster(tenants=1)
+    run(replay, "first", "a", 10, 110)
+    replay.scrape(200)
+    run(replay, "second", "b", 2 * DAY, 2 * DAY + 50)
+    replay.scrape(2 * DAY + 200)
+    replay.see(pod("third", "a", 4 * DAY), at=4 * DAY)
+    for minute in range(1, 10):
+        replay.fleet.advance(us(4 * DAY + 60 * minute))
+    replay.see(pod("fourth", "c", 4 * DAY + 600), at=4 * DAY + 600)
+
+    assert shown(replay.scrape(4 * DAY + 700)) == {"a": 800, "other": 100}
+
+
 def test_what_is_forgotten_of_a_pool_keeps_its_state() -> None:
     replay = Replay(rules=Rules(limits=Limits(pools=1)))
     for number in range(8):
