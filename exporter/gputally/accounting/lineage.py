@@ -32,8 +32,8 @@ class Lineage:
 
     def linked(self, record: NodeRecord) -> NodeRecord:
         """`record` with the incarnation it continues, if there is one; what pods hold passes from that to this."""
-        before = self.before(record)
-        if record.continues or not record.machine or before is None or before.machine != record.machine:
+        before = None if record.continues else self.continued(record)
+        if before is None:
             return record
         self._next[before.uid] = record.uid
         self._accounts[before.uid].hand_over(self._accounts[record.uid], from_us=record.created_us)
@@ -43,6 +43,12 @@ class Lineage:
         """An earlier process knew what this incarnation continues."""
         if record.continues:
             self._next[record.continues] = record.uid
+
+    def closed(self, record: NodeRecord) -> None:
+        """The incarnation is forgotten, and with it what it goes on from and what goes on from it."""
+        self._next.pop(record.uid, None)
+        if self._next.get(record.continues) == record.uid:
+            del self._next[record.continues]
 
     def of(self, uid: str) -> list[NodeAccount]:
         """The incarnation and those that continue it."""
@@ -84,6 +90,11 @@ class Lineage:
         named = (self._accounts[uid].record for uid in self._by_name.get(record.name, ()))
         earlier = [each for each in named if each.created_us < record.created_us]
         return earlier[-1] if earlier else None
+
+    def continued(self, record: NodeRecord) -> NodeRecord | None:
+        """The incarnation before, if that was the same machine."""
+        before = self.before(record)
+        return before if before and record.machine and before.machine == record.machine else None
 
     def replaced_us(self, record: NodeRecord) -> int | None:
         """When the next incarnation of the name was created; by then the one before was gone."""

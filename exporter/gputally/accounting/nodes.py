@@ -85,10 +85,8 @@ class Nodes:
         meta = node.metadata
         created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
         record = NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us, machine=machine_of(node))
-        before = self._lineage.before(record)
-        if before is None or not record.machine or before.machine != record.machine:
-            return record
-        return replace(record, lost=inherited(before, born_us=created_us))
+        before = self._lineage.continued(record)
+        return replace(record, lost=inherited(before, born_us=created_us)) if before else record
 
     def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
         """What nobody told of the incarnations that this one continues was so of them, too."""
@@ -275,6 +273,7 @@ class Nodes:
         if is_stand_in(uid):
             return
         self._changed.add(uid)
+        self._lineage.closed(record)
         self._by_name[record.name].remove(uid)
         if not self._by_name[record.name]:
             del self._by_name[record.name]

@@ -260,3 +260,20 @@ def test_a_node_that_registers_anew_after_a_restart_goes_on_with_its_pods() -> N
     replay.see(AGAIN, at=7405)
 
     assert billed(replay, 8203) == 8 * 8000
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_nothing_is_kept_of_incarnations_that_are_long_gone(*, restarts: bool) -> None:
+    replay = running()
+    replay.lose(NODE, at=7400)
+    replay.see(AGAIN, at=7405)
+    replay.lose(AGAIN, at=7500)
+    replay.lose(RUNNING, at=7540)
+    if restarts:
+        replay.flush()
+        replay.restart()
+    for later in range(7600, 7600 + 48 * 3600, 1800):
+        replay.fleet.advance(us(later))
+
+    assert replay.fleet.nodes.accounts == {}
+    assert replay.fleet.nodes._lineage._next == {}
