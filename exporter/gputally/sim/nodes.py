@@ -13,7 +13,6 @@ from gputally.sim.store import Change, Verb
 POD_GC_US = 40 * SECOND_US
 """How long PodGC waits before it believes that a node is gone. Source: kubernetes pkg/controller/podgc."""
 
-_TOLD_AT_FIRST = ("capacity", "allocatable", "nodeInfo")
 _READY_REASONS = {"True": "KubeletReady", "False": "KubeletNotReady", "Unknown": "NodeStatusUnknown"}
 
 
