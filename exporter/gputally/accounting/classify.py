@@ -118,6 +118,12 @@ def with_present_terms(  # noqa: PLR0913 - all that terms follow from
     return replace(record, terms=with_terms(record.terms, terms, amends=amends, admit=admit))
 
 
+def readmitted(record: PodRecord, *, at_us: int, admit: Admit) -> PodRecord:
+    """The pod under the terms that it has, from `at_us` on as there is room: they may have given way since."""
+    terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), admit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=False, admit=admit))
+
+
 def _with_first_terms(record: PodRecord, history: History, tenant: str, rules: Rules, *, admit: Admit) -> PodRecord:
     start_us = record.scheduled_us or 0
     began = bisect_right(history, start_us, key=itemgetter(0))

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.accounting import lifetime
 from gputally.accounting.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.admission import OTHER, Admission
-from gputally.accounting.classify import as_posted, kept_labels, placed, with_present_terms
+from gputally.accounting.classify import as_posted, kept_labels, placed, readmitted, with_present_terms
 from gputally.accounting.handover import Handover
 from gputally.accounting.lately_gone import KEEP_US, LatelyGone
 from gputally.accounting.namespaces import Namespaces
@@ -240,10 +240,10 @@ class Pods:
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` under its present terms; what has ended keeps the terms it had."""
-        settled = record.ending is not None or record.namespace not in self.namespaces
-        if record.terms and settled and not amends:
-            return record
-        if record.namespace not in self.namespaces:
+        is_guess = record.namespace not in self.namespaces
+        if record.terms and not amends and (record.ending or is_guess):
+            return record if record.ending else readmitted(record, at_us=at_us, admit=self._admit)
+        if is_guess:
             self.provisional.guess(record.uid)
         return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, admit=self._admit)
 

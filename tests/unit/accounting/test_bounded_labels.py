@@ -1,5 +1,7 @@
 """What the limits make of tenants that wait, hold, idle, give way and come back."""
 
+import pytest
+
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals import Total
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
@@ -172,6 +174,35 @@ def test_a_tenant_that_came_back_keeps_its_room_though_nobody_scrapes() -> None:
     replay.see(pod("fourth", "c", 4 * DAY + 600), at=4 * DAY + 600)
 
     assert shown(replay.scrape(4 * DAY + 700)) == {"a": 800, "other": 100}
+
+
+@pytest.mark.parametrize("namespace", ["ml", "unheard-of"])
+def test_a_pod_that_holds_gpus_again_after_its_tenant_rested_is_seen(namespace: str) -> None:
+    """Its kubelet took it up after days; of a namespace that is not known no labels are read anew."""
+    replay = cluster(tenants=1)
+    replay.see(pod("late", "a", 10, started=None, namespace=namespace), at=10)
+    for at in (60, 1000, 2000, 2 * DAY):
+        replay.scrape(at)
+    replay.see(pod("late", "a", 10, namespace=namespace, started=2 * DAY + 10, version=2), at=2 * DAY + 10)
+    replay.see(pod("third", "b", 2 * DAY + 30), at=2 * DAY + 30)
+    before = shown(replay.scrape(2 * DAY + 110))
+    after = shown(replay.scrape(2 * DAY + 210))
+
+    assert before["a"] > 0
+    assert {tenant: after[tenant] - before[tenant] for tenant in after} == {"a": 100, "other": 100}
+
+
+def test_and_as_other_if_its_tenant_gave_way() -> None:
+    replay = cluster(tenants=1)
+    replay.see(pod("late", "a", 10, started=None, namespace="unheard-of"), at=10)
+    for at in (60, 1000, 2000, 2 * DAY):
+        replay.scrape(at)
+    replay.see(pod("third", "b", 2 * DAY + 10), at=2 * DAY + 10)
+    replay.see(pod("late", "a", 10, namespace="unheard-of", started=2 * DAY + 30, version=2), at=2 * DAY + 30)
+    before = shown(replay.scrape(2 * DAY + 110))
+    after = shown(replay.scrape(2 * DAY + 210))
+
+    assert {tenant: after[tenant] - before[tenant] for tenant in after} == {"b": 100, "other": 100}
 
 
 def test_what_is_forgotten_of_a_pool_keeps_its_state() -> None:
