@@ -20,16 +20,40 @@ def seconds(text: str) -> int:
 def finish(form: Json) -> int | None:
     """When the last container stopped, if that is known of every one that ran."""
     status = form["status"]
+    if _by_pod_gc(form) and starts_again(form):
+        return None
     statuses = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
     times = [run.get("finishedAt") for each in statuses for run in _last(each)]
     return max((seconds(time) for time in times if time), default=None) if all(times) else None
 
 
 def _last(status: Json) -> Iterable[Json]:
-    """The last run of a container; a start in 1970 that is over was none."""
+    """The last run of a container, which is to come for one that waits again; a start in 1970 that is over was none."""
     now = [run for name, run in status["state"].items() if name in ("running", "terminated")]
-    last = [run for run in status["lastState"].values() if seconds(run["startedAt"]) > -86400]
+    last: list[Json] = [{} for run in status["lastState"].values() if seconds(run["startedAt"]) > -86400]
     return now or last
+
+
+def starts_again(form: Json) -> bool:
+    """Whether the containers of a terminal pod would have run again."""
+    return (form["spec"].get("restartPolicy"), form["status"]["phase"]) in (
+        ("Always", "Failed"),
+        ("Always", "Succeeded"),
+        ("OnFailure", "Failed"),
+    )
+
+
+def held_until(told: Sequence[Told]) -> int:
+    """When the deletion of a pod was asked for that would have gone on, and was not terminal before that."""
+    ends = [t.manifest for t in told if t.manifest["status"]["phase"] in ("Succeeded", "Failed")]
+    forms = [form for form in ends if finish(form) is not None]
+    return min(0 if form["status"].get("reason") or not starts_again(form) else asked(form) for form in forms)
+
+
+def asked(form: Json) -> int:
+    """When its deletion was asked for; 0 if it was not."""
+    meta = form["metadata"]
+    return seconds(meta["deletionTimestamp"]) - meta["deletionGracePeriodSeconds"] if "deletionTimestamp" in meta else 0
 
 
 def own_end(told: Sequence[Told]) -> tuple[str, Interval] | None:
@@ -78,10 +102,12 @@ def unready(forms: Iterable[Told], *, created: int, until: int) -> set[int]:
 
 def _collected(told: Told) -> int:
     """When PodGC made a pod terminal, else when it was told to be."""
-    for condition in told.manifest["status"]["conditions"]:
-        if condition.get("reason") == "DeletionByPodGC":
-            return min(seconds(condition["lastTransitionTime"]), told.at)
-    return told.at
+    return min([told.at, *_by_pod_gc(told.manifest)])
+
+
+def _by_pod_gc(form: Json) -> list[int]:
+    conditions = form["status"]["conditions"]
+    return [seconds(each["lastTransitionTime"]) for each in conditions if each.get("reason") == "DeletionByPodGC"]
 
 
 def _went(told: Told) -> Interval:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import inf
 
 from tests.told import Json, Prices, Told
-from tests.true_ends import Interval, lost_since, own_end, seconds
+from tests.true_ends import Interval, asked, held_until, lost_since, own_end, seconds
 from tests.true_nodes import Node, by_uid, nodes_of, weight
 
 REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity")
@@ -77,7 +77,7 @@ class Pod:
         self.bound = min((b for form in self.forms if (b := self._bound(form)) is not None), default=None)
         self.off = self._clock()
         self.started = min((at - self.off for at in _times(self.forms, "startedAt")), default=None)
-        self.asked = min((_asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
+        self.asked = min((asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
         self.node = self._placed(nodes)
         self.replaced = self._replaced(nodes)
         self.end = self._ended()
@@ -207,7 +207,7 @@ class Pod:
         """As its forms and its node tell together: the earliest moment at which it is not known to be there."""
         own = own_end(self.told)
         if own and own[0] == "finished":
-            return max(own[1][0] - self.off, self.bound or 0)
+            return max(own[1][0] - self.off, held_until(self.told), self.bound or 0)
         end = own[1] if own else None
         out = self.node.out(10**4, self._told_of_until()) if self.node else set()
         if own and own[0] == "terminal":
@@ -241,14 +241,9 @@ def _is_deleted(told: Sequence[Told]) -> bool:
     return told[-1].event != "seen" or any("deletionTimestamp" in each.manifest["metadata"] for each in told)
 
 
-def _asked(form: Json) -> int:
-    meta = form["metadata"]
-    return seconds(meta["deletionTimestamp"]) - int(meta["deletionGracePeriodSeconds"])
-
-
 def _times(forms: Iterable[Json], name: str) -> Iterable[int]:
     for form in forms:
         for status in form["status"].get("containerStatuses", ()):
-            for state in status["state"].values():
+            for state in (*status["state"].values(), *status["lastState"].values()):
                 if state.get(name) and seconds(state[name]) > -86400:  # 1970 is no time at all
                     yield seconds(state[name])

@@ -36,7 +36,8 @@ class PodForm:
 
     `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
     start the container, which it tells with a start in 1970. `inits` are its init containers as (start, finish or
-    None); the main one is `lost` when its kubelet cannot find it. Kubelets write by a clock that is `clock` ahead.
+    None); the main one is `lost` when its kubelet cannot find it, and `waiting` after a run that finished. Kubelets
+    write by a clock that is `clock` ahead.
     """
 
     name: str = "a"
@@ -59,6 +60,8 @@ class PodForm:
     finished: int | None = None
     inits: tuple[tuple[int, int | None], ...] = ()
     lost: bool = False
+    waiting: bool = False
+    restart_policy: str = ""
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -99,6 +102,8 @@ class PodForm:
         spec: Json = {"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]}
         if self.node:
             spec["nodeName"] = self.node
+        if self.restart_policy:
+            spec["restartPolicy"] = self.restart_policy
         if self.tier:
             spec |= {"priorityClassName": self.tier, "priority": self.priority or 0}
         return spec
@@ -143,6 +148,8 @@ class PodForm:
         return instant(at + self.clock)
 
     def _last_state(self) -> Json:
+        if self._waits_again:
+            return self._terminated()
         if self.start_failed is None:
             return {}
         times = {"startedAt": NEVER, "finishedAt": self._by_its_node(self.start_failed)}
@@ -152,14 +159,23 @@ class PodForm:
         if self.lost:
             unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
             return {"terminated": unknown}
+        if self._waits_again:
+            return {"waiting": {"reason": "CrashLoopBackOff"}}
         if self.finished is not None:
-            started = {"startedAt": self._by_its_node(self.started)} if self.started is not None else {}
-            if self.started is None and self.start_failed is not None:
-                started = {"startedAt": NEVER}
-            return {"terminated": started | {"finishedAt": self._by_its_node(self.finished), "exitCode": 0}}
+            return self._terminated()
         if self.started is not None:
             return {"running": {"startedAt": self._by_its_node(self.started)}}
         return {"waiting": {"reason": "ContainerCreating"}} if self.node else None
+
+    @property
+    def _waits_again(self) -> bool:
+        return self.waiting and self.started is not None and self.finished is not None
+
+    def _terminated(self) -> Json:
+        started = {"startedAt": self._by_its_node(self.started)} if self.started is not None else {}
+        if self.started is None and self.start_failed is not None:
+            started = {"startedAt": NEVER}
+        return {"terminated": started | {"finishedAt": self._by_its_node(self.finished or 0), "exitCode": 0}}
 
 
 def _run(started: int, finished: int | None, clock: int) -> Json:

@@ -55,6 +55,7 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) 
         tier=draw(st.sampled_from(["", "gold", "lead"])),
         owners=draw(st.sampled_from(OWNERS)),
         clock=draw(st.sampled_from([0, 0, 0, 0, 0, -3600, -30, 500])),
+        restart_policy=draw(st.sampled_from(["Never", "OnFailure", "Always"])),
     )
     binding = {"node": node.form.name} | ({} if by_hand else {"scheduled": bound})
     binding |= {"accepted": bound} if prompt or form.clock else {}
@@ -103,11 +104,23 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
     if draw(st.booleans()):
         started = min(begins + draw(st.integers(0, 10)), LATEST - 1)
         changes.append((started, {"started": started}))
+        changes += draw(crashes(started)) if draw(st.booleans()) else []
     if draw(st.booleans()):
         asked = draw(later)
         changes.append((asked, {"deleted": asked, "grace": draw(st.sampled_from([0, 1, 30]))}))
     changes += draw(marks(draw(later), changes))
     return [*changes, *toggles, *draw(endings(max((at for at, _ in changes), default=bound)))]
+
+
+@st.composite
+def crashes(draw: Draw, started: int) -> list[Change]:
+    """A container ends, is seen to wait for its next run or not, and runs again or not."""
+    ended = min(started + draw(st.integers(1, 20)), LATEST - 1)
+    crash: Change = (ended, {"started": started, "finished": ended, "waiting": draw(st.booleans())})
+    if draw(st.booleans()):
+        return [crash]
+    again = min(ended + draw(st.integers(0, 10)), LATEST - 1)
+    return [crash, (again, {"started": again, "finished": None, "waiting": False})]
 
 
 @st.composite
@@ -152,10 +165,17 @@ def endings(draw: Draw, after: int) -> list[Change]:
         gone[1].update(deleted=gone[0], grace=0)
     finished: Change = (
         end,
-        {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end},
+        {"phase": "Succeeded", "finished": end - draw(st.integers(0, 2)) if end > after + 2 else end, "waiting": False},
     )
+    killed: Change = (end, {"phase": "Failed", "waiting": False})  # a container that ended before keeps its times
+    if draw(st.booleans()):
+        killed[1].update(deleted=draw(st.integers(after, end)), grace=30)
     terminal: Change = (end, {"phase": "Failed", "lost": draw(st.booleans())})
-    return draw(st.sampled_from([[], [gone], [finished], [terminal], [finished, gone], [terminal, gone]]))
+    return draw(
+        st.sampled_from(
+            [[], [gone], [finished], [terminal], [killed], [finished, gone], [terminal, gone], [killed, gone]]
+        )
+    )
 
 
 @st.composite

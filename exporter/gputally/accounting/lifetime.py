@@ -8,7 +8,7 @@ ahead of ours), and no later stage ever precedes an earlier one.
 from msgspec.structs import replace
 
 from gputally.accounting.node_clock import OFF_US, clock_of, true_times
-from gputally.accounting.runs import finished_at, is_accepted, starts
+from gputally.accounting.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
 from gputally.model.allocation import End, Ending
 from gputally.model.kube import Condition, Pod
@@ -96,13 +96,32 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
     finished, clock = finished_at(pod), record.clock
+    if _is_collected(pod) and starts_again(pod):
+        finished = None
     if finished is None or true_times(to_us(finished), clock)[1] < (record.scheduled_us or 0) - OFF_US:
         collected_us = _collected_us(pod, at_us)  # nobody knows, or a clock that stepped back
         return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
-    known, finished_us = record.ending, to_us(finished)
-    if known and known.by is End.FINISHED and (known.from_us, -known.to_us) >= (finished_us, -at_us):
-        return record
-    return replace(record, ending=Ending(by=End.FINISHED, from_us=finished_us, to_us=at_us))
+    ending = Ending(by=End.FINISHED, from_us=to_us(finished), to_us=at_us, held_us=_held_us(pod, at_us))
+    return replace(record, ending=_later(record.ending, ending))
+
+
+def _later(known: Ending | None, new: Ending) -> Ending:
+    """Of two finishing times the last; what was held longer by one form alone was told too late of the other."""
+    if known is None or known.by is not End.FINISHED:
+        return new
+    last = max(known, new, key=lambda ending: (ending.from_us, -ending.to_us))
+    return replace(last, held_us=min(known.held_us, new.held_us))
+
+
+def _held_us(pod: Pod, at_us: int) -> int:
+    """Until when a terminal pod had its devices at least: one whose containers start again, until it was to be deleted.
+
+    The kubelet then writes the end of their last runs, which may be long ago. It gives a reason for a pod that it ended
+    itself. Such a pod was terminal before its deletion was asked for.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses.
+    """
+    return 0 if pod.status.reason or not starts_again(pod) else _deletion_us(pod, at_us) or 0
 
 
 def _collected_us(pod: Pod, at_us: int) -> int:
@@ -111,9 +130,15 @@ def _collected_us(pod: Pod, at_us: int) -> int:
     Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition.
     """
     condition = _condition(pod, "DisruptionTarget")
-    if condition is None or condition.reason != _POD_GC or condition.last_transition_time is None:
+    if condition is None or not _is_collected(pod) or condition.last_transition_time is None:
         return at_us
     return min(to_us(condition.last_transition_time), at_us)
+
+
+def _is_collected(pod: Pod) -> bool:
+    """Whether PodGC made the pod terminal."""
+    condition = _condition(pod, "DisruptionTarget")
+    return condition is not None and condition.reason == _POD_GC
 
 
 def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:

@@ -74,6 +74,7 @@ def _ending(own: Ending | None, clock: Clock | None, node: NodeLife) -> Ending |
     """No allocation outlives its node unless the API dates its end; nor is it known to have outlived its kubelet."""
     if own and own.by is End.FINISHED:
         from_us, to_us = true_times(own.from_us, clock)
+        from_us, to_us = max(from_us, own.held_us), max(to_us, own.held_us)
         return replace(own, from_us=min(from_us, own.to_us), to_us=min(to_us, own.to_us))
     if own and own.by is End.TERMINAL:
         own = replace(own, from_us=node.lost_us(own.from_us, own.to_us))

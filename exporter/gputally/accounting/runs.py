@@ -20,10 +20,10 @@ def starts(pod: Pod) -> Iterator[datetime]:
 def finished_at(pod: Pod) -> datetime | None:
     """The end of a terminal pod's last container, init containers and sidecars too: that one releases the devices.
 
-    None as long as one that ran, or should have, is without an end. A phase may be terminal although containers run on:
-    PodGC sets it when a node is gone, and leaves their states as the kubelet wrote them last. `ContainerStatusUnknown`,
-    which a kubelet writes for what it cannot find any more, comes without times. Once a pod has initialized, all its
-    main containers should have run.
+    None as long as one that ran, or should have, is without an end. A phase may be terminal although containers run on,
+    or wait for their next run: PodGC sets it when a node is gone, and leaves their states as the kubelet wrote them
+    last. `ContainerStatusUnknown`, which a kubelet writes for what it cannot find any more, comes without times. Once a
+    pod has initialized, all its main containers should have run. Once they all ended, sidecars that wait are over.
 
     Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition;
     pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
@@ -32,21 +32,34 @@ def finished_at(pod: Pod) -> datetime | None:
     awaited = [each for each in (*mains, *inits) if _ran(each, pod)]
     if any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ()):
         awaited += mains
-    if any(_finish(each, pod) is None for each in awaited):
+    are_over = bool(mains) and all(each.state and each.state.terminated for each in mains)
+    if any(_finish(each, pod, is_over=are_over) is None for each in awaited):
         return None
-    return max(filter(None, (_finish(each, pod) for each in (*mains, *inits))), default=None)
+    return max(filter(None, (_finish(each, pod, is_over=are_over) for each in (*mains, *inits))), default=None)
+
+
+def starts_again(pod: Pod) -> bool:
+    """Whether the kubelet of this terminal pod would have started its containers again, had nothing else ended it.
+
+    Source: k8s.io/kubernetes pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted.
+    """
+    policy = pod.spec.restart_policy
+    if any(container.restart_policy for container in pod.spec.containers):
+        return False
+    return policy == "Always" or (policy == "OnFailure" and pod.status.phase == "Failed")
 
 
 def _ran(status: ContainerStatus, pod: Pod) -> bool:
     return any(_has_started(run, pod) for run in _runs(status))
 
 
-def _finish(status: ContainerStatus, pod: Pod) -> datetime | None:
-    """The end of the last run; None before that, or if nobody knows it."""
+def _finish(status: ContainerStatus, pod: Pod, *, is_over: bool) -> datetime | None:
+    """The end of the last run; None before that, if nobody knows it, or if another run was to follow."""
     state, last = status.state, status.last_state.terminated if status.last_state else None
-    if state and state.running:
-        return None
-    run = state.terminated if state and state.terminated else last if last and _has_started(last, pod) else None
+    if state and (state.running or state.terminated):
+        run = state.terminated
+    else:
+        run = last if is_over and last and _has_started(last, pod) else None
     return run.finished_at if run and run.finished_at and is_possible(run.finished_at, pod) else None
 
 

@@ -34,15 +34,17 @@ class End(StrEnum):
     """The end of its node, of which nothing dated tells that the pod outlived it."""
 
 
-class Ending(Struct, frozen=True, kw_only=True, gc=False):
+class Ending(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What a pod itself tells of its end: that lies in [from_us, to_us], one instant where it is seen live.
 
-    Of one that finished, `from_us` is when by the clock of its node, and `to_us` when that was told first.
+    Of one that finished, `from_us` is when by the clock of its node, and `to_us` when that was told first; it had its
+    devices until `held_us` at least, by the API server's clock.
     """
 
     by: End
     from_us: int
     to_us: int
+    held_us: int = 0
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -67,16 +67,17 @@ class Resources(_Camel, frozen=True):
 
 
 class Container(_Camel, frozen=True):
-    """`restart_policy` Always on an init container makes it a sidecar."""
+    """`restart_policy` Always on an init container makes it a sidecar; on others it stands above the pod's."""
 
     resources: Resources | None = None
     restart_policy: str | None = None
 
 
 class PodSpec(_Camel, frozen=True):
-    """Where and at which priority the pod runs, and what it asks for."""
+    """Where and at which priority the pod runs, what it asks for, and whether its containers start again."""
 
     node_name: str = ""
+    restart_policy: str = ""
     priority: int | None = None
     priority_class_name: str = ""
     containers: tuple[Container, ...] = ()

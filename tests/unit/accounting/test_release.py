@@ -133,7 +133,7 @@ def test_an_init_container_ends_a_pod_only_if_no_other_ran_or_should_have(
     assert billed(replay, 8000) == 8 * (end - 203)
 
 
-def test_a_container_that_waits_to_be_restarted_ended_with_its_last_run() -> None:
+def test_a_container_that_waits_to_be_restarted_had_its_devices_until_its_pod_was_terminal() -> None:
     manifest = replace(RUNNING, phase="Failed").manifest()
     last = {"terminated": {"startedAt": instant(233), "finishedAt": instant(400), "exitCode": 1}}
     manifest["status"]["containerStatuses"] = [{"state": {"waiting": {}}, "lastState": last}]
@@ -141,7 +141,7 @@ def test_a_container_that_waits_to_be_restarted_ended_with_its_last_run() -> Non
     replay.see(NODE, at=1)
     replay.see_pod(as_pod(manifest), at=500)
 
-    assert billed(replay, 8000) == 8 * (400 - 203)
+    assert billed(replay, 8000) == 8 * (500 - 203)
 
 
 def test_a_node_whose_deletion_is_observed_late_clips_nothing_that_the_api_dates_later() -> None:
