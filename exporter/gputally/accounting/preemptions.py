@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.segments import held
 from gputally.accounting.totals import Total, Totals
 from gputally.model.kube import Event
@@ -39,8 +40,7 @@ class Preemptions:
         self.known: dict[str, Preemption] = {}
         self.changed: set[str] = set()
         self.counted: dict[str, Preemption] = {}
-        self._events: dict[tuple[str, str], tuple[int, Preemptor]] = {}
-        """By namespace and UID of the victim: Events are written in the victim's own namespace, and not by others."""
+        self.events = PreemptedEvents()
         self._open: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
@@ -80,10 +80,14 @@ class Preemptions:
         self._resolve(record.uid, at_us=at_us)
 
     def event_seen(self, event: Event, *, at_us: int) -> None:
-        """Remember whom an Event `Preempted` names. Who may write Events in a namespace can forge those of its pods."""
+        """Remember whom an Event `Preempted` names. Who may write Events in a namespace can forge those of its pods.
+
+        Raises: MalformedObject if it names pods that cannot exist; nothing has changed then.
+        """
         victim, preemptor = event.involved_object, preemptor_of(event)
         if event.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
-            self._events[event.metadata.namespace, victim.uid] = (at_us, preemptor)
+            expect_possible(event)
+            self.events.add(event.metadata.namespace, victim.uid, preemptor, at_us=at_us)
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
@@ -95,16 +99,13 @@ class Preemptions:
                 del self.known[uid]
                 self._open.discard(uid)
                 self.changed.add(uid)
-        for victim, (seen_us, _) in tuple(self._events.items()):
-            if seen_us < now_us - _KEEP_US:
-                del self._events[victim]
+        self.events.forget(before_us=now_us - _KEEP_US)
 
     def _resolve(self, victim_uid: str, *, at_us: int) -> None:
         preemption = self.known.get(victim_uid)
         if preemption is None or victim_uid not in self._open:
             return
-        victim = preemption.victim_namespace, victim_uid
-        named = self._events.get(victim, (0, preemption.preemptor))[1]
+        named = self.events.by(preemption.victim_namespace, victim_uid) or preemption.preemptor
         preemptor = (self._pod_of(named.uid) or named) if named else None
         preemption = replace(preemption, preemptor=preemptor)
         if preemptor and preemptor.tier:

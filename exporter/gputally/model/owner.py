@@ -60,8 +60,13 @@ def can_exist(reference: OwnerReference) -> bool:
         _API_VERSION.fullmatch(reference.api_version) is not None
         and _KIND.fullmatch(reference.kind) is not None
         and is_name(reference.name)
-        and 0 < len(reference.uid) <= _MOST_UID
+        and is_uid(reference.uid)
     )
+
+
+def is_uid(text: str) -> bool:
+    """Whether `text` may be kept as the UID of an object."""
+    return 0 < len(text) <= _MOST_UID
 
 
 def is_name(text: str) -> bool:

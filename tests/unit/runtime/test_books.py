@@ -22,7 +22,7 @@ from gputally.model.observation import Listing, Observation, Seen
 from gputally.model.rules import Rules
 from gputally.runtime import books as books_module
 from gputally.runtime.books import Books
-from tests.core.manifests import PodForm, as_pod, us
+from tests.core.manifests import PodForm, as_event, as_pod, preempted_event, us
 from tests.fakes.bookkeeping import Time, open_books
 from tests.fakes.stream import BOOK, stream, surroundings
 from tests.fakes.until import until
@@ -99,6 +99,19 @@ async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(boo
 
     assert books.health.skipped == {Kind.PODS: 1}
     assert set(books.fleet.pods.records) == {"uid-greedy", "uid-fine"}
+
+
+async def test_forged_events_are_counted_and_told_of_once_for_each_namespace(
+    books: Books, caplog: pytest.LogCaptureFixture
+) -> None:
+    for i in range(5):
+        forged = preempted_event(PodForm(uid=f"{i}" * 200), by=PodForm(name="by"))
+        books.take([Seen(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
+
+    assert books.health.skipped == {Kind.EVENTS: 5}
+    assert [each.getMessage() for each in caplog.records if "Event" in each.getMessage()] == [
+        "left out of the accounting: object of namespace ml: an Event names what cannot exist"
+    ]
 
 
 async def test_a_listing_is_known_once_it_is_accounted(books: Books) -> None:
