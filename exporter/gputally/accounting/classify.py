@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.admission import OTHER
 from gputally.accounting.job import JOB_LABEL_KEYS
-from gputally.accounting.node import History, quantities_on
+from gputally.accounting.node import quantities_on
+from gputally.accounting.node_history import History
 from gputally.accounting.release import Home, released
 from gputally.accounting.request import limited
 from gputally.accounting.tenant import relevant_labels

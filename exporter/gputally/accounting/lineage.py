@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gputally.accounting.node import History, chained, classes
 from gputally.accounting.node_account import NodeAccount
+from gputally.accounting.node_history import History, chained, classes
 from gputally.accounting.release import NodeLife
 from gputally.model.allocation import Segment
 from gputally.model.node import NodeRecord, Span

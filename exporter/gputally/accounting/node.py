@@ -1,14 +1,25 @@
 """What a Node object says, and the history of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import zip_longest
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from gputally.accounting.gpu_model import gpu_model_of
-from gputally.accounting.node_labels import COUNT, INSTANCE_TYPE, first_seen, lapse_of, lapses, lasting, lost, relevant
+from gputally.accounting.node_history import cut, followed, most, with_readiness
+from gputally.accounting.node_labels import (
+    COUNT,
+    INSTANCE_TYPE,
+    First,
+    first_seen,
+    lapse_of,
+    lapses,
+    lasting,
+    looked_at,
+    lost,
+    relevant,
+)
 from gputally.accounting.purchase import purchase_of
 from gputally.accounting.request import Units, most_units
 from gputally.accounting.shared import shared
@@ -26,8 +37,6 @@ _COUNT_DIGITS = 6
 """Anybody who may label nodes can write a count; one with more digits is no count of GPUs."""
 _LAST_TURNS = 15
 """Of times when a node was not ready, so many are remembered besides the last."""
-History = tuple[tuple[int, NodeFacts], ...]
-"""Facts with the instant from which on they hold, the oldest first."""
 NO_POOL = "none"
 """The pool of a node that carries none of the pool labels."""
 
@@ -125,16 +134,21 @@ def observed(
 ) -> NodeRecord:
     """`record` with what `node` says, from the moment it can be said to hold.
 
-    Readiness has a timestamp of its own. The first facts hold from the node's creation, and so does a label that is
-    told for the first time. A discovered label outlives its absence; one that is back may have been back since
-    `since_us`, up to when all is known. All else holds from its observation.
+    Readiness has a timestamp of its own. The first facts hold from the node's creation, and so does what software tells
+    of it late. A discovered label outlives its absence; one that is back may have been back since `since_us`, up to
+    when all is known. All else holds from its observation.
 
     Raises: MalformedObject for a capacity that is no whole number.
     """
     present = relevant(node.metadata.labels or {}, rules, price_labels)
     record = lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
     first = first_seen(record, present)
-    record = replace(record, lost=lost(record, present, at_us=at_us), machine=machine_of(node) or record.machine)
+    record = replace(
+        record,
+        lost=lost(record, present, at_us=at_us),
+        looked_at=looked_at(record, rules, price_labels, at_us=at_us),
+        machine=machine_of(node) or record.machine,
+    )
     record = learned(record, first, rules=rules, price_labels=price_labels)
     record = _stated(record, node, rules=rules, price_labels=price_labels, at_us=at_us, since_us=since_us)
     return lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
@@ -153,10 +167,10 @@ def _stated(
     )
     if born:
         return replace(record, facts=((record.created_us, facts),))
-    history = _with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
+    history = with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
     facts = replace(facts, offered=most(history[-1][1].offered, facts.offered))
     if facts != history[-1][1]:
-        history = _followed(history, facts, from_us=at_us)
+        history = followed(history, facts, from_us=at_us)
     return replace(record, facts=history)
 
 
@@ -181,86 +195,39 @@ def _with_turn(record: NodeRecord, *, ready: bool, turned_us: int, since_us: int
     return known
 
 
-def most(known: Units | None, new: Units | None) -> Units | None:
-    """The most units of each resource in either offer."""
-    if known == new or not known:
-        return new
-    amounts = dict(known)
-    for name, amount in new or ():
-        amounts[name] = max(amount, amounts.get(name, 0))
-    return tuple(sorted(amounts.items()))
-
-
 def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_us: int) -> NodeRecord:
     """`record` without the labels that have been away for too long by `at_us`, each from the instant it was."""
     for instant in (each for each in lapses(record) if each <= at_us):
         ended = {each.key for each in record.lost if lapse_of(each) <= instant}
-        from_us = max(instant, record.facts[0][0])
-        before = [entry for entry in record.facts if entry[0] <= from_us]
-        after = [(from_us, before[-1][1]), *(entry for entry in record.facts if entry[0] > from_us)]
-        history = [entry for entry in before if entry[0] < from_us]
-        for since_us, facts in after:
-            labels = {key: value for key, value in facts.labels or () if key not in ended}
-            history.append((since_us, _with_labels(facts, labels, rules, price_labels)))
+        history = list(cut(record.facts, instant))
+        for i, (since_us, facts) in enumerate(history):
+            if since_us >= instant:
+                labels = {key: value for key, value in facts.labels or () if key not in ended}
+                history[i] = since_us, _with_labels(facts, labels, rules, price_labels)
         record = replace(record, facts=tuple(history))
     return record
 
 
-def learned(record: NodeRecord, first: Mapping[str, str], *, rules: Rules, price_labels: frozenset[str]) -> NodeRecord:
-    """`record` with labels that were never told before: they say what was so since the node's birth."""
-    if not first:
+def learned(record: NodeRecord, first: First, *, rules: Rules, price_labels: frozenset[str]) -> NodeRecord:
+    """`record` with labels that were never told before."""
+    if not first or not record.facts:
         return record
-    known = [(at_us, facts, {**dict(facts.labels or ()), **first}) for at_us, facts in record.facts]
-    history = tuple((at_us, _with_labels(facts, labels, rules, price_labels)) for at_us, facts, labels in known)
-    return replace(record, facts=history)
+    known = record.facts
+    for from_us in {from_us for from_us, _ in first.values()}:
+        known = cut(known, from_us)
+    history: list[tuple[int, NodeFacts]] = []
+    for at_us, facts in known:
+        labels = {key: value for key, (from_us, value) in first.items() if from_us <= at_us}
+        history.append((at_us, _with_more(facts, labels, rules, price_labels) if labels else facts))
+    return replace(record, facts=tuple(history))
 
 
-def _followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
-    from_us = max(from_us, history[-1][0])
-    return (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
-
-
-def chained(records: Sequence[NodeRecord]) -> History:
-    """The history of incarnations that continue each other, each until the next was created."""
-    found: list[tuple[int, NodeFacts]] = []
-    for record, following in zip_longest(records, records[1:]):
-        for from_us, facts in record.facts:
-            if following is None or from_us < following.created_us:
-                offered = most(found[-1][1].offered, facts.offered) if found else facts.offered
-                found.append((from_us, replace(facts, offered=offered)))
-    return tuple(found)
-
-
-def classes(history: History) -> History:
-    """`history` where what the node's pods are and cost changes."""
-    found: list[tuple[int, NodeFacts]] = []
-    for entry in history:
-        if not found or _class(found[-1]) != _class(entry):
-            found.append(entry)
-    return tuple(found)
-
-
-def reclassified_us(before: History, after: History) -> int | None:
-    """From when on the node's pods are, or cost, something else than was thought; None if nothing of that changed."""
-    for was, now in zip_longest(classes(before), classes(after)):
-        if was is None or now is None or (was[0], _class(was)) != (now[0], _class(now)):
-            return min(entry[0] for entry in (was, now) if entry)
-    return None
-
-
-def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, Sharing, Units | None]:
-    return entry[1].asset, entry[1].sharing, entry[1].offered
-
-
-def _with_readiness(history: History, *, ready: bool, from_us: int) -> History:
-    """`history` with the node `ready` or not from `from_us` on, whatever else changed since."""
-    if ready is history[-1][1].ready:
-        return history
-    from_us = max(from_us, history[0][0])
-    before = [entry for entry in history if entry[0] <= from_us]
-    after = ((at_us, replace(facts, ready=ready)) for at_us, facts in history if at_us > from_us)
-    changed = (from_us, replace(before[-1][1], ready=ready))
-    return (*(entry for entry in before if entry[0] < from_us), changed, *after)
+def _with_more(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+    """`facts` with `labels` besides. The pool stays what earlier rules may have found, unless these tell it."""
+    found = _with_labels(facts, dict(facts.labels or ()) | dict(labels), rules, price_labels)
+    if labels.keys() & {*rules.pool_labels}:
+        return found
+    return replace(found, pool=facts.pool, asset=shared(replace(found.asset, pool=facts.pool)))
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from gputally.accounting.capacity import CapacityTerms, extend, slices_of
-from gputally.accounting.node import History, classes
+from gputally.accounting.node_history import History, classes
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike

@@ -23,6 +23,24 @@ found them goes. Anything else is removed by somebody on purpose, and counts at 
 
 Source: kubernetes-sigs/node-feature-discovery#1491, #1817.
 """
+_GIVEN = (
+    *_DISCOVERED,
+    INSTANCE_TYPE,
+    "cloud.google.com/",
+    "eks.amazonaws.com/",
+    "karpenter.k8s.aws/",
+    "karpenter.sh/",
+    "kubernetes.azure.com/",
+)
+"""Prefixes of what software tells of a node as it was made, if late. Anything else may be put on by somebody on any day
+of its life, and counts from then on.
+"""
+_ALWAYS = frozenset({INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS})
+"""Keys that are looked at whatever the configuration says. One that is added here was not looked at before, and would
+be taken for one that nobody told of.
+"""
+First = Mapping[str, tuple[int, str]]
+"""Labels by key that were told for the first time: since when each holds, and its value."""
 _NEVER_US = 1 << 62
 _INVALID = "-MIG-INVALID"
 """What GPU Feature Discovery appends to the product while slices are cut anew, with a count, memory and replicas of 0.
@@ -38,7 +56,7 @@ def is_discovered(key: str) -> bool:
 
 def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> dict[str, str]:
     """Those of a node's `labels` that any fact may follow from, in a fixed order."""
-    wanted = {INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS, *rules.pool_labels, *price_labels}
+    wanted = {*_ALWAYS, *rules.pool_labels, *price_labels}
     cut_anew = any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS)
     return {
         key: labels[key]
@@ -55,10 +73,29 @@ def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple
     return tuple(known[key] for key in sorted(known.keys() - present.keys()))
 
 
-def first_seen(record: NodeRecord, present: Mapping[str, str]) -> dict[str, str]:
-    """Those of the labels `present` that the node is not known to have carried before."""
+def looked_at(
+    record: NodeRecord, rules: Rules, price_labels: frozenset[str], *, at_us: int
+) -> tuple[tuple[str, int], ...]:
+    """Since when each key is looked at that may be told late, but for those that always are; it is `at_us`."""
+    since, from_us = dict(record.looked_at), at_us if record.facts else record.created_us
+    keys = {key for key in (*rules.pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)}
+    return tuple((key, since.get(key, from_us)) for key in sorted(keys))
+
+
+def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
+    """Those of the labels `present` that nobody told of the node before, though they were looked at.
+
+    Each was so since the node's birth. What was posted before anybody looked at the label was posted without it, and
+    keeps its price.
+    """
     known = {key for key, _ in _latest(record)} | {each.key for each in record.lost}
-    return {key: value for key, value in present.items() if key not in known}
+    since = {key: record.created_us for key in present if _is_always(key)} | dict(record.looked_at)
+    fresh = {key: value for key, value in present.items() if key.startswith(_GIVEN) and key not in known}
+    return {key: (since[key], value) for key, value in fresh.items() if key in since}
+
+
+def _is_always(key: str) -> bool:
+    return key in _ALWAYS or is_sharing_label(key)
 
 
 def lapse_of(label: LostLabel) -> int:

@@ -9,14 +9,9 @@ from gputally.accounting.capacity import CapacityTerms
 from gputally.accounting.classify import on_node
 from gputally.accounting.inventory import Inventory, inventory_of
 from gputally.accounting.lineage import Lineage, may_have_existed
-from gputally.accounting.node import (
-    lapsed,
-    learned,
-    machine_of,
-    observed,
-    reclassified_us,
-)
+from gputally.accounting.node import lapsed, learned, machine_of, observed
 from gputally.accounting.node_account import NodeAccount
+from gputally.accounting.node_history import reclassified_us
 from gputally.accounting.node_labels import Lapses, first_seen, inherited, is_described
 from gputally.accounting.pricing import Pricing
 from gputally.accounting.reclassified import Reclassified, as_one

@@ -11,7 +11,7 @@ from gputally.accounting.classify import as_posted, kept_labels, placed, readmit
 from gputally.accounting.handover import Handover
 from gputally.accounting.lately_gone import KEEP_US, LatelyGone
 from gputally.accounting.namespaces import Namespaces
-from gputally.accounting.node import History
+from gputally.accounting.node_history import History
 from gputally.accounting.nodes import Nodes
 from gputally.accounting.owner_walks import OwnerWalks
 from gputally.accounting.pod_index import PodIndex

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.acceptance import deadline_us
 from gputally.accounting.lifetime import never_held
-from gputally.accounting.node import History
 from gputally.accounting.node_clock import true_times
+from gputally.accounting.node_history import History
 from gputally.model.allocation import Blind, End, Ending
 from gputally.model.node import Span
 from gputally.model.pod import Clock, PodRecord

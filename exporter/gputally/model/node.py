@@ -80,7 +80,8 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     It ceased to exist in [gone_us, gone_by_us], and is charged up to the first. `machine` is its system UUID, by which
     it may continue the incarnation with the UID `continues`. `unready` are the last times it was not ready, `lost` the
-    labels that it carried at some time and does not carry now.
+    labels that it carried at some time and does not carry now. `looked_at` says since when keys are looked at that only
+    the configuration names, and of which may be told late.
     """
 
     uid: str
@@ -93,6 +94,7 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     facts: tuple[tuple[int, NodeFacts], ...] = ()
     unready: tuple[Span, ...] = ()
     lost: tuple[LostLabel, ...] = ()
+    looked_at: tuple[tuple[str, int], ...] = ()
 
 
 class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):
