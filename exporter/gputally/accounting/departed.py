@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
@@ -25,14 +27,19 @@ class Departed:
         self._on_node: dict[str, dict[str, None]] = {}
         self._changed: set[str] = set()
 
-    def restore(self, record: PodRecord, *, at_us: int, labels: bool = False) -> None:
-        """Take up what an earlier process remembered, as if it had gone at `at_us`."""
-        self._put(record, at_us, agent=True, labels=labels)
+    def restore(self, record: PodRecord, *, at_us: int, agent: bool, labels: bool) -> None:
+        """Take up what an earlier process remembered; it is forgotten if nothing may tell of it any more.
+
+        One that does not say since when, as earlier versions kept it, is taken to have gone at `at_us`.
+        """
+        self._put(record, at_us if record.remembered_us is None else record.remembered_us, agent=agent, labels=labels)
+        if not agent and not labels:
+            self._drop(record.uid)
 
     def add(self, record: PodRecord, *, at_us: int, agent: bool = True, labels: bool = False) -> None:
         """Remember a pod of which an agent, or labels of its node, may still tell."""
         if agent or labels:
-            self._put(record, at_us, agent=agent, labels=labels)
+            self._put(replace(record, remembered_us=at_us), at_us, agent=agent, labels=labels)
             self._changed.add(record.uid)
 
     def revise(self, record: PodRecord) -> None:

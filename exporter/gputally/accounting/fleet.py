@@ -290,7 +290,8 @@ class Fleet:
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
-        self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us)
+        agents = self.agents.is_on
+        self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us, has_agent=agents)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)
         if saved.is_moved:

@@ -155,11 +155,15 @@ class Usage:
         departed: Iterable[PodRecord],
         *,
         at_us: int,
+        has_agent: Callable[[str], bool],
     ) -> None:
         """Take up what an earlier process had booked."""
-        for record in departed:
+        held, unheld = tuple(held), tuple(unheld)
+        told = {row.holder.node for row in held} | {each.node for each in unheld}
+        for record in sorted(departed, key=lambda each: each.remembered_us or at_us):
+            agent = record.node in told or has_agent(record.node)
             labels = not self._nodes_known.is_described(record.node_uid)
-            self._departed.restore(record, at_us=at_us, labels=labels)
+            self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
         for row in sorted(held, key=lambda row: row.holder.seen_us):
             node = self._node(row.holder.node, at_us=at_us)
             node.held.restore(row)

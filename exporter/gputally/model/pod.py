@@ -55,6 +55,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     blind: Blind | None = None
     left_us: int | None = None
     """When it was deleted, of a pod whose node is not known yet."""
+    remembered_us: int | None = None
+    """Since when it exists no longer, of a pod that is remembered because something may yet be told of it."""
     job_kind: str = ""
     job: str = ""
     walking: bool = False
