@@ -74,6 +74,10 @@ class Departed:
             while since and next(iter(since.values())) < now_us - kept_us:
                 self._release(next(iter(since)), since)
 
+    def touch_all(self) -> None:
+        """Let every record be written again."""
+        self._changed.update(self._records)
+
     def drain(self) -> dict[str, PodRecord | None]:
         """What changed since the last call; None for those forgotten."""
         changed = {uid: self.get(uid) for uid in self._changed}

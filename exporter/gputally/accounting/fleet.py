@@ -290,12 +290,11 @@ class Fleet:
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
-        agents = self.agents.is_on
-        self.usage.restore(saved.held_usage, saved.unheld_usage, saved.departed, at_us=saved.at_us, has_agent=agents)
+        self.usage.restore(saved, has_agent=self.agents.is_on)
         for preemption in saved.preemptions:
             self.preemptions.restore(preemption)
         if saved.is_moved:
-            self.totals.changed.update(self.totals.series)
             for record in self.pods.records.values():
                 self.pods.handover.touch(None, record)
-            self.nodes.touch_all()
+            for each in (self.totals, self.nodes, self.usage, self.preemptions):
+                each.touch_all()

@@ -52,6 +52,11 @@ class Preemptions:
         if preemption.counted is None or preemption.counted[1] == UNKNOWN:
             self._open.add(preemption.victim_uid)
 
+    def touch_all(self) -> None:
+        """Let every preemption be written again."""
+        self.changed.update(self.known)
+        self.counted |= {uid: each for uid, each in self.known.items() if each.counted}
+
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Look at a pod that has been marked or asked to stop, or `is_gone`: how it ended says nothing to that."""
         deleted = is_gone or record.deletion_us is not None

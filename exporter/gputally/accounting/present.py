@@ -11,6 +11,7 @@ from gputally.accounting.series import Series, is_shown
 from gputally.model.allocation import Blind, Terms
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_SECOND
 
 WAITED_US: Final = 10 * US_PER_SECOND
@@ -35,6 +36,7 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
         nodes=tuple(_node(each, now_us) for each in saved.nodes),
         admitted={value: _admitted(each, now_us) for value, each in saved.admitted.items()},
         departed=tuple(_pod(each, now_us) for each in saved.departed),
+        preemptions=tuple(_preemption(each, now_us) for each in saved.preemptions),
         is_moved=True,
     )
 
@@ -67,7 +69,19 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         ending=ending,
         end_us=_by(now_us, pod.end_us),
         blind=Blind(from_us=min(blind.from_us, now_us), to_us=min(blind.to_us, now_us)) if blind else None,
+        left_us=_by(now_us, pod.left_us),
+        remembered_us=_by(now_us, pod.remembered_us),
         terms=_terms(pod.terms, now_us),
+    )
+
+
+def _preemption(preemption: Preemption, now_us: int) -> Preemption:
+    return replace(
+        preemption,
+        decided_us=min(preemption.decided_us, now_us),
+        requested_us=_by(now_us, preemption.requested_us),
+        released_us=_by(now_us, preemption.released_us),
+        noticed_us=min(preemption.noticed_us, now_us),
     )
 
 
@@ -80,6 +94,8 @@ def _node(node: NodeRecord, now_us: int) -> NodeRecord:
         gone_by_us=_by(now_us, node.gone_by_us),
         unready=tuple((min(from_us, now_us), _by(now_us, to_us)) for from_us, to_us in node.unready),
         facts=tuple(dict(begun).items()),
+        lost=tuple(replace(each, since_us=min(each.since_us, now_us)) for each in node.lost),
+        looked_at=tuple((key, min(since_us, now_us)) for key, since_us in node.looked_at),
     )
 
 

@@ -146,6 +146,10 @@ class Totals:
         for total, family in self._families.items():
             self.changed.update((total, labels) for labels in family.postpone(self._shown_us(self.evaluated_us)))
 
+    def touch_all(self) -> None:
+        """Let every series be written again."""
+        self.changed.update(self.series)
+
     def drain(self) -> dict[tuple[Total, Labels], Series | None]:
         """Copies of the series changed since the last call; None for those dropped."""
         changed = {key: copy(self.series.get(key)) for key in self.changed}

@@ -1,8 +1,9 @@
 """What agents tell of their nodes, accounted up to their watermarks."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from gputally.accounting.admission import Admission
+from gputally.accounting.changes import Saved
 from gputally.accounting.comparison import Difference, difference
 from gputally.accounting.departed import Departed
 from gputally.accounting.held_usage import HeldUsage, Noted, Telling
@@ -19,7 +20,7 @@ from gputally.model.observation import UsageSeen
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import UsageReport
-from gputally.model.usage_record import HeldHour, Holder, UnheldHour
+from gputally.model.usage_record import Holder
 
 _SILENT_US = 7 * 24 * US_PER_HOUR
 """An agent that was not heard of for so long will not tell again what it told before."""
@@ -144,23 +145,19 @@ class Usage:
                     found[each.pool, side] = found.get((each.pool, side), 0) + quantity
         return found
 
+    def touch_all(self) -> None:
+        """Let every pod that is gone and remembered be written again."""
+        self._departed.touch_all()
+
     def drain_departed(self) -> dict[str, PodRecord | None]:
         """Pods that went, or were forgotten, since the last call."""
         return self._departed.drain()
 
-    def restore(
-        self,
-        held: Iterable[HeldHour],
-        unheld: Iterable[UnheldHour],
-        departed: Iterable[PodRecord],
-        *,
-        at_us: int,
-        has_agent: Callable[[str], bool],
-    ) -> None:
+    def restore(self, saved: Saved, *, has_agent: Callable[[str], bool]) -> None:
         """Take up what an earlier process had booked."""
-        held, unheld = tuple(held), tuple(unheld)
+        held, unheld, at_us = saved.held_usage, saved.unheld_usage, saved.at_us
         told = {row.holder.node for row in held} | {each.node for each in unheld}
-        for record in sorted(departed, key=lambda each: each.remembered_us or at_us):
+        for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
             agent = record.node in told or has_agent(record.node)
             labels = not self._nodes_known.is_described(record.node_uid)
             self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals import Total
 from gputally.model.kube import Kind
+from gputally.model.node import LostLabel, NodeRecord
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemption
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import PodForm, us
 from tests.core.one_pod import NODE, RUNNING
@@ -96,3 +100,54 @@ def test_where_the_watch_had_come_to_in_the_future_says_nothing_of_the_time() ->
 
     assert saved.resumes[Kind.PODS].at_us == us(138 + DAY)
     assert saved.at_us == saved.evaluated_us == us(140)
+
+
+def test_nothing_that_is_kept_of_the_future_stays_there() -> None:
+    later, now = us(138 + DAY), us(140)
+    node = NodeRecord(
+        uid="n",
+        name="n",
+        created_us=us(0),
+        lost=(LostLabel(key="k", value="v", since_us=later),),
+        looked_at=(("karpenter.sh/nodepool", later),),
+    )
+    pod = PodRecord(uid="p", namespace="ml", name="p", units=(), created_us=0, left_us=later, remembered_us=later)
+    saved = Saved(
+        opened_us=us(0), evaluated_us=later, at_us=later, nodes=(node,), pods=(pod,), preemptions=(preempted(later),)
+    )
+    found = at_present(saved, now_us=now)
+
+    assert (found.nodes[0].lost[0].since_us, found.nodes[0].looked_at[0][1]) == (now, now)
+    assert (found.pods[0].left_us, found.pods[0].remembered_us) == (now, now)
+    assert found.preemptions == (preempted(now),)
+
+
+def preempted(at_us: int) -> Preemption:
+    return Preemption(
+        victim_uid="v",
+        victim_namespace="ml",
+        victim_name="v",
+        victim_tier="none",
+        victim_tenant="ml",
+        node="n",
+        quantity=1,
+        decided_us=at_us,
+        requested_us=at_us,
+        released_us=at_us,
+        noticed_us=at_us,
+        counted=("none", "unknown"),
+    )
+
+
+def test_what_was_brought_back_is_written_so() -> None:
+    """The next process reads it again, and no more in the future."""
+    replay = deceived()
+    replay.see(replace(RUNNING, deleted=138 + DAY, marked=138 + DAY, version=4), at=138 + DAY)
+    replay.lose(replace(RUNNING, deleted=138 + DAY, marked=138 + DAY, version=5), at=139 + DAY)
+    replay.flush()
+    replay.restart(at=140)
+    replay.flush()
+    saved = replay.memory.saved()
+
+    assert [each.noticed_us for each in saved.preemptions] == [us(140)]
+    assert {each.remembered_us for each in saved.departed} <= {us(140)}
