@@ -84,7 +84,7 @@ class Node:
         return self.created <= second and (self.capacity_until is None or second < self.capacity_until)
 
     def label(self, key: str, second: int) -> str | None:
-        """Its value then: as first told before that, and as last told for a while after it has gone, if discovered.
+        """Its value then: if discovered, as first told before that, and as last told for a while after it has gone.
 
         A machine that registers anew has what it had. A label that is told to be back may have been so since all was
         known, and one of a node that is gone is never lost.
@@ -97,7 +97,7 @@ class Node:
             if at <= second or not i
         ]
         known = [value for _, value in past if value is not None]
-        if not known:
+        if not known and key.startswith(DISCOVERED):
             return next((value for value in self.after(key) if value is not None), None)
         if past[-1][1] is not None or not key.startswith(DISCOVERED):
             return past[-1][1]

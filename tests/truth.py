@@ -58,7 +58,7 @@ def _bill(truth: Truth, pod: "Pod", second: int, prices: Prices) -> None:
     labels = (pod.tier, pod.tenant(second), pod.model(second), pod.state(second))
     quantity = pod.quantity(second)
     truth.allocated[labels] += quantity
-    price = prices.of(pod.model(second), pod.tier, second)
+    price = prices.of(pod.model(second), pod.tier, second, labels=pod.carried(prices.labels, second))
     if price is None:
         truth.unpriced[labels[:3]] += quantity
     else:
@@ -94,6 +94,11 @@ class Pod:
         """Of which GPUs."""
         node = self.on(second) or self.node
         return node.model(second) if node else "unknown"
+
+    def carried(self, keys: Iterable[str], second: int) -> list[str]:
+        """Those of the labels that its node carries."""
+        node = self.on(second) or self.node
+        return [key for key in keys if node and node.label(key, second) is not None]
 
     def holds(self, second: int) -> bool:
         """Whether it has its GPUs."""

@@ -12,6 +12,8 @@ Change = tuple[int, dict[str, Any]]
 HORIZON = 100
 OPENED = 20
 LATEST = HORIZON - 10
+RACK = "rack"
+FAST = "feature.node.kubernetes.io/fast"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +25,11 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout(labels={"nvidia.com/gpu.product": "A100"}, capacity={"nvidia.com/gpu": 4}),
-    Layout(labels={"nvidia.com/gpu.product": "H100", "nvidia.com/gpu.count": "4"}, capacity={"nvidia.com/gpu": 4}),
+    Layout(labels={"nvidia.com/gpu.product": "A100", RACK: "a"}, capacity={"nvidia.com/gpu": 4}),
+    Layout(
+        labels={"nvidia.com/gpu.product": "H100", "nvidia.com/gpu.count": "4", FAST: "true"},
+        capacity={"nvidia.com/gpu": 4},
+    ),
     Layout(
         labels={"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "3"},
         capacity={"nvidia.com/gpu.shared": 6},
@@ -43,6 +48,7 @@ LAYOUTS = (
         },
         capacity={"nvidia.com/gpu": 4, "nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-1g.10gb.shared": 12},
     ),
+    Layout(labels={RACK: "b", FAST: "false"}, capacity={"amd.com/gpu": 3}),
     Layout(labels={}, capacity={"amd.com/gpu": 3}),
 )
 

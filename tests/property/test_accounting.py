@@ -201,12 +201,20 @@ def test_a_new_price_book_counts_from_its_load_on_and_changes_nothing_before(
     replay.flush()
     loaded = cluster.log[i - 1].at
     replay.restart(book=book_of(later))
+    for told in nodes_at(cluster.log[:i], loaded):  # it may look at labels that nobody kept
+        tell(replay, told)
     for told in cluster.log[next_news(cluster.log, i) :]:
         tell(replay, told)
     come_to(replay, HORIZON)
 
     assert_billed(replay, truth_of(cluster, prices.followed_by(later, loaded)))
     assert_laws(replay)
+
+
+def nodes_at(log: Iterable[Told], at: int) -> list[Told]:
+    """A listing of the nodes that exist."""
+    last = {uid(told): told for told in log if told.kind == "node"}
+    return [replace(told, at=at, since=at) for told in last.values() if told.event == "seen"]
 
 
 @given(clusters(outages=True, relabels=False), st.integers(1, 4), st.integers(1, 30 * US_PER_SECOND))
