@@ -48,9 +48,14 @@ class Node:
     @property
     def gone(self) -> Interval | None:
         """When it ceased to exist: before the next one of its name came."""
+        return self.gone_as_told(inf)
+
+    def gone_as_told(self, told_by: float) -> Interval | None:
+        """The same, without a next one of which nothing was told by then."""
         if self.ended is None:
             return None
-        by = min(self.ended.at, self.next.created) if self.next else self.ended.at
+        followed = self.next is not None and self.next.seen[0].at <= told_by
+        by = min(self.ended.at, self.next.created) if self.next and followed else self.ended.at
         return max(self.created, min(self.ended.since, by)), by
 
     @property

@@ -225,7 +225,8 @@ class Pod:
 
     def _node_gone(self) -> Interval | None:
         if self.node:
-            return self.node.lineage(self._told_of_until())[-1].gone
+            until = self._told_of_until()
+            return self.node.lineage(until)[-1].gone_as_told(until)
         return (self.replaced, self.replaced) if self.replaced is not None else None
 
 
