@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Saved
 from gputally.accounting.series import Series, is_shown
-from gputally.model.allocation import Blind, Terms
+from gputally.model.allocation import Blind, End, Ending, Terms
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
@@ -56,9 +56,7 @@ def _admitted(admitted: Admitted, now_us: int) -> Admitted:
 
 
 def _pod(pod: PodRecord, now_us: int) -> PodRecord:
-    ending, blind = pod.ending, pod.blind
-    if ending:
-        ending = replace(ending, from_us=min(ending.from_us, now_us), to_us=min(ending.to_us, now_us))
+    blind = pod.blind
     return replace(
         pod,
         created_us=min(pod.created_us, now_us),
@@ -66,13 +64,21 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         started_us=_by(now_us, pod.started_us),
         deletion_us=_by(now_us, pod.deletion_us),
         preempted_us=_by(now_us, pod.preempted_us),
-        ending=ending,
+        ending=_ending(pod.ending, now_us),
         end_us=_by(now_us, pod.end_us),
         blind=Blind(from_us=min(blind.from_us, now_us), to_us=min(blind.to_us, now_us)) if blind else None,
         left_us=_by(now_us, pod.left_us),
         remembered_us=_by(now_us, pod.remembered_us),
         terms=_terms(pod.terms, now_us),
     )
+
+
+def _ending(ending: Ending | None, now_us: int) -> Ending | None:
+    """A finishing time is the node's: its clock may be ahead, which is set right when the pod is looked at."""
+    if ending is None:
+        return None
+    from_us = ending.from_us if ending.by is End.FINISHED else min(ending.from_us, now_us)
+    return replace(ending, from_us=from_us, to_us=min(ending.to_us, now_us), held_us=min(ending.held_us, now_us))
 
 
 def _preemption(preemption: Preemption, now_us: int) -> Preemption:

@@ -82,6 +82,20 @@ def test_what_was_observed_at_such_a_time_was_observed_by_now() -> None:
     assert replay.fleet.nodes.accounts["uid-n1"].record.gone_us == us(140)
 
 
+def test_a_finish_by_a_node_that_is_ahead_is_no_time_of_the_future() -> None:
+    replay = Replay()
+    running = replace(RUNNING, clock=500, accepted=10)
+    done = replace(running, phase="Succeeded", finished=130, version=2)
+    replay.see(NODE, running, at=13)
+    replay.see(done, at=131)
+    replay.scrape(137 + DAY)
+
+    replay.restart(at=140)
+    replay.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=141)
+
+    assert replay.spans() == [("starting", 10, 12), ("running", 12, 130)]
+
+
 def test_a_little_ahead_is_waited_for() -> None:
     replay = Replay()
     replay.see(NODE, RUNNING, at=13)
