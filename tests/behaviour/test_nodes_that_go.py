@@ -69,6 +69,13 @@ async def next_second() -> None:
     await asyncio.sleep(1 - time.time() % 1)
 
 
+async def watched_on_its_machine(stage: Stage, pod: str) -> None:
+    """The product knows a node of that machine, with the pod on one of its two GPUs."""
+    await created(stage, node("same", machine=MACHINE, gpus=2), pod)
+    await stage.product.start()
+    await next_second()
+
+
 @pytest.fixture
 async def furnished(stage: Stage) -> Stage:
     await stage.create(namespace("training", labels={"team": "red"}))
@@ -123,9 +130,7 @@ async def test_what_came_and_went_while_nobody_watched_is_accounted_to_the_secon
 
 async def test_a_node_that_registers_anew_keeps_its_pods(furnished: Stage) -> None:
     stage = furnished
-    await created(stage, node("same", machine=MACHINE, gpus=2), "kept")
-    await stage.product.start()
-    await next_second()
+    await watched_on_its_machine(stage, "kept")
 
     await stage.api.delete("/api/v1/nodes/same")
     await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus", state="free") == 0)
@@ -142,9 +147,7 @@ async def test_a_node_that_registers_anew_keeps_its_pods(furnished: Stage) -> No
 
 async def test_another_machine_under_the_same_name_is_free(furnished: Stage) -> None:
     stage = furnished
-    await created(stage, node("same", machine=MACHINE, gpus=2), "lost")
-    await stage.product.start()
-    await next_second()
+    await watched_on_its_machine(stage, "lost")
 
     await stage.api.delete("/api/v1/nodes/same")
     await created(stage, node("same", machine="another", gpus=2))

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from gputally.accounting.totals import Total
 from tests.core.manifests import PodForm, preempted_event
 from tests.core.replay import Replay
+from tests.property.crashes import with_crashes
 from tests.property.examples import examples
 from tests.property.node_lives import HORIZON
 from tests.property.strategies import Cluster, clusters
-from tests.property.test_accounting import NO_PRICES, come_to, new_replay, next_news, tell
+from tests.property.test_accounting import NO_PRICES, come_to, new_replay, tell
 from tests.true_nodes import by_uid, nodes_of
 from tests.truth import Pod
 
@@ -61,20 +62,11 @@ def test_victims_are_counted_also_where_much_is_told_at_once(cluster: Cluster, d
 @given(clusters(outages=True), st.data())
 @EXAMPLES
 def test_victims_are_counted_once_over_crashes_whatever_events_tell(cluster: Cluster, data: st.DataObject) -> None:
-    replay, i, kept, crashes = new_replay(NO_PRICES), 0, 0, 3
-    while i < len(cluster.log):
-        tell(replay, cluster.log[i])
-        i += 1
-        step = data.draw(st.sampled_from(["", "", "event", "flush", "restart"]))
+    replay = new_replay(NO_PRICES)
+    steps = st.sampled_from(["", "", "event", "flush", "crash"])
+    for step, told in with_crashes(replay, cluster.log, lambda: data.draw(steps)):
         if step == "event":
             victim, by = (PodForm(name=name, uid=f"uid-{name}") for name in data.draw(st.permutations(["p0", "p1"])))
-            replay.see_event(preempted_event(victim, by=by), at=cluster.log[i - 1].at)
-        if step == "flush":
-            replay.flush()
-            kept = i
-        if step == "restart" and crashes:
-            replay.restart()
-            i, crashes = next_news(cluster.log, kept), crashes - 1  # what was not kept is told again
-    come_to(replay, HORIZON)
+            replay.see_event(preempted_event(victim, by=by), at=told.at)
 
     assert counted(replay) == victims(cluster)

@@ -14,11 +14,12 @@ from gputally.ledger.sqlite import SqliteLedger
 from gputally.model import history
 from tests.core.manifests import us
 from tests.core.memory import Memory
+from tests.property.crashes import with_crashes
 from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import price_lists
 from tests.property.strategies import Cluster, clusters
-from tests.property.test_accounting import assert_laws, come_to, new_replay, next_news, tell, truth_of
+from tests.property.test_accounting import assert_laws, new_replay, truth_of
 from tests.told import Prices
 
 STEPS = ("", "", "flush", "flush", "crash")
@@ -48,19 +49,10 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Pri
     chapters = patch.object(history, "CHAPTER", data.draw(st.sampled_from([1, 2, 64])))
     with TemporaryDirectory() as folder, chapters:
         path = Path(folder) / "ledger.db"
-        replay, i, kept, crashes = new_replay(prices), 0, 0, 3
+        replay = new_replay(prices)
         replay.memory = Filed(path)
-        while i < len(cluster.log):
-            tell(replay, cluster.log[i])
-            i += 1
-            step = data.draw(st.sampled_from(STEPS))
-            if step == "flush":
-                replay.flush()
-                kept = i
-            if step == "crash" and crashes:
-                replay.restart()
-                i, crashes = next_news(cluster.log, kept), crashes - 1  # what was not kept is told again
-        come_to(replay, HORIZON)
+        for _ in with_crashes(replay, cluster.log, lambda: data.draw(st.sampled_from(STEPS))):
+            pass
         assert_laws(replay)
 
         truth = truth_of(cluster, prices)
