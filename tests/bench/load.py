@@ -44,8 +44,12 @@ class Loader:
         """A node that no loaded pod is on; which of them follows from the number."""
         return workload.node_of((self._nodes - 1 - number % SPARE_NODES) * workload.GPUS_PER_NODE)
 
+    async def bind(self, pod: Json) -> None:
+        """Put a pod on a spare node as a scheduler does."""
+        await self.api.call("POST", f"{path(pod)}/binding", json=workload.binding(pod, self.spare_node(0)))
+
     async def _run_pods(self, numbers: range) -> None:
-        """All are bound before the first one starts, so that they hold GPUs for a while without running."""
+        """All are created before the first one starts, so that they hold GPUs for a while without running."""
         bound: dict[int, Json] = {}
 
         async def create(number: int) -> None:

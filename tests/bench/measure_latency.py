@@ -12,7 +12,7 @@ from tests.bench.figure import Figure, p99, stated
 from tests.bench.load import Loader
 from tests.bench.measure_scrape import marked_gpus, scraped
 from tests.bench.subject import Aggregator, MeasurementFailed
-from tests.cluster.manifests import Json, path
+from tests.cluster.manifests import path
 
 CHANGES = 300
 EVENTS_PER_SECOND = 50
@@ -27,16 +27,15 @@ class Probe:
         self.since_returned_ms: list[float] = []
         self._connection = aggregator.connection()
 
-    async def time(self, change: Awaitable[Json], *, gpus: float) -> Json:
-        """What the server answered to `change`, once a scrape shows that the tenant has `gpus`."""
+    async def time(self, change: Awaitable[object], *, gpus: float) -> None:
+        """Send the `change`, and scrape until the tenant is shown to have `gpus`."""
         sent = time.monotonic()
-        answer = await change
+        await change
         returned = time.monotonic()
         await asyncio.to_thread(self._await, gpus, returned + PATIENCE_SECONDS)
         shown = time.monotonic()
         self.since_sent_ms.append(1000 * (shown - sent))
         self.since_returned_ms.append(1000 * (shown - returned))
-        return answer
 
     def _await(self, gpus: float, deadline: float) -> None:
         while marked_gpus(scraped(self._connection)[1], workload.MARKER) != gpus:
@@ -62,11 +61,9 @@ async def measure(loader: Loader, aggregator: Aggregator) -> list[Figure]:
 
 
 async def _bind_and_end(loader: Loader, probe: Probe, number: int) -> None:
-    manifest = workload.pod(
-        number, name=f"probe-{number}", place=workload.MARKER, tier="training", on=loader.spare_node(0)
-    )
-    pod = await probe.time(loader.api.create(manifest), gpus=1)
-    born = pod["metadata"]["creationTimestamp"]
+    manifest = workload.marked(number, name=f"probe-{number}")
+    born = (await loader.api.create(manifest))["metadata"]["creationTimestamp"]
+    await probe.time(loader.bind(manifest), gpus=1)
     end = partial(workload.succeeded, number, bound=born, started=born)
     await probe.time(loader.api.patch(f"{path(manifest)}/status", end()), gpus=0)
     await loader.api.delete(path(manifest), grace_seconds=0)

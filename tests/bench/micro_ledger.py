@@ -32,10 +32,12 @@ def measure() -> Iterator[Figure]:
             quiet = Changes(opened_us=0, evaluated_us=1, at_us=1, live=(0, 0))
             yield once("write_nothing", lambda: ledger.write(quiet))
             yield once("read_state_20000", lambda: ledger.saved(now_us=0))
-            grow(ledger, path)
+            held = grow(ledger, path)
         yield once("open_200mb", lambda: SqliteLedger(path).__enter__().__exit__(None, None, None))
         with SqliteLedger(path) as ledger:
-            yield once("read_all_200mb", lambda: ledger.overlapping(0, us(10**6)))
+            read = once("read_all_200mb", lambda: ledger.overlapping(0, us(10**6)))
+            yield read
+            yield Figure("micro.ledger_read_us_per_pod", 1000 * read.value / held, "µs")
 
 
 def once(what: str, call: Callable[[], object]) -> Figure:
@@ -59,9 +61,10 @@ def flush(first: int, revision: int) -> Changes:
     return step(*pods.values(), at=OPENED_S + revision, pods=dict(pods), series=series)
 
 
-def grow(ledger: Ledger, path: Path) -> None:
-    """Fill the file with other allocations."""
+def grow(ledger: Ledger, path: Path) -> int:
+    """Fill the file with other allocations, and say of how many pods it then is."""
     first = PODS
     while path.stat().st_size < FILE_BYTES:
         ledger.write(flush(first, 1))
         first += PODS
+    return first

@@ -13,7 +13,7 @@ from tests.bench.churn import FIRST, live
 from tests.bench.load import Loader, each, say
 from tests.bench.server import ApiServer
 from tests.cluster.api import Api
-from tests.cluster.manifests import Json, path
+from tests.cluster.manifests import path
 
 RESOURCES = {
     "/api/v1/namespaces": "namespaces",
@@ -24,7 +24,7 @@ RESOURCES = {
 }
 """What is recorded: path, and the file `NAME.list` of its streaming list."""
 CHURN = "churn"
-"""The file with what the watch of pods sent after its list; its last line is the pod called MARKER."""
+"""The file with what the watch of pods sent after its list; its last line binds the pod called MARKER, which waited."""
 END_OF_LIST = b'"k8s.io/initial-events-end":"true"'
 STREAMING = {
     "watch": "true",
@@ -36,28 +36,22 @@ STREAMING = {
 
 async def record(server: ApiServer, loader: Loader, folder: Path, *, lives: int) -> None:
     """All lists as they stand, then the watch of pods while so many of them live and die."""
+    marker = await loader.api.create(workload.marked(0, name=workload.MARKER))
     async with Api(server.url, server.token("gputally"), server.ca_file) as reader:
         for resource, name in RESOURCES.items():
             async with aclosing(lines(reader, resource)) as stream:
                 (folder / f"{name}.list").write_bytes(b"".join([line async for line in listed(stream)]))
                 if name == "pods":
                     writing = asyncio.create_task(_watch_until_marker(stream, folder / CHURN))
-                    marker = await _churn(loader, lives)
+                    say(f"  recording {lives} pods that come and go")
+                    await each(range(2 * FIRST, 2 * FIRST + lives), partial(live, loader))
+                    await loader.bind(marker)
                     await writing
-                    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements look for their own
-
-
-async def _churn(loader: Loader, lives: int) -> Json:
-    """Ends with the marker, which is returned."""
-    say(f"  recording {lives} pods that come and go")
-
-    await each(range(2 * FIRST, 2 * FIRST + lives), partial(live, loader))
-    marker = workload.pod(0, name=workload.MARKER, place=workload.MARKER, tier="training", on=loader.spare_node(0))
-    return await loader.api.create(marker)
+    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements look for their own
 
 
 async def _watch_until_marker(stream: AsyncIterator[bytes], file: Path) -> None:
-    """Until the marker was created."""
+    """Until the marker was bound."""
     name = f'"name":"{workload.MARKER}","namespace"'.encode()
     with file.open("wb") as out:
         async for line in stream:

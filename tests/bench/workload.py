@@ -106,7 +106,7 @@ def _node_conditions() -> Iterator[Json]:
 
 
 def pod(number: int, *, name: str = "", place: str = "", tier: str = "", on: str = "") -> Json:
-    """Pod `number`, bound but not started; team and tier follow from the number unless given."""
+    """Pod `number`, created on its node but not started; team and tier follow from the number unless given."""
     chance = random.Random(number)
     place = place or f"team-{chance.randrange(TEAMS):02d}"
     tier = tier or chance.choice(list(TIERS))
@@ -119,6 +119,19 @@ def pod(number: int, *, name: str = "", place: str = "", tier: str = "", on: str
         | {"annotations": _pod_annotations(number), "ownerReferences": [owner]},
         "spec": _pod_spec(number, tier) | {"nodeName": on or node_of(number), "priorityClassName": tier},
     }
+
+
+def marked(number: int, *, name: str) -> Json:
+    """A pod of the marker that no node has yet."""
+    unbound = pod(number, name=name, place=MARKER, tier="training")
+    del unbound["spec"]["nodeName"]
+    return unbound
+
+
+def binding(pod: Json, node: str) -> Json:
+    """What a scheduler posts to the `binding` of a pod."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod["metadata"]["name"]}, "target": target}
 
 
 def _job(number: int) -> Json:
