@@ -101,8 +101,8 @@ def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodR
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
         record = on_node(record, home.history, rules, since_us=0, admit=admit)
-    offered = home.history[-1][1].offered
-    return released(replace(record, limited=limited(record.units, offered)), home.life)
+    most = limited(record.units, home.history[-1][1].offered)
+    return released(record if most == record.limited else replace(record, limited=most), home.life)
 
 
 def with_present_terms(  # noqa: PLR0913 - all that terms follow from

@@ -20,7 +20,8 @@ JOB_LABELS = (
 )
 """Kind and label, the outermost framework first. Source: the frameworks' own API packages."""
 _HASH = "pod-template-hash"
-JOB_LABEL_KEYS = frozenset(key for _, key in JOB_LABELS) | {_HASH}
+_NAMING = frozenset(key for _, key in JOB_LABELS)
+JOB_LABEL_KEYS = _NAMING | {_HASH}
 _TOP = ("Job",)
 """Kinds where the walk stops: each run of a CronJob is a job of its own."""
 _MOST_STEPS = 10
@@ -31,10 +32,8 @@ Owners = Mapping[Owner, OwnerSeen]
 
 def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> tuple[str, str]:
     """(kind, name) of the job; the pod itself when nothing owns it, the nearest owner known so far otherwise."""
-    if labels:
-        for kind, key in JOB_LABELS:
-            if labels.get(key):
-                return kind, labels[key]
+    if labelled := _labelled(labels):
+        return labelled
     if owner is None:
         return "Pod", name
     reference = owner.reference
@@ -46,7 +45,7 @@ def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Ow
 
 def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> Owner | None:
     """The owner that must be looked up before the walk can go on; None when it is complete or not needed."""
-    if owner is None or job_of("", labels, None, {})[0] != "Pod":
+    if owner is None or _labelled(labels):
         return None
     if owner.reference.kind == "ReplicaSet" and labels.get(_HASH):
         return None
@@ -54,6 +53,12 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
     last = steps[-1]
     ended = last.reference.kind in _TOP or last in owners or len(steps) == _MOST_STEPS
     return None if ended else last
+
+
+def _labelled(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    if _NAMING.isdisjoint(labels):
+        return None
+    return next(((kind, labels[key]) for kind, key in JOB_LABELS if labels.get(key)), None)
 
 
 def chain(owner: Owner, owners: Owners) -> Iterator[Owner]:

@@ -44,8 +44,9 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
 
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """`record` with what the observed form of `pod` adds to it."""
-    claimed_us = _earliest(record.claimed_us, _claimed_us(pod, at_us))
-    scheduled_us = _earliest(record.scheduled_us, _scheduled_us(pod, at_us))
+    bound_us = _scheduled_us(pod, at_us)
+    claimed_us = record.claimed_us if bound_us else _earliest(record.claimed_us, _claimed_us(pod, at_us))
+    scheduled_us = _earliest(record.scheduled_us, bound_us)
     accepted = record.accepted or (is_accepted(pod) and not _rejected(pod))
     if accepted:
         scheduled_us = _earliest(scheduled_us, claimed_us)

@@ -53,26 +53,11 @@ class Lineage:
     def of(self, uid: str) -> list[NodeAccount]:
         """The incarnation and those that continue it."""
         found = [self._accounts[uid]]
+        if uid not in self._next:
+            return found
         while (uid := self._next.get(uid, "")) in self._accounts:
             found.append(self._accounts[uid])
         return found
-
-    def history(self, uid: str) -> History:
-        """What is known of the incarnation and of those that continue it, where it concerns their pods."""
-        accounts = self.of(uid)
-        return accounts[0].classes if len(accounts) == 1 else classes(chained([each.record for each in accounts]))
-
-    def life(self, uid: str) -> NodeLife:
-        """What the incarnation and those that continue it say to the end of its pods."""
-        nodes = [account.record for account in self.of(uid)]
-        unready: list[Span] = []
-        for node, following in pairwise(nodes):
-            born_us = following.created_us
-            unready += [(from_us, born_us if to_us is None else to_us) for from_us, to_us in node.unready]
-            if node.gone_us is not None:
-                unready.append((node.gone_us, born_us))
-        last = nodes[-1]
-        return NodeLife(last.gone_us, last.gone_by_us, (*unready, *last.unready))
 
     def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
         """What of two states of a pod falls to each incarnation that it was on."""
@@ -100,6 +85,23 @@ class Lineage:
         """When the next incarnation of the name was created; by then the one before was gone."""
         births = (self._accounts[uid].record.created_us for uid in self._by_name.get(record.name, ()))
         return min((birth_us for birth_us in births if birth_us > record.created_us), default=None)
+
+
+def history_of(accounts: Sequence[NodeAccount]) -> History:
+    """What is known of incarnations that continue each other, where it concerns their pods."""
+    return accounts[0].classes if len(accounts) == 1 else classes(chained([each.record for each in accounts]))
+
+
+def life_of(accounts: Sequence[NodeAccount]) -> NodeLife:
+    """What incarnations that continue each other say to the end of their pods."""
+    last = accounts[-1].record
+    unready: list[Span] = []
+    for node, following in pairwise([account.record for account in accounts]):
+        born_us = following.created_us
+        unready += [(from_us, born_us if to_us is None else to_us) for from_us, to_us in node.unready]
+        if node.gone_us is not None:
+            unready.append((node.gone_us, born_us))
+    return NodeLife(last.gone_us, last.gone_by_us, (*unready, *last.unready))
 
 
 def _within(segments: Iterable[Segment], from_us: int, until_us: int | None) -> list[Segment]:

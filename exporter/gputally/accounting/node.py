@@ -41,21 +41,21 @@ NO_POOL = "none"
 """The pool of a node that carries none of the pool labels."""
 
 
-def facts_of(
-    node: Node, rules: Rules, price_labels: frozenset[str], *, lasting: Mapping[str, str] | None = None
-) -> NodeFacts:
+def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
     """What is true of `node` now. `price_labels` are the label keys that price rules match on.
-
-    `lasting` are labels that hold though the node does not carry them now.
 
     Raises: MalformedObject for a capacity that is no whole number.
     """
-    labels = relevant(node.metadata.labels or {}, rules, price_labels) | dict(lasting or {})
+    return _facts_under(relevant(node.metadata.labels or {}, rules, price_labels), node, rules, price_labels)
+
+
+def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+    """What is true of `node` if it carries these of all labels that facts may follow from."""
     try:
         fixed = _fixed(node, rules)
     except ValueError as error:
         raise MalformedObject(node.metadata.uid, str(error)) from None
-    return _facts(labels, fixed, rules, price_labels)
+    return _facts(tuple(sorted(labels.items())), fixed, rules, price_labels)
 
 
 class _Fixed(NamedTuple):
@@ -75,7 +75,12 @@ def _fixed(node: Node, rules: Rules) -> _Fixed:
     return _Fixed(shared(units), shared(most), ready=_is_ready(node), cordoned=bool(node.spec.unschedulable))
 
 
-def _facts(labels: Mapping[str, str], fixed: _Fixed, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+@lru_cache(maxsize=4096)
+def _facts(
+    carried: tuple[tuple[str, str], ...], fixed: _Fixed, rules: Rules, price_labels: frozenset[str]
+) -> NodeFacts:
+    """The same object for all nodes alike, which are most of a pool."""
+    labels = dict(carried)
     sharing = shared(sharing_of(labels))
     units = {name: amount for name, amount, _ in fixed.units}
     capacity = covered(units, sharing, rules)
@@ -100,7 +105,7 @@ def _facts(labels: Mapping[str, str], fixed: _Fixed, rules: Rules, price_labels:
         asset=shared(asset),
         purchase_conflict=conflict,
         sharing=sharing,
-        labels=shared(tuple(sorted(labels.items()))),
+        labels=carried,
         units=fixed.units,
         offered=fixed.offered,
     )
@@ -109,7 +114,8 @@ def _facts(labels: Mapping[str, str], fixed: _Fixed, rules: Rules, price_labels:
 def _with_labels(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
     if facts.labels is None:
         return facts  # an earlier version did not keep what else they follow from
-    return _facts(labels, _Fixed(facts.units, facts.offered, facts.ready, facts.cordoned), rules, price_labels)
+    fixed = _Fixed(facts.units, facts.offered, facts.ready, facts.cordoned)
+    return _facts(tuple(sorted(labels.items())), fixed, rules, price_labels)
 
 
 def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
@@ -150,22 +156,19 @@ def observed(
         machine=machine_of(node) or record.machine,
     )
     record = learned(record, first, rules=rules, price_labels=price_labels)
-    record = _stated(record, node, rules=rules, price_labels=price_labels, at_us=at_us, since_us=since_us)
+    held = lasting(record.lost, at_us=since_us if record.facts else record.created_us)
+    facts = _facts_under(present | held, node, rules, price_labels)
+    record = _stated(record, node, facts, at_us=at_us, since_us=since_us)
     return lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
 
 
-def _stated(
-    record: NodeRecord, node: Node, *, rules: Rules, price_labels: frozenset[str], at_us: int, since_us: int
-) -> NodeRecord:
-    """`record` with what `node` says now; its labels are settled."""
-    born = not record.facts
-    held = lasting(record.lost, at_us=record.created_us if born else since_us)
-    facts = facts_of(node, rules, price_labels, lasting=held)
+def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, since_us: int) -> NodeRecord:
+    """`record` with the `facts` that `node` says now; its labels are settled."""
     turned_us = min(at_us, _ready_since_us(node, at_us))
     record = replace(
         record, unready=_with_turn(record, ready=facts.ready, turned_us=turned_us, since_us=min(since_us, at_us))
     )
-    if born:
+    if not record.facts:
         return replace(record, facts=((record.created_us, facts),))
     history = with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
     facts = replace(facts, offered=most(history[-1][1].offered, facts.offered))

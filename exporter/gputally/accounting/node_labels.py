@@ -5,6 +5,7 @@ them restarts. The GPUs stay the same.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from gputally.accounting import gpu_model, purchase
 from gputally.accounting.weight import is_sharing_label
@@ -56,13 +57,15 @@ def is_discovered(key: str) -> bool:
 
 def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> dict[str, str]:
     """Those of a node's `labels` that any fact may follow from, in a fixed order."""
-    wanted = {*_ALWAYS, *rules.pool_labels, *price_labels}
-    cut_anew = any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS)
-    return {
-        key: labels[key]
-        for key in sorted(labels)
-        if (key in wanted or is_sharing_label(key)) and not (cut_anew and key.startswith("nvidia.com/gpu."))
-    }
+    found = sorted([key for key in labels if _is_relevant(key, rules.pool_labels, price_labels)])
+    if any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS):
+        found = [key for key in found if not key.startswith("nvidia.com/gpu.")]
+    return {key: labels[key] for key in found}
+
+
+@lru_cache(maxsize=4096)
+def _is_relevant(key: str, pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> bool:
+    return key in pool_labels or key in price_labels or _is_always(key)
 
 
 def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
@@ -78,8 +81,14 @@ def looked_at(
 ) -> tuple[tuple[str, int], ...]:
     """Since when each key is looked at that may be told late, but for those that always are; it is `at_us`."""
     since, from_us = dict(record.looked_at), at_us if record.facts else record.created_us
-    keys = {key for key in (*rules.pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)}
-    return tuple((key, since.get(key, from_us)) for key in sorted(keys))
+    return tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)])
+
+
+@lru_cache(maxsize=8)
+def _may_be_late(pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted({key for key in (*pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)})
+    )
 
 
 def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:

@@ -8,7 +8,7 @@ from gputally.accounting.admission import Admission
 from gputally.accounting.capacity import CapacityTerms
 from gputally.accounting.classify import on_node
 from gputally.accounting.inventory import Inventory, inventory_of
-from gputally.accounting.lineage import Lineage, may_have_existed
+from gputally.accounting.lineage import Lineage, history_of, life_of, may_have_existed
 from gputally.accounting.node import lapsed, learned, machine_of, observed
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.node_history import reclassified_us
@@ -142,8 +142,9 @@ class Nodes:
     def home_of(self, record: PodRecord) -> Home:
         """All that a bound pod's node says to it."""
         node = self.of_pod(record).record
-        life = self._stand_in_life(record) if is_stand_in(node.uid) else self._lineage.life(node.uid)
-        return Home(node.uid, node.name, self._lineage.history(node.uid), life)
+        accounts = self._lineage.of(node.uid)
+        life = self._stand_in_life(record) if is_stand_in(node.uid) else life_of(accounts)
+        return Home(node.uid, node.name, history_of(accounts), life)
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
         """A pod with what is known of its node now; itself if that is another, or forgotten."""
@@ -151,7 +152,7 @@ class Nodes:
             return record
         if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
             return record
-        history = self._lineage.history(record.node_uid)
+        history = history_of(self._lineage.of(record.node_uid))
         since_us = max(changed.since_us, history[0][0])
         return on_node(record, history, self._rules, since_us=since_us, admit=self._admission.admit)
 

@@ -29,13 +29,15 @@ def finished_at(pod: Pod) -> datetime | None:
     pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
     """
     mains, inits = pod.status.container_statuses or (), pod.status.init_container_statuses or ()
-    awaited = [each for each in (*mains, *inits) if _ran(each, pod)]
-    if any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ()):
-        awaited += mains
-    are_over = bool(mains) and all(each.state and each.state.terminated for each in mains)
-    if any(_finish(each, pod, is_over=are_over) is None for each in awaited):
-        return None
-    return max(filter(None, (_finish(each, pod, is_over=are_over) for each in (*mains, *inits))), default=None)
+    are_over = all(each.state and each.state.terminated for each in mains) if mains else False
+    ends = [_finish(each, pod, is_over=are_over) for each in (*mains, *inits)]
+    known = [end for end in ends if end]
+    if len(known) < len(ends):
+        unknown = [each for each, end in zip((*mains, *inits), ends, strict=True) if end is None]
+        initialized = any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ())
+        if any(_ran(each, pod) for each in unknown) or (initialized and None in ends[: len(mains)]):
+            return None
+    return max(known, default=None)
 
 
 def starts_again(pod: Pod) -> bool:

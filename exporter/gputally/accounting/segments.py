@@ -78,9 +78,8 @@ def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -
     stretches = _stretches(record, span, prices)
     ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
     for stretch, end_us in zip(stretches, ends, strict=True):
-        for resource, amount in record.limited or record.units:
-            if amount:
-                yield _segment(record, resource, stretch, end_us)
+        for resource, quantity in held(record, stretch.terms).items():
+            yield _segment(resource, quantity, stretch, end_us)
 
 
 def held(record: PodRecord, terms: Terms) -> dict[str, int]:
@@ -91,14 +90,14 @@ def held(record: PodRecord, terms: Terms) -> dict[str, int]:
     return {name: quantity // asked[name] * most[name] for name, quantity in terms.quantities if most[name]}
 
 
-def _segment(record: PodRecord, resource: str, stretch: _Stretch, end_us: int | None) -> Segment:
+def _segment(resource: str, quantity: int, stretch: _Stretch, end_us: int | None) -> Segment:
     terms = stretch.terms
     return Segment(
         resource=resource,
         start_us=stretch.from_us,
         end_us=end_us,
         state=stretch.state,
-        quantity=held(record, terms).get(resource, 0),
+        quantity=quantity,
         tier=terms.tier,
         tenant=terms.tenant,
         queue=terms.queue,
@@ -146,8 +145,10 @@ def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] |
 
 def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
     """The instants at which state or terms change, from the start on."""
-    first = bisect_right(record.terms, start_us, key=_from_us)
-    candidates = {record.started_us, record.deletion_us, *[terms.from_us for terms in record.terms[first:]]}
+    candidates = {record.started_us, record.deletion_us}
+    if len(record.terms) > 1:
+        first = bisect_right(record.terms, start_us, key=_from_us)
+        candidates.update([terms.from_us for terms in record.terms[first:]])
     return [start_us, *sorted([at for at in candidates if at and start_us < at and (end_us is None or at < end_us)])]
 
 
@@ -161,6 +162,8 @@ def _state_at(record: PodRecord, at_us: int) -> State:
 
 def _terms_at(record: PodRecord, at_us: int) -> Terms:
     """The last terms that began by `at_us`; the first ones before that."""
+    if len(record.terms) == 1:  # as nearly always
+        return record.terms[0]
     return record.terms[max(0, bisect_right(record.terms, at_us, key=_from_us) - 1)]
 
 
