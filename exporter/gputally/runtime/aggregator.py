@@ -46,7 +46,7 @@ LINGER_SECONDS: Final = 0.1
 """How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Asked for when all that counts is what time it is there: whoever may watch may list these."""
-CATCH_UP_SECONDS: Final = 0.25
+CATCH_UP_SECONDS: Final = 0.1
 """How soon a server sends what a resumed watch has missed. It does not say when that is all; should any of it come
 later, the pods it concerns are accounted anew."""
 _RESUMED: Final = (Kind.PODS, Kind.NODES)
