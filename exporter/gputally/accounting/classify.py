@@ -30,6 +30,7 @@ _QUEUE_LABELS = (
     "volcano.sh/queue-name",
     "kai.scheduler/queue",
 )
+_QUEUES = frozenset(_QUEUE_LABELS)
 
 
 def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], ...]:
@@ -42,7 +43,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
 
 @lru_cache(maxsize=8)
 def _wanted_keys(rules: Rules) -> frozenset[str]:
-    return relevant_labels(rules) | JOB_LABEL_KEYS | frozenset(_QUEUE_LABELS)
+    return relevant_labels(rules) | JOB_LABEL_KEYS | _QUEUES
 
 
 def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, admit: Admit) -> Terms:
@@ -77,7 +78,8 @@ def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, admit: A
 
 def _exported(terms: Terms, admit: Admit) -> Terms:
     labels = admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
-    return replace(terms, shown=labels if OTHER in labels else None)
+    shown = labels if OTHER in labels else None
+    return terms if terms.shown == shown else replace(terms, shown=shown)
 
 
 def as_posted(record: PodRecord) -> Sequence[Terms]:
@@ -174,4 +176,6 @@ def _whose(terms: Terms) -> tuple[str, str, str]:
 
 def queue_of(labels: Mapping[str, str]) -> str:
     """The queue by the label of Kueue, Volcano or KAI; "" without one."""
+    if _QUEUES.isdisjoint(labels):
+        return ""
     return next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")

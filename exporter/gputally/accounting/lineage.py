@@ -95,6 +95,8 @@ def history_of(accounts: Sequence[NodeAccount]) -> History:
 def life_of(accounts: Sequence[NodeAccount]) -> NodeLife:
     """What incarnations that continue each other say to the end of their pods."""
     last = accounts[-1].record
+    if len(accounts) == 1:
+        return NodeLife(last.gone_us, last.gone_by_us, last.unready)
     unready: list[Span] = []
     for node, following in pairwise([account.record for account in accounts]):
         born_us = following.created_us

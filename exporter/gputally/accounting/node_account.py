@@ -213,6 +213,8 @@ class NodeAccount:
         self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int
     ) -> None:
         """What was allocated more in that final time was free before, or never there, and the other way round."""
+        if final[1] <= self._totals.opened_us:
+            return
         gpu_time = self._time_in(after, *final) - self._time_in(before, *final)
         if not gpu_time:
             return
