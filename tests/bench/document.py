@@ -55,6 +55,7 @@ STAGES: Final = {
     "micro.ledger_write_nothing_ms": "Commit a scrape that changed nothing",
     "micro.ledger_open_200mb_ms": "Open a ledger of 200 MB",
     "micro.ledger_read_all_200mb_ms": "Read all segments of it",
+    "micro.ledger_read_us_per_pod": "The same, for each pod",
 }
 
 Figures = Mapping[str, Figure]
