@@ -70,8 +70,8 @@ class Node:
         return [self, *self.successor.lineage(told_by)]
 
     def out(self, until: int, told_by: float = inf) -> set[int]:
-        """The seconds in which it could not be reached, before its successors came included."""
-        found = unready(self.seen, created=self.created, until=until)
+        """The seconds in which it could not be reached, as told by then, before its successors came included."""
+        found = unready([t for t in self.seen if t.at <= told_by], created=self.created, until=until)
         if self.lineage(told_by) == [self] or self.successor is None:
             return found
         born = self.successor.created

@@ -18,7 +18,7 @@ def price_lists(draw: Draw) -> Prices:
     """Prices that begin and change at any time, and multipliers."""
     amounts = st.integers(0, 400).map(lambda cents: Fraction(cents, 100))
     models = {}
-    for model in draw(st.sets(st.sampled_from(["A100", "H100", "T4", "unknown"]))):
+    for model in sorted(draw(st.sets(st.sampled_from(["A100", "H100", "T4", "unknown"])))):  # in each process alike
         since = sorted(draw(st.sets(st.integers(0, LATEST), min_size=1, max_size=3)))
         if not draw(st.integers(0, 3)):  # a price for each few seconds, as of a spot market
             since = list(range(since[0], LATEST, draw(st.integers(1, 5))))
