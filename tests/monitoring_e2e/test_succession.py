@@ -72,7 +72,7 @@ def test_gauges_stay_true_while_old_and_new_are_in_sight(day: Day, dashboards: B
 def test_no_panel_shows_twice_what_there_is(succession: Succession, day: Day, dashboards: Boards) -> None:
     """Of what is not shown by instance, from just before the succession until a moment after it.
 
-    Between the scrapes of the two, an age may have begun anew: it is not older than it was to the first one before.
+    An age may restart between the scrapes of the two: it must not exceed what the first one already knew.
     What a new process counts at once is a change to the one that scraped it early enough to see it begin: changes are
     looked at when they have settled.
     """

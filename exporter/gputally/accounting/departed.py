@@ -28,7 +28,7 @@ class Departed:
         self._changed: set[str] = set()
 
     def restore(self, record: PodRecord, *, at_us: int, agent: bool, labels: bool) -> None:
-        """Take up what an earlier process remembered; it is forgotten if nothing may tell of it any more.
+        """Take up what an earlier process remembered; forget it if no news of it can come any more.
 
         One that does not say since when, as earlier versions kept it, is taken to have gone at `at_us`.
         """

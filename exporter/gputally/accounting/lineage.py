@@ -53,8 +53,6 @@ class Lineage:
     def of(self, uid: str) -> list[NodeAccount]:
         """The incarnation and those that continue it."""
         found = [self._accounts[uid]]
-        if uid not in self._next:
-            return found
         while (uid := self._next.get(uid, "")) in self._accounts:
             found.append(self._accounts[uid])
         return found

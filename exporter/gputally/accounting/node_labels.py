@@ -33,12 +33,12 @@ _GIVEN = (
     "karpenter.sh/",
     "kubernetes.azure.com/",
 )
-"""Prefixes of what software tells of a node as it was made, if late. Anything else may be put on by somebody on any day
-of its life, and counts from then on.
+"""Prefixes of labels that software sets for a new node, sometimes late. An operator may add any other label on any day,
+and it counts from then on.
 """
 _ALWAYS = frozenset({INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS})
 """Keys that are looked at whatever the configuration says. One that is added here was not looked at before, and would
-be taken for one that nobody told of.
+be mistaken for one that the node never had.
 """
 First = Mapping[str, tuple[int, str]]
 """Labels by key that were told for the first time: since when each holds, and its value."""
@@ -92,7 +92,7 @@ def _may_be_late(pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> 
 
 
 def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
-    """Those of the labels `present` that nobody told of the node before, though they were looked at.
+    """Those of the labels `present` that were never observed on the node before, though they were looked at.
 
     Each was so since the node's birth. What was posted before anybody looked at the label was posted without it, and
     keeps its price.

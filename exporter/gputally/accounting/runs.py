@@ -29,7 +29,7 @@ def finished_at(pod: Pod) -> datetime | None:
     pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
     """
     mains, inits = pod.status.container_statuses or (), pod.status.init_container_statuses or ()
-    are_over = all(each.state and each.state.terminated for each in mains) if mains else False
+    are_over = bool(mains) and all(each.state and each.state.terminated for each in mains)
     ends = [_finish(each, pod, is_over=are_over) for each in (*mains, *inits)]
     known = [end for end in ends if end]
     if len(known) < len(ends):

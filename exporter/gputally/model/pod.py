@@ -56,7 +56,7 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     left_us: int | None = None
     """When it was deleted, of a pod whose node is not known yet."""
     remembered_us: int | None = None
-    """Since when it exists no longer, of a pod that is remembered because something may yet be told of it."""
+    """When it was deleted, of a pod that is remembered because news of it may still come."""
     job_kind: str = ""
     job: str = ""
     walking: bool = False

@@ -1,4 +1,4 @@
-"""Labels told of a node for the first time: what software tells late was always so, the rest counts from then."""
+"""Labels observed on a node for the first time: software's late ones held all along, others count from then."""
 
 from dataclasses import replace
 from decimal import Decimal

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import msgspec
+
 from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
@@ -11,6 +13,7 @@ from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.units import GPU_SECOND
+from tests.contract.records import PREEMPTION
 from tests.core.manifests import PodForm, us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
@@ -137,19 +140,8 @@ def test_nothing_that_is_kept_of_the_future_stays_there() -> None:
 
 
 def preempted(at_us: int) -> Preemption:
-    return Preemption(
-        victim_uid="v",
-        victim_namespace="ml",
-        victim_name="v",
-        victim_tier="none",
-        victim_tenant="ml",
-        node="n",
-        quantity=1,
-        decided_us=at_us,
-        requested_us=at_us,
-        released_us=at_us,
-        noticed_us=at_us,
-        counted=("none", "unknown"),
+    return msgspec.structs.replace(
+        PREEMPTION, decided_us=at_us, requested_us=at_us, released_us=at_us, noticed_us=at_us
     )
 
 
