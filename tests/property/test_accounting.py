@@ -56,12 +56,16 @@ def tell(replay: Replay, told: Told, *, settle: bool = True) -> None:
 
 
 def list_without(replay: Replay, kind: Kind, told: Told) -> None:
-    """A listing of all that is known but what vanished."""
+    """A listing of all that is known but what vanished.
+
+    Others may have vanished by the same one, and are told of next: so it does not show that any was still there.
+    """
     fleet = replay.fleet
     known = fleet.pods.known() if kind is Kind.PODS else fleet.nodes.known()
     replay.apply(Listing(kind=kind, at_us=us(told.at)))
     fleet._listing[kind] = known - {told.manifest["metadata"]["uid"]}
-    replay.apply(Listed(kind=kind, version="9", at_us=us(told.at), since_us=us(told.since), as_of_us=us(told.at)))
+    at_us, since_us = us(told.at), us(told.since)
+    replay.apply(Listed(kind=kind, version="9", at_us=at_us, since_us=since_us, as_of_us=since_us))
 
 
 def come_along(replay: Replay, told: Told) -> None:
