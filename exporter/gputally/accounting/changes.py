@@ -37,9 +37,9 @@ class Known(NamedTuple):
 UNKNOWN = Known(0, 0)
 
 
-def known_of(before: PodRecord | None, record: PodRecord) -> Known:
+def known_of(before: PodRecord | None, record: PodRecord | None) -> Known:
     """What of `record` is as it was in `before`."""
-    if before is None:
+    if before is None or record is None:
         return UNKNOWN
     return Known(alike(before.segments, record.segments), alike(before.terms, record.terms))
 

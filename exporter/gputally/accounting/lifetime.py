@@ -226,7 +226,7 @@ def _rejected(pod: Pod) -> bool:
     """The kubelet refused the pod at admission, so it never held a device."""
     status = pod.status
     refused = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
-    return status.phase == "Failed" and refused and not any(starts(pod))
+    return status.phase == "Failed" and refused and not starts(pod)
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:

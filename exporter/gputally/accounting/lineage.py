@@ -14,8 +14,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gputally.accounting.node_account import NodeAccount
-from gputally.accounting.node_history import History, chained, classes
-from gputally.accounting.release import NodeLife
+from gputally.accounting.node_history import chained, classes
+from gputally.accounting.release import Home, NodeLife
 from gputally.model.allocation import Segment
 from gputally.model.node import NodeRecord, Span
 
@@ -85,22 +85,23 @@ class Lineage:
         return min((birth_us for birth_us in births if birth_us > record.created_us), default=None)
 
 
-def history_of(accounts: Sequence[NodeAccount]) -> History:
-    """What is known of incarnations that continue each other, where it concerns their pods."""
-    return accounts[0].classes if len(accounts) == 1 else classes(chained([each.record for each in accounts]))
-
-
-def life_of(accounts: Sequence[NodeAccount]) -> NodeLife:
-    """What incarnations that continue each other say to the end of their pods."""
-    last = accounts[-1].record
+def home_of(accounts: Sequence[NodeAccount]) -> Home:
+    """What incarnations that continue each other say to their pods."""
+    first = accounts[0]
     if len(accounts) == 1:
-        return NodeLife(last.gone_us, last.gone_by_us, last.unready)
+        return first.home
+    records = [account.record for account in accounts]
+    return first.home._replace(history=classes(chained(records)), life=_life_of(records))
+
+
+def _life_of(records: Sequence[NodeRecord]) -> NodeLife:
     unready: list[Span] = []
-    for node, following in pairwise([account.record for account in accounts]):
+    for node, following in pairwise(records):
         born_us = following.created_us
         unready += [(from_us, born_us if to_us is None else to_us) for from_us, to_us in node.unready]
         if node.gone_us is not None:
             unready.append((node.gone_us, born_us))
+    last = records[-1]
     return NodeLife(last.gone_us, last.gone_by_us, (*unready, *last.unready))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from gputally.accounting.capacity import CapacityTerms, extend, slices_of
-from gputally.accounting.node_history import History, classes
+from gputally.accounting.node_history import classes
+from gputally.accounting.release import Home, NodeLife
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
@@ -48,15 +49,16 @@ class NodeAccount:
         self._price: Price | None = None
         self._physical: tuple[_Span, ...] = ()
         self._totals = totals
-        self._classes: History = ()
-        self._classes_of: History = ()
+        self._home: tuple[NodeRecord, Home] | None = None
 
     @property
-    def classes(self) -> History:
-        """The history of what its pods are and cost."""
-        if self._classes_of is not self.record.facts:
-            self._classes, self._classes_of = classes(self.record.facts), self.record.facts
-        return self._classes
+    def home(self) -> Home:
+        """All that it says to its pods; derived once, as they are many."""
+        record = self.record
+        if self._home is None or self._home[0] is not record:
+            life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
+            self._home = record, Home(record.uid, record.name, classes(record.facts), life)
+        return self._home[1]
 
     @property
     def existed(self) -> NodeRecord:

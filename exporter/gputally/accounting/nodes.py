@@ -8,7 +8,7 @@ from gputally.accounting.admission import Admission
 from gputally.accounting.capacity import CapacityTerms
 from gputally.accounting.classify import on_node
 from gputally.accounting.inventory import Inventory, inventory_of
-from gputally.accounting.lineage import Lineage, history_of, life_of, may_have_existed
+from gputally.accounting.lineage import Lineage, home_of, may_have_existed
 from gputally.accounting.node import lapsed, learned, machine_of, observed
 from gputally.accounting.node_account import NodeAccount
 from gputally.accounting.node_history import reclassified_us
@@ -133,18 +133,17 @@ class Nodes:
         """
         bound_us = record.scheduled_us or 0
         uids = self._by_name.get(record.node, ())
-        fitting = [uid for uid in uids if may_have_existed(self.accounts[uid].record, bound_us)]
-        uid = fitting[-1] if fitting else stand_in(record.node).uid
+        fitting = (uid for uid in reversed(uids) if may_have_existed(self.accounts[uid].record, bound_us))
+        uid = next(fitting, None) or stand_in(record.node).uid
         if uid not in self.accounts:
             self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._settled_us)
         return self.accounts[uid]
 
     def home_of(self, record: PodRecord) -> Home:
         """All that a bound pod's node says to it."""
-        node = self.of_pod(record).record
-        accounts = self._lineage.of(node.uid)
-        life = self._stand_in_life(record) if is_stand_in(node.uid) else life_of(accounts)
-        return Home(node.uid, node.name, history_of(accounts), life)
+        uid = self.of_pod(record).record.uid
+        home = home_of(self._lineage.of(uid))
+        return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
         """A pod with what is known of its node now; itself if that is another, or forgotten."""
@@ -152,7 +151,7 @@ class Nodes:
             return record
         if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
             return record
-        history = history_of(self._lineage.of(record.node_uid))
+        history = home_of(self._lineage.of(record.node_uid)).history
         since_us = max(changed.since_us, history[0][0])
         return on_node(record, history, self._rules, since_us=since_us, admit=self._admission.admit)
 

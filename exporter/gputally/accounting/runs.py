@@ -1,6 +1,5 @@
 """Which runs of its containers a pod reports, and what shows that its kubelet took it up."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from gputally.model.kube import ContainerStatus, Pod, Running, Terminated
@@ -9,12 +8,10 @@ _IMPOSSIBLE = timedelta(days=1)
 """No clock that a node's certificates let pass is further off."""
 
 
-def starts(pod: Pod) -> Iterator[datetime]:
+def starts(pod: Pod) -> list[datetime]:
     """Starts of main containers, of this run and the one before."""
-    for status in pod.status.container_statuses or ():
-        for run in _runs(status):
-            if run.started_at and is_possible(run.started_at, pod):
-                yield run.started_at
+    runs = [run for status in pod.status.container_statuses or () for run in _runs(status)]
+    return [run.started_at for run in runs if run.started_at and is_possible(run.started_at, pod)]
 
 
 def finished_at(pod: Pod) -> datetime | None:
@@ -77,7 +74,7 @@ def is_possible(time: datetime, pod: Pod) -> bool:
     Source: github.com/containerd/containerd internal/cri/server/container_status.go, toCRIContainerStatus.
     """
     created = pod.metadata.creation_timestamp
-    return created is None or time > created - _IMPOSSIBLE
+    return created is None or created - time < _IMPOSSIBLE
 
 
 def is_accepted(pod: Pod) -> bool:
@@ -86,10 +83,9 @@ def is_accepted(pod: Pod) -> bool:
     Source: k8s.io/kubernetes pkg/kubelet/status/status_manager.go, updateStatusInternal.
     """
     status = pod.status
-    return status.start_time is not None or status.phase in ("Running", "Succeeded") or any(starts(pod))
+    return status.start_time is not None or status.phase in ("Running", "Succeeded") or bool(starts(pod))
 
 
-def _runs(status: ContainerStatus) -> Iterator[Running | Terminated]:
-    for state in (status.state, status.last_state):
-        if state and (run := state.running or state.terminated):
-            yield run
+def _runs(status: ContainerStatus) -> list[Running | Terminated]:
+    states = [state for state in (status.state, status.last_state) if state]
+    return [run for state in states if (run := state.running or state.terminated)]

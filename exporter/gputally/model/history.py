@@ -78,17 +78,16 @@ def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
     """How many entries both begin with."""
     if old is new:
         return len(old)
-    shared = _shared(old, new) * CHAPTER
-    for index, (was, now) in enumerate(zip(old[shared:], new[shared:], strict=False), shared):
+    shared = _shared(old, new) * CHAPTER if isinstance(old, Chapters) and isinstance(new, Chapters) else 0
+    pairs = zip(old[shared:], new[shared:], strict=False) if shared else zip(old, new, strict=False)
+    for index, (was, now) in enumerate(pairs, shared):
         if was is not now and was != now:
             return index
     return min(len(old), len(new))
 
 
-def _shared(old: Sequence[Entry], new: Sequence[Entry]) -> int:
+def _shared(old: Chapters[Entry], new: Chapters[Entry]) -> int:
     """How many chapters one has from the other: with a chapter it has all that come before."""
-    if not (isinstance(old, Chapters) and isinstance(new, Chapters)):
-        return 0
     count = min(len(old.whole), len(new.whole))
     while count and old.whole[count - 1] is not new.whole[count - 1]:
         count -= 1

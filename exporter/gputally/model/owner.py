@@ -7,6 +7,7 @@ Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, validateOwnerRefer
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ _LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _API_VERSION: Final = re.compile(rf"(?:(?=.{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_LABEL}")
 _KIND: Final = re.compile("[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _MOST_NAME: Final = 253
+_MOST_LABEL: Final = 63
+_MOST_API_VERSION: Final = _MOST_NAME + len("/") + _MOST_LABEL
 _MOST_UID: Final = 128
 """The API server makes UUIDs; this is what is kept of others."""
 
@@ -56,12 +59,14 @@ def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference
 
 def can_exist(reference: OwnerReference) -> bool:
     """Whether an API server could serve an object of that kind and name."""
-    return (
-        _API_VERSION.fullmatch(reference.api_version) is not None
-        and _KIND.fullmatch(reference.kind) is not None
-        and is_name(reference.name)
-        and is_uid(reference.uid)
-    )
+    version, kind = reference.api_version, reference.kind
+    is_short = len(version) <= _MOST_API_VERSION and len(kind) <= _MOST_LABEL  # or it must not be remembered
+    return is_short and _is_kind(version, kind) and is_name(reference.name) and is_uid(reference.uid)
+
+
+@lru_cache(maxsize=1024)
+def _is_kind(api_version: str, kind: str) -> bool:
+    return _API_VERSION.fullmatch(api_version) is not None and _KIND.fullmatch(kind) is not None
 
 
 def is_uid(text: str) -> bool:

@@ -25,7 +25,8 @@ def to_us(instant: datetime) -> int:
     """Microseconds since the epoch of an aware `instant`; ValueError for a naive one."""
     if instant.tzinfo is None:
         raise ValueError(f"{instant.isoformat()} has no time zone")
-    return (instant - _EPOCH) // _MICROSECOND
+    since = instant - _EPOCH
+    return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds  # half as dear as a division
 
 
 def to_datetime(us: int) -> datetime:
