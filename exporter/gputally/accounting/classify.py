@@ -38,7 +38,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
     if not labels:
         return ()
     wanted = _wanted_keys(rules)
-    return tuple(sorted((key, value) for key, value in labels.items() if key in wanted))
+    return tuple(sorted([(key, value) for key, value in labels.items() if key in wanted]))
 
 
 @lru_cache(maxsize=8)

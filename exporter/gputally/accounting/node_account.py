@@ -2,18 +2,22 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from gputally.accounting.capacity import CapacityTerms, extend, slices_of
+from gputally.accounting.lines import Lines
 from gputally.accounting.node_history import classes
 from gputally.accounting.release import Home, NodeLife
 from gputally.accounting.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
 from gputally.model.node import CapacitySlice, CapacityState, NodeRecord
-from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 _WINDOW = 64
 """Slices kept open to correction before the older ones are settled."""
@@ -22,8 +26,6 @@ _SETTLE_US = 6 * US_PER_HOUR
 _MOST = 512
 """Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is settled."""
 
-_Lines = dict[tuple[tuple[str, str, str], Price | None], tuple[int, int]]
-"""GPU-time as lines a + b·t, by exported labels and price."""
 _Span = tuple[int, int | None, int]
 """Start and end (µs; None while it lasts) and µGPU."""
 
@@ -79,13 +81,9 @@ class NodeAccount:
 
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
-        gone_us = self.existed.gone_us
-        existed_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
         before, after = tuple(before), tuple(after)
-        real = self.record.facts[-1][1].physical > 0
-        self._correct(before, after, (0, existed_us), real=real, at_us=at_us)
-        if existed_us < self.settled_us:
-            self._correct(before, after, (existed_us, self.settled_us), real=False, at_us=at_us)
+        if self.settled_us > self._totals.opened_us:
+            self._correct_final(before, after, at_us=at_us)
         return self.take_up(before, after)
 
     def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
@@ -167,11 +165,12 @@ class NodeAccount:
         return outdated
 
     def _post(self, outdated: Iterable[CapacitySlice], fresh: Iterable[CapacitySlice], *, at_us: int) -> None:
-        lines: _Lines = {}
+        lines = Lines()
         for slices, sign in ((outdated, -1), (fresh, 1)):
             for each in slices:
-                _add(lines, each, sign)
-        for (labels, price), (a, b) in lines.items():
+                for state, quantity in each.parts:
+                    lines.add((*each.labels, state), each.price, sign * quantity, (each.start_us, each.end_us))
+        for labels, price, a, b in lines.drain():
             if a or b:
                 self._totals.shift(Total.CAPACITY, labels, a, b, at_us=at_us)
                 if price:
@@ -211,12 +210,18 @@ class NodeAccount:
             at: q for at, q in self._steps.items() if at > until_us
         }
 
+    def _correct_final(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+        gone_us = self.existed.gone_us
+        existed_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        real = self.record.facts[-1][1].physical > 0
+        self._correct(before, after, (0, existed_us), real=real, at_us=at_us)
+        if existed_us < self.settled_us:
+            self._correct(before, after, (existed_us, self.settled_us), real=False, at_us=at_us)
+
     def _correct(
         self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int
     ) -> None:
         """What was allocated more in that final time was free before, or never there, and the other way round."""
-        if final[1] <= self._totals.opened_us:
-            return
         gpu_time = self._time_in(after, *final) - self._time_in(before, *final)
         if not gpu_time:
             return
@@ -243,18 +248,6 @@ def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
     kept = alike(before.facts, record.facts)
     changed = [facts[kept][0] for facts in (before.facts, record.facts) if kept < len(facts)] if kept else [0]
     return min([*changed, *(at for at in (before.gone_us, record.gone_us) if at is not None)], default=0)
-
-
-def _add(lines: _Lines, each: CapacitySlice, sign: int) -> None:
-    """Add the slice's GPU-time to `lines`, or take it away; what outdated and fresh slices share cancels out."""
-    for state, quantity in each.parts:
-        key = ((*each.labels, state), each.price)
-        a, b = lines.get(key, (0, 0))
-        rate = sign * quantity
-        if each.end_us is None:
-            lines[key] = (a - rate * each.start_us, b + rate)
-        else:
-            lines[key] = (a + rate * (each.end_us - each.start_us), b)
 
 
 def _physical(record: NodeRecord, since_us: int) -> Iterator[_Span]:

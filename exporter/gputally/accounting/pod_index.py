@@ -27,12 +27,9 @@ class PodIndex:
         """Take in the pod as it is now."""
         lasts = record.end_by is None
         tier = tier_of(record.class_name, record.priority, self._rules)
-        for index, belongs in (
-            (self.pending, record.scheduled_us is None),
-            (self.without_tier, tier == NO_TIER),
-            (self.without_tenant, tenant == UNASSIGNED),
-        ):
-            (index.add if lasts and belongs else index.discard)(record.uid)
+        _mark(self.pending, record.uid, belongs=lasts and record.scheduled_us is None)
+        _mark(self.without_tier, record.uid, belongs=lasts and tier == NO_TIER)
+        _mark(self.without_tenant, record.uid, belongs=lasts and tenant == UNASSIGNED)
         self.clocks.learn(record)
         self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
         if record.node:
@@ -44,6 +41,13 @@ class PodIndex:
             index.discard(record.uid)
         _drop(self.on_node, record.node, record.uid)
         _drop(self.in_namespace, record.namespace, record.uid)
+
+
+def _mark(uids: set[str], uid: str, *, belongs: bool) -> None:
+    if belongs:
+        uids.add(uid)
+    else:
+        uids.discard(uid)
 
 
 def _drop(places: dict[str, dict[str, None]], place: str, uid: str) -> None:

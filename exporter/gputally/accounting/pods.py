@@ -259,7 +259,7 @@ class Pods:
         if before and segments is posted and is_of_one_revision(before, record):
             return record
         record = replace(record, segments=segments)
-        kept = alike(posted, segments)
+        kept = alike(posted, segments) if posted else 0
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
         if before is None or not (is_of_one_revision(before, record) and len(posted) == kept == len(segments)):

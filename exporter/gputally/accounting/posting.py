@@ -29,13 +29,7 @@ class Posting:
 
     def _segments(self, segments: Iterable[Segment], *, sign: int, at_us: int) -> None:
         for segment in segments:
-            rate, span, labels = sign * segment.quantity, (segment.start_us, segment.end_us), segment.labels
-            self._totals.accrue(Total.ALLOCATED, labels, rate, span, at_us=at_us)
-            if segment.price is None:
-                self._totals.accrue(Total.UNPRICED, labels[:3], rate, span, at_us=at_us)
-            else:
-                cost_labels = (*labels, segment.price.currency)
-                self._totals.accrue(Total.COST, cost_labels, rate * segment.price.rate, span, at_us=at_us)
+            self._totals.allocate(segment, sign=sign, at_us=at_us)
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
         """Count the time from creation to binding, once, and only of pods bound since the books were opened."""
@@ -54,5 +48,5 @@ class Posting:
         for record, sign in ((before, -1), (after, 1)):
             if record and record.blind and record.terms:
                 span = (record.blind.from_us, record.blind.to_us)
-                quantity = sum(held(record, record.terms[-1]).values())
+                quantity = sum(quantity for _, quantity in held(record, record.terms[-1]))
                 self._totals.accrue(Total.BLIND, record.terms[-1].labels, sign * quantity, span, at_us=at_us)

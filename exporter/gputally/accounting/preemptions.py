@@ -73,7 +73,7 @@ class Preemptions:
             victim_tier=terms.tier,
             victim_tenant=terms.tenant,
             node=record.node,
-            quantity=known.quantity if known else sum(held(record, terms).values()),
+            quantity=known.quantity if known else sum(quantity for _, quantity in held(record, terms)),
             decided_us=record.preempted_us,
             requested_us=record.deletion_us,
             released_us=record.end_us,

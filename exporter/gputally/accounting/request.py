@@ -87,10 +87,11 @@ def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tupl
         sidecars, peak = _before(pod.spec.init_containers or (), resources)
         for container in pod.spec.containers:
             _add(sidecars, _gpus(container, resources))
-        together = {name: max(amount, peak.get(name, 0)) for name, amount in (peak | sidecars).items()}
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
-    return tuple(sorted([(name, min(amount, _MOST)) for name, amount in together.items() if amount])[:_MOST_NAMES])
+    for name, amount in sidecars.items():
+        peak[name] = max(amount, peak.get(name, 0))
+    return tuple(sorted([(name, min(amount, _MOST)) for name, amount in peak.items() if amount])[:_MOST_NAMES])
 
 
 def _before(

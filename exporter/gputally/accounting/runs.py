@@ -10,8 +10,12 @@ _IMPOSSIBLE = timedelta(days=1)
 
 def starts(pod: Pod) -> list[datetime]:
     """Starts of main containers, of this run and the one before."""
-    runs = [run for status in pod.status.container_statuses or () for run in _runs(status)]
-    return [run.started_at for run in runs if run.started_at and is_possible(run.started_at, pod)]
+    return [
+        run.started_at
+        for status in pod.status.container_statuses or ()
+        for run in _runs(status)
+        if run.started_at and is_possible(run.started_at, pod)
+    ]
 
 
 def finished_at(pod: Pod) -> datetime | None:
@@ -87,5 +91,6 @@ def is_accepted(pod: Pod) -> bool:
 
 
 def _runs(status: ContainerStatus) -> list[Running | Terminated]:
-    states = [state for state in (status.state, status.last_state) if state]
-    return [run for state in states if (run := state.running or state.terminated)]
+    state, last = status.state, status.last_state
+    now, before = state and (state.running or state.terminated), last and (last.running or last.terminated)
+    return [run for run in (now, before) if run]

@@ -6,8 +6,8 @@ It is derived anew only from where something changed: a pod that changes often c
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.lifetime import never_held
@@ -22,7 +22,7 @@ ALWAYS = 0
 _NEVER = 1 << 62
 
 
-class _Stretch(NamedTuple):
+class _Stretch(Struct, frozen=True, gc=False):
     """Where neither state nor terms nor price change, whatever the resource."""
 
     from_us: int
@@ -78,16 +78,16 @@ def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -
     stretches = _stretches(record, span, prices)
     ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
     for stretch, end_us in zip(stretches, ends, strict=True):
-        for resource, quantity in held(record, stretch.terms).items():
+        for resource, quantity in held(record, stretch.terms):
             yield _segment(resource, quantity, stretch, end_us)
 
 
-def held(record: PodRecord, terms: Terms) -> dict[str, int]:
+def held(record: PodRecord, terms: Terms) -> tuple[tuple[str, int], ...]:
     """µGPU by resource that the pod has under `terms`: what it asked for, or as many units as its node ever offered."""
     if record.limited is None:
-        return dict(terms.quantities)
+        return terms.quantities
     asked, most = dict(record.units), dict(record.limited)
-    return {name: quantity // asked[name] * most[name] for name, quantity in terms.quantities if most[name]}
+    return tuple((name, quantity // asked[name] * most[name]) for name, quantity in terms.quantities if most[name])
 
 
 def _segment(resource: str, quantity: int, stretch: _Stretch, end_us: int | None) -> Segment:
@@ -145,11 +145,11 @@ def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] |
 
 def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
     """The instants at which state or terms change, from the start on."""
-    candidates = {record.started_us, record.deletion_us}
+    candidates = [record.started_us, record.deletion_us]
     if len(record.terms) > 1:
         first = bisect_right(record.terms, start_us, key=_from_us)
-        candidates.update([terms.from_us for terms in record.terms[first:]])
-    return [start_us, *sorted([at for at in candidates if at and start_us < at and (end_us is None or at < end_us)])]
+        candidates += [terms.from_us for terms in record.terms[first:]]
+    return [start_us, *sorted({at for at in candidates if at and start_us < at and (end_us is None or at < end_us)})]
 
 
 def _state_at(record: PodRecord, at_us: int) -> State:

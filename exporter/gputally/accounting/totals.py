@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from gputally.accounting.admission import Admission, Value
+from gputally.accounting.lines import Lines
 from gputally.accounting.series import Family, Labels, Published, Series, is_shown
+from gputally.model.allocation import Segment
 
 
 class Total(StrEnum):
@@ -88,6 +90,8 @@ class Totals:
         self._families = {total: Family() for total in Total}
         for (total, labels), each in self.series.items():
             self._families[total].add(labels, each)
+        self._allocated = Lines()
+        self._allocated_us = 0
         self._looked = self._amounts()
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
@@ -117,11 +121,26 @@ class Totals:
         elif end_us > start_us:
             series.a += rate * (end_us - start_us)
 
+    def allocate(self, segment: Segment, *, sign: int, at_us: int) -> None:
+        """Accrue what a segment allocates and costs, or take it back; put off until somebody looks."""
+        span = max(segment.start_us, self.opened_us), segment.end_us
+        self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span)
+        self._allocated_us = at_us
+
     def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
         """Add the line a + b·t."""
         series = self._change(total, labels, at_us=at_us)
         series.a += a
         series.b += b
+
+    def _post_allocated(self) -> None:
+        at_us = self._allocated_us
+        for labels, price, a, b in self._allocated.drain():
+            self.shift(Total.ALLOCATED, labels, a, b, at_us=at_us)
+            if price is None:
+                self.shift(Total.UNPRICED, labels[:3], a, b, at_us=at_us)
+            else:
+                self.shift(Total.COST, (*labels, price.currency), a * price.rate, b * price.rate, at_us=at_us)
 
     def close(self, total: Total, *, at_us: int) -> None:
         """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""
@@ -135,6 +154,7 @@ class Totals:
 
         No two evaluations are of one instant: a correction between them must not take back what the first published.
         """
+        self._post_allocated()
         self._sort_out(now_us)
         before_us, self.evaluated_us = self.evaluated_us, max(now_us, self.evaluated_us + 1)
         return {
@@ -152,12 +172,14 @@ class Totals:
 
     def drain(self) -> dict[tuple[Total, Labels], Series | None]:
         """Copies of the series changed since the last call; None for those dropped."""
+        self._post_allocated()
         changed = {key: copy(self.series.get(key)) for key in self.changed}
         self.changed.clear()
         return changed
 
     def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
         """The series of one family by labels, those that are withheld too."""
+        self._post_allocated()
         family = self._families[total]
         yield from zip(family.labels, family.series, strict=True)
         yield from family.withheld.items()
