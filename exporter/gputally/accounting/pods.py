@@ -262,7 +262,7 @@ class Pods:
         kept = alike(posted, segments) if posted else 0
         self._posting.post(before, record, kept=kept, at_us=at_us)
         self._hold(before, record, kept=kept, at_us=at_us)
-        if before is None or not (is_of_one_revision(before, record) and len(posted) == kept == len(segments)):
+        if before is None or not (len(posted) == kept == len(segments) and is_of_one_revision(before, record)):
             record = self.handover.revise(record, at_us=at_us)
         return record
 

@@ -30,15 +30,16 @@ def finished_at(pod: Pod) -> datetime | None:
     pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
     """
     mains, inits = pod.status.container_statuses or (), pod.status.init_container_statuses or ()
-    are_over = bool(mains) and all(each.state and each.state.terminated for each in mains)
-    ends = [_finish(each, pod, is_over=are_over) for each in (*mains, *inits)]
-    known = [end for end in ends if end]
-    if len(known) < len(ends):
+    ends = [_finish(each, pod) for each in (*mains, *inits)]
+    if None in ends:
         unknown = [each for each, end in zip((*mains, *inits), ends, strict=True) if end is None]
-        initialized = any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ())
-        if any(_ran(each, pod) for each in unknown) or (initialized and None in ends[: len(mains)]):
+        if any(_ran(each, pod) for each in unknown) or (None in ends[: len(mains)] and _has_initialized(pod)):
             return None
-    return max(known, default=None)
+    return max([end for end in ends if end], default=None)
+
+
+def _has_initialized(pod: Pod) -> bool:
+    return any(each.type == "Initialized" and each.status == "True" for each in pod.status.conditions or ())
 
 
 def starts_again(pod: Pod) -> bool:
@@ -56,14 +57,19 @@ def _ran(status: ContainerStatus, pod: Pod) -> bool:
     return any(_has_started(run, pod) for run in _runs(status))
 
 
-def _finish(status: ContainerStatus, pod: Pod, *, is_over: bool) -> datetime | None:
+def _finish(status: ContainerStatus, pod: Pod) -> datetime | None:
     """The end of the last run; None before that, if nobody knows it, or if another run was to follow."""
-    state, last = status.state, status.last_state.terminated if status.last_state else None
-    if state and (state.running or state.terminated):
-        run = state.terminated
-    else:
-        run = last if is_over and last and _has_started(last, pod) else None
+    state = status.state
+    run = state.terminated if state and (state.running or state.terminated) else _last_run(status, pod)
     return run.finished_at if run and run.finished_at and is_possible(run.finished_at, pod) else None
+
+
+def _last_run(status: ContainerStatus, pod: Pod) -> Terminated | None:
+    """The run before of a container that waits, if that will not run again: all main containers are over."""
+    last, mains = status.last_state.terminated if status.last_state else None, pod.status.container_statuses
+    if not (last and mains and _has_started(last, pod)):
+        return None
+    return last if all(each.state and each.state.terminated for each in mains) else None
 
 
 def _has_started(run: Running | Terminated, pod: Pod) -> bool:

@@ -64,9 +64,10 @@ def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int
         return ALWAYS
     ended_us = before.segments[-1].end_us
     pairs = [(before.started_us, record.started_us), (before.deletion_us, record.deletion_us), (ended_us, end_us)]
-    kept = alike(before.terms, record.terms)
-    changed = [terms[kept].from_us if kept else ALWAYS for terms in (before.terms, record.terms) if kept < len(terms)]
-    changed += [at for was, now in pairs if was != now for at in (was, now) if at is not None]
+    changed = [at for was, now in pairs if was != now for at in (was, now) if at is not None]
+    if before.terms is not record.terms:
+        kept = alike(before.terms, record.terms)
+        changed += [each[kept].from_us if kept else ALWAYS for each in (before.terms, record.terms) if kept < len(each)]
     return min(changed, default=_NEVER)
 
 

@@ -181,7 +181,7 @@ class Allocations:
 
     def _segments(self, plan: _Plan) -> Iterator[Row]:
         for ordinal, s in enumerate(plan.fresh, plan.kept):
-            terms = (s.resource, s.state.value, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
+            terms = (s.resource, s.state, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
             price = self._prices.number((s.price.key,), _rated(s.price)) if s.price else None
             times = (s.start_us, s.end_us)
             yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
@@ -224,6 +224,7 @@ def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, st
     return tier, tenant, gpu_model, state
 
 
+@lru_cache(maxsize=1024)
 def _rated(price: Price) -> Row:
     return price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
 

@@ -16,7 +16,10 @@ class Dictionary:
     ) -> None:
         columns, marks = ", ".join((*key, *more)), ", ".join("?" * (len(key) + len(more)))
         found = " AND ".join(f"{name} = ?" for name in key)
-        self._insert = f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"  # noqa: S608 (literals only)
+        self._insert = (
+            f"INSERT INTO {table} ({columns}) VALUES ({marks}) "  # noqa: S608 (literals only)
+            f"ON CONFLICT ({', '.join(key)}) DO NOTHING RETURNING id"
+        )
         self._select = f"SELECT id FROM {table} WHERE {found}"  # noqa: S608 (literals only)
         self._by_number = f"SELECT {columns} FROM {table} WHERE id = ?"  # noqa: S608 (literals only)
         self._connection = connection
@@ -27,8 +30,8 @@ class Dictionary:
         """That of the row with this key, which is added if there is none."""
         number = self._numbers.get(key)
         if number is None:
-            found = self._connection.execute(self._select, key).fetchone()
-            number = (found or self._connection.execute(self._insert, key + more).fetchone())[0]
+            new = self._connection.execute(self._insert, key + more).fetchone()  # as most are
+            number = (new or self._connection.execute(self._select, key).fetchone())[0]
             if len(self._numbers) >= _REMEMBERED:
                 self.forget()
             self._numbers[key] = number
