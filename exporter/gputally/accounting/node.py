@@ -21,7 +21,7 @@ from gputally.accounting.node_labels import (
     relevant,
 )
 from gputally.accounting.purchase import purchase_of
-from gputally.accounting.request import Units, most_units
+from gputally.accounting.request import Units
 from gputally.accounting.shared import shared
 from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight, units_of
 from gputally.errors import MalformedObject
@@ -71,7 +71,7 @@ def _fixed(node: Node, rules: Rules) -> _Fixed:
     """Raises: ValueError for a broken quantity."""
     capacity, allocatable = units_of(node.status.capacity, rules), units_of(node.status.allocatable, rules)
     units = tuple((name, capacity.get(name, 0), allocatable.get(name, 0)) for name in sorted({*capacity, *allocatable}))
-    most = most_units(node.status.capacity, node.status.allocatable, rules.resources)
+    most = tuple((name, max(amounts)) for name, *amounts in units)
     return _Fixed(shared(units), shared(most), ready=_is_ready(node), cordoned=bool(node.spec.unschedulable))
 
 

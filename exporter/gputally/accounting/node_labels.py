@@ -57,15 +57,16 @@ def is_discovered(key: str) -> bool:
 
 def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> dict[str, str]:
     """Those of a node's `labels` that any fact may follow from, in a fixed order."""
-    found = sorted([key for key in labels if _is_relevant(key, rules.pool_labels, price_labels)])
+    found = _relevant_of(tuple(labels), rules.pool_labels, price_labels)
     if any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS):
         found = [key for key in found if not key.startswith("nvidia.com/gpu.")]
     return {key: labels[key] for key in found}
 
 
-@lru_cache(maxsize=4096)
-def _is_relevant(key: str, pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> bool:
-    return key in pool_labels or key in price_labels or _is_always(key)
+@lru_cache(maxsize=1024)
+def _relevant_of(keys: tuple[str, ...], pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> list[str]:
+    """In alphabetical order; most nodes have the same keys as others."""
+    return sorted([key for key in keys if key in pool_labels or key in price_labels or _is_always(key)])
 
 
 def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
@@ -97,10 +98,13 @@ def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
     Each was so since the node's birth. What was posted before anybody looked at the label was posted without it, and
     keeps its price.
     """
+    if not record.facts:
+        return {}
     known = {key for key, _ in _latest(record)} | {each.key for each in record.lost}
-    since = {key: record.created_us for key in present if _is_always(key)} | dict(record.looked_at)
-    fresh = {key: value for key, value in present.items() if key.startswith(_GIVEN) and key not in known}
-    return {key: (since[key], value) for key, value in fresh.items() if key in since}
+    fresh = [key for key in present if key not in known and key.startswith(_GIVEN)]
+    looked_at = dict(record.looked_at)
+    since = {key: looked_at.get(key, record.created_us if _is_always(key) else None) for key in fresh}
+    return {key: (from_us, present[key]) for key, from_us in since.items() if from_us is not None}
 
 
 def _is_always(key: str) -> bool:
@@ -119,6 +123,8 @@ def lasting(lost_labels: tuple[LostLabel, ...], *, at_us: int) -> dict[str, str]
 
 def lapses(record: NodeRecord) -> list[int]:
     """The instants at which labels that still hold cease to, in order."""
+    if not record.lost:  # as nearly always
+        return []
     held = {key for key, _ in _latest(record)}
     return sorted({lapse_of(each) for each in record.lost if each.key in held})
 
@@ -148,7 +154,7 @@ class Lapses:
 
     def put(self, record: NodeRecord) -> None:
         """Take in a node as it is known now; one that is gone loses nothing more."""
-        instants = lapses(record) if record.lost and record.gone_us is None else ()
+        instants = lapses(record) if record.gone_us is None else ()
         if instants:
             self._by_uid[record.uid] = instants[0]
         elif self._by_uid.pop(record.uid, None) is None:

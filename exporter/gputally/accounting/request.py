@@ -52,18 +52,6 @@ def count(quantity: str | int) -> int:
     return amount
 
 
-def most_units(
-    capacity: Quantities | None, allocatable: Quantities | None, resources: tuple[ResourceRule, ...]
-) -> tuple[tuple[str, int], ...]:
-    """The most devices by resource name that either of a node's quantities tells of; ValueError for a broken one."""
-    most: dict[str, int] = {}
-    for quantities in (capacity or {}, allocatable or {}):
-        for name, amount in quantities.items():
-            if resource_rule(name, resources):
-                most[name] = max(most.get(name, 0), count(amount))
-    return tuple(sorted(most.items()))
-
-
 @lru_cache(maxsize=4096)
 def limited(units: Units, offered: Units | None) -> Units | None:
     """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered."""

@@ -120,11 +120,12 @@ class Usage:
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
         """Pods that are gone were, or cost, something else than was thought."""
-        for record in tuple(self._departed.on_node(changed.name)):
+        departed = tuple(self._departed.on_node(changed.name))
+        for record in departed:
             better = self._nodes_known.reclassified(record, changed)
             if better is not record:
                 self._departed.revise(self._pods.amended(record, better, at_us=at_us, since_us=changed.since_us))
-        if self._nodes_known.is_described(changed.uid):
+        if departed and self._nodes_known.is_described(changed.uid):
             self._departed.described(changed.name)
 
     def advance(self, now_us: int) -> None:

@@ -49,6 +49,9 @@ _TIME_PATH: Final = "/api/v1/namespaces"
 CATCH_UP_SECONDS: Final = 0.1
 """How soon a server sends what a resumed watch has missed. It does not say when that is all; should any of it come
 later, the pods it concerns are accounted anew."""
+_USUAL_THRESHOLDS: Final = gc.get_threshold()
+_STARTING_THRESHOLD: Final = 50_000
+"""How many objects more than before let the garbage collector look, until all is listed: as yet little goes again."""
 _RESUMED: Final = (Kind.PODS, Kind.NODES)
 """Watches of what has an end, which a listing cannot tell; they go on where the process before was."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
@@ -100,6 +103,7 @@ async def aggregate(
             ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
             await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
             ledger.bind(cluster)
+            gc.set_threshold(_STARTING_THRESHOLD)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
@@ -205,6 +209,7 @@ async def settle_down(books: Books) -> None:
         await listed.wait()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
 async def _pump(feed: Batches, backlog: Backlog) -> None:
