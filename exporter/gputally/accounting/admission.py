@@ -120,7 +120,6 @@ class Admission:
         self._now_us = max(self._now_us, now_us)
         if now_us < self._next_look_us:
             return False
-        self._next_look_us = now_us + _LOOK_US
         self.look(growth)
         self._full.clear()
         relieved = {label for label in self._refused if self.has_room(label)}
@@ -129,6 +128,7 @@ class Admission:
 
     def look(self, growth: Growth) -> None:
         """Note what grew, before any value can give way: also by what an earlier process kept, and noted too late."""
+        self._next_look_us = self._now_us + _LOOK_US
         grown, there = growth()
         for label, known in self.values.items():
             for value, grew_us in tuple(known.items()):

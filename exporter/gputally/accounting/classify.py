@@ -82,12 +82,12 @@ def _exported(terms: Terms, admit: Admit) -> Terms:
     return terms if terms.shown == shown else replace(terms, shown=shown)
 
 
-def as_posted(record: PodRecord) -> Sequence[Terms]:
-    """The terms of a pod as an earlier process posted them; an earlier version did not keep how they were exported."""
+def as_posted(record: PodRecord) -> PodRecord:
+    """A pod as an earlier process posted it; an earlier version did not keep how its terms were exported."""
     if not any(OTHER in segment.labels for segment in record.segments):
-        return record.terms
+        return record
     posted = (replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
-    return grown((), 0, posted)
+    return replace(record, terms=grown((), 0, posted))
 
 
 def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str] | None:

@@ -179,7 +179,8 @@ class Nodes:
 
     def taken_up(self, record: PodRecord) -> PodRecord:
         """A pod of an earlier process on its node, with what it holds by the books."""
-        record = replace(record, node_uid=self.of_pod(record).record.uid)
+        uid = self.of_pod(record).record.uid
+        record = record if record.node_uid == uid else replace(record, node_uid=uid)
         for account, _, held in self._lineage.shares(record.node_uid, (), record.segments):
             account.take_up((), held)
         return record

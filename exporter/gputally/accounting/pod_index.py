@@ -29,11 +29,15 @@ class PodIndex:
         tier = tier_of(record.class_name, record.priority, self._rules)
         _mark(self.pending, record.uid, belongs=lasts and record.scheduled_us is None)
         _mark(self.without_tier, record.uid, belongs=lasts and tier == NO_TIER)
-        _mark(self.without_tenant, record.uid, belongs=lasts and tenant == UNASSIGNED)
+        self.assign(record, tenant)
         self.clocks.learn(record)
         self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
         if record.node:
             self.on_node.setdefault(record.node, {})[record.uid] = None
+
+    def assign(self, record: PodRecord, tenant: str) -> None:
+        """The pod belongs to `tenant` now."""
+        _mark(self.without_tenant, record.uid, belongs=record.end_by is None and tenant == UNASSIGNED)
 
     def drop(self, record: PodRecord) -> None:
         """Forget a pod that no longer exists."""

@@ -96,7 +96,7 @@ class Pods:
             for record in [self.records[uid] for uid in self.index.in_namespace.get(namespace.metadata.name, ())]:
                 tenant = self.namespaces.tenant(record)
                 if self.provisional.suits(record, tenant):
-                    self.index.put(record, tenant=tenant)
+                    self.index.assign(record, tenant)
                 else:
                     self._settle(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
@@ -170,7 +170,7 @@ class Pods:
         for record in map(upgraded, records):
             if not by_same_rules:
                 self.provisional.take_up(record.uid)
-            known = replace(record, terms=as_posted(record))
+            known = as_posted(record)
             self.index.put(known, tenant=self.namespaces.tenant(known))
             self._unaccepted.put(known, at_us=0)
             if known.walking:

@@ -8,6 +8,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.ledger.dictionary import Dictionary
 from gputally.ledger.protocol import Entry, Line
@@ -118,11 +120,13 @@ class Allocations:
     def of_working(self, kind: str) -> dict[str, list[Segment]]:
         """The segments of the pods in the working state, by UID."""
         found = defaultdict[str, list[Segment]](list)
-        prices: dict[int | None, Price | None] = {None: None}
+        like: dict[tuple[int, int | None], Segment] = {}
         for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
-            if price not in prices:
-                prices[price] = _price(*self._prices.row(price))
-            found[uid].append(_segment((start_us, end_us, quantity), self._terms.row(terms), prices[price]))
+            segment = like.get((terms, price))
+            if segment is None:
+                paid = None if price is None else _price(*self._prices.row(price))
+                segment = like[terms, price] = _segment((0, 0, 0), self._terms.row(terms), paid)
+            found[uid].append(replace(segment, start_us=start_us, end_us=end_us, quantity=quantity))
         return found
 
     def overlapping(self, start_us: int, end_us: int) -> Iterator[Entry]:

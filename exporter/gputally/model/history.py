@@ -63,7 +63,7 @@ class Chapters(Sequence[Entry]):
 def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequence[Entry]:
     """The first `kept` entries of `history`, and `more`."""
     if isinstance(history, tuple) and len(history) < CHAPTER:
-        short = (*history[:kept], *more)
+        short = (*history[:kept], *more) if kept else tuple(more)
         if len(short) < CHAPTER:
             return short
         history, kept, more = short, len(short), ()
