@@ -10,18 +10,18 @@ class Lines:
     """What cancels out or adds up is counted once, where thousands of pods, or of slices, are alike."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[Labels, Price | None], tuple[int, int]] = {}
+        self._lines: dict[tuple[Labels, Price | None], tuple[int, int, int]] = {}
 
-    def add(self, labels: Labels, price: Price | None, rate: int, span: tuple[int, int | None]) -> None:
+    def add(self, labels: Labels, price: Price | None, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
         """`rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
         start_us, end_us = span
-        a, b = self._lines.get((labels, price), (0, 0))
+        a, b, first_us = self._lines.get((labels, price), (0, 0, at_us))
         if end_us is None:
-            self._lines[labels, price] = a - rate * start_us, b + rate
+            self._lines[labels, price] = a - rate * start_us, b + rate, first_us
         else:
-            self._lines[labels, price] = a + rate * max(0, end_us - start_us), b
+            self._lines[labels, price] = a + rate * max(0, end_us - start_us), b, first_us
 
-    def drain(self) -> Iterator[tuple[Labels, Price | None, int, int]]:
-        """Labels, price, a and b of each line since the last call."""
+    def drain(self) -> Iterator[tuple[Labels, Price | None, int, int, int]]:
+        """Labels, price, a and b of each line since the last call, and when anything was first added to it."""
         lines, self._lines = self._lines, {}
-        return ((labels, price, a, b) for (labels, price), (a, b) in lines.items())
+        return ((*key, *line) for key, line in lines.items())

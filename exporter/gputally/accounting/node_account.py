@@ -169,8 +169,9 @@ class NodeAccount:
         for slices, sign in ((outdated, -1), (fresh, 1)):
             for each in slices:
                 for state, quantity in each.parts:
-                    lines.add((*each.labels, state), each.price, sign * quantity, (each.start_us, each.end_us))
-        for labels, price, a, b in lines.drain():
+                    span = (each.start_us, each.end_us)
+                    lines.add((*each.labels, state), each.price, sign * quantity, span, at_us=at_us)
+        for labels, price, a, b, _ in lines.drain():
             if a or b:
                 self._totals.shift(Total.CAPACITY, labels, a, b, at_us=at_us)
                 if price:

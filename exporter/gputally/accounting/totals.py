@@ -91,7 +91,6 @@ class Totals:
         for (total, labels), each in self.series.items():
             self._families[total].add(labels, each)
         self._allocated = Lines()
-        self._allocated_us = 0
         self._looked = self._amounts()
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
@@ -124,8 +123,7 @@ class Totals:
     def allocate(self, segment: Segment, *, sign: int, at_us: int) -> None:
         """Accrue what a segment allocates and costs, or take it back; put off until somebody looks."""
         span = max(segment.start_us, self.opened_us), segment.end_us
-        self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span)
-        self._allocated_us = at_us
+        self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span, at_us=at_us)
 
     def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
         """Add the line a + b·t."""
@@ -134,8 +132,7 @@ class Totals:
         series.b += b
 
     def _post_allocated(self) -> None:
-        at_us = self._allocated_us
-        for labels, price, a, b in self._allocated.drain():
+        for labels, price, a, b, at_us in self._allocated.drain():
             self.shift(Total.ALLOCATED, labels, a, b, at_us=at_us)
             if price is None:
                 self.shift(Total.UNPRICED, labels[:3], a, b, at_us=at_us)
