@@ -59,14 +59,14 @@ def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[st
     """Those of a node's `labels` that any fact may follow from, in a fixed order."""
     found = _relevant_of(tuple(labels), rules.pool_labels, price_labels)
     if any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS):
-        found = [key for key in found if not key.startswith("nvidia.com/gpu.")]
+        found = tuple(key for key in found if not key.startswith("nvidia.com/gpu."))
     return {key: labels[key] for key in found}
 
 
 @lru_cache(maxsize=1024)
-def _relevant_of(keys: tuple[str, ...], pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> list[str]:
+def _relevant_of(keys: tuple[str, ...], pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> tuple[str, ...]:
     """In alphabetical order; most nodes have the same keys as others."""
-    return sorted([key for key in keys if key in pool_labels or key in price_labels or _is_always(key)])
+    return tuple(sorted([key for key in keys if key in pool_labels or key in price_labels or _is_always(key)]))
 
 
 def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
