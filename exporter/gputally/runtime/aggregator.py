@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -51,7 +51,7 @@ CATCH_UP_SECONDS: Final = 0.1
 later, the pods it concerns are accounted anew."""
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
 _STARTING_THRESHOLD: Final = 50_000
-"""How many objects more than before let the garbage collector look, until all is listed: as yet little goes again."""
+"""How many new objects let the garbage collector look while all is listed: little of that is garbage."""
 _RESUMED: Final = (Kind.PODS, Kind.NODES)
 """Watches of what has an end, which a listing cannot tell; they go on where the process before was."""
 _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
@@ -97,13 +97,12 @@ async def aggregate(
     clock = clock or server_time.now_us
     pulled = replace(settings.agents, mig_basis=rules.mig_basis)
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
-    with SqliteLedger(settings.ledger) as ledger:
+    with _seldom_collected(), SqliteLedger(settings.ledger) as ledger:
         async with connect(choice, answered=answered) as api, agent_client(pulled) as client:
             cluster = await identify(api, rules, patience_s=settings.api_patience_s)
             ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
             await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
             ledger.bind(cluster)
-            gc.set_threshold(_STARTING_THRESHOLD)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
@@ -117,6 +116,16 @@ async def aggregate(
                 await _run(api, Running(books, entrance), settings, clock=clock, beside=beside, started=started)
             finally:
                 books.close()
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Let the garbage collector look seldom, until this ends or all is listed."""
+    gc.set_threshold(_STARTING_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
 def _saved(ledger: SqliteLedger, *, now_us: int) -> Saved:
