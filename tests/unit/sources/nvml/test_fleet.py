@@ -129,14 +129,14 @@ async def test_a_call_that_hangs_is_fenced_and_the_others_keep_their_cadence(
 ) -> None:
     node.play(A, B)
 
-    async with opened(node, clock, read=0.2) as gpus:
+    async with opened(node, clock, read=0.5) as gpus:
         node.play(HUNG, B)
         with caplog.at_level(logging.WARNING):
             assert await outcome(gpus) == {"GPU-a": Reason.HUNG, "GPU-b": None}
             began = time.monotonic()
             for _ in range(3):
                 assert await outcome(gpus) == {"GPU-a": Reason.HUNG, "GPU-b": None}
-            assert time.monotonic() - began < 0.4  # and not three times 0.2
+            assert time.monotonic() - began < 1  # and not three times 0.5
         assert gpus.hangs() == {"GPU-a": 1}
         node.play(A, B)
 
@@ -146,7 +146,7 @@ async def test_a_call_that_hangs_is_fenced_and_the_others_keep_their_cadence(
         while not await answers():
             pass
 
-    assert [record.getMessage() for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("gputally.")] == [
         "GPU GPU-a is not read: hung: the driver does not answer"
     ]
 
