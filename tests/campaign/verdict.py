@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.behaviour.product import Product, Rows
-from tests.behaviour.recorder import Form, Record, gpus, is_terminal, lifetime, requested, span, times, us
+from tests.behaviour.recorder import Form, Record, conditions, gpus, is_terminal, lifetime, requested, span, times, us
 from tests.campaign.churn import TEAMS
+from tests.cluster.manifests import Json
 
 SECOND_US = 1_000_000
 Interval = tuple[int, int]
@@ -153,11 +154,17 @@ def truth_of(forms: list[Form]) -> Account:
 
 
 def told(forms: list[Form]) -> str:
-    """The evidence: when which form was received."""
-    return " ".join(
-        f"{seen_us}:{kind}/{pod['status']['phase']}/{pod['metadata'].get('deletionTimestamp', '')}"
-        for kind, pod, seen_us in forms
-    )
+    """The evidence: when which form was received, and what it said of the pod's binding and deletion."""
+    return " ".join(f"{seen_us}:{kind}/{'/'.join(_said(pod))}" for kind, pod, seen_us in forms)
+
+
+def _said(pod: Json) -> Iterator[str]:
+    """The phase; whether and since when it is scheduled, and why not; when its kubelet took it up; its deletion."""
+    yield pod["status"]["phase"]
+    for mark in conditions(pod, "PodScheduled"):
+        yield f"scheduled={mark['status']}@{mark['lastTransitionTime']}{mark.get('reason', '')}"
+    yield f"taken-up={pod['status'].get('startTime', '')}"
+    yield f"deletion={pod['metadata'].get('deletionTimestamp', '')}"
 
 
 def regardless_of_state(account: Account) -> Account:
