@@ -149,14 +149,15 @@ class Recorder(Record):
 
 def span(forms: list[Form]) -> tuple[int, int]:
     """From the binding to the release (µs); the same moment twice for a pod never bound."""
-    marks = [mark for _, pod, _ in forms for mark in conditions(pod, "PodScheduled") if mark["status"] == "True"]
+    marks = [mark for _, pod, _ in forms for mark in bindings(pod)]
     return (us(marks[0]["lastTransitionTime"]), release(forms)) if marks else (0, 0)
 
 
-def lifetime(forms: list[Form]) -> dict[str, int]:
-    """µs that the pod spent in each state."""
+def lifetime(forms: list[Form], *, begins_us: int | None = None) -> dict[str, int]:
+    """µs that the pod spent in each state, from its binding on, or from `begins_us`."""
     pods = [pod for _, pod, _ in forms]
     start, end = span(forms)
+    start = start if begins_us is None else begins_us
     running = min((us(t) for pod in pods for t in times(pod, "startedAt")), default=end)
     asked = min((requested(pod) for pod in pods if "deletionTimestamp" in pod["metadata"]), default=end)
     asked = min(max(asked, start), end)
@@ -185,6 +186,11 @@ def requested(pod: Json) -> int:
 def preempted(pod: Json) -> bool:
     marks = conditions(pod, "DisruptionTarget")
     return "deletionTimestamp" in pod["metadata"] and any(c["reason"] == "PreemptionByScheduler" for c in marks)
+
+
+def bindings(pod: Json) -> list[Json]:
+    """The condition that tells when the pod was bound, if it does."""
+    return [mark for mark in conditions(pod, "PodScheduled") if mark["status"] == "True"]
 
 
 def conditions(pod: Json, kind: str) -> list[Json]:

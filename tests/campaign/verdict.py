@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.behaviour.product import Product, Rows
-from tests.behaviour.recorder import Form, Record, conditions, gpus, is_terminal, lifetime, requested, span, times, us
+from tests.behaviour.recorder import (
+    Form,
+    Record,
+    bindings,
+    conditions,
+    gpus,
+    is_terminal,
+    lifetime,
+    requested,
+    span,
+    times,
+    us,
+)
 from tests.campaign.churn import TEAMS
 from tests.cluster.manifests import Json
 
@@ -74,14 +86,31 @@ def exactly(forms: list[Form], rows: Rows, interruptions: list[Interval]) -> Ite
 
     Where a form was lost in an interruption, states may be divided otherwise, but add up.
     """
-    ours, truth = account(rows), truth_of(forms)
+    start_us, latest_us = bound(forms, interruptions)
+    begins_us = min(max(start_us, rows[0][5]), latest_us) if rows else start_us
+    ours, truth = account(rows), truth_of(forms, begins_us=begins_us)
     if lost_a_form(forms, interruptions):
         ours, truth = regardless_of_state(ours), regardless_of_state(truth)
     more = {key: ours[key] - truth[key] for key in ours.keys() | truth.keys()}
     if any(abs(difference) > slack(forms) for difference in more.values()):
         yield f"the ledger has more by {more} µs: {rows}"
-    elif rows and truth and rows[0][5] != span(forms)[0]:
-        yield f"begins at {rows[0][5]}, truly at {span(forms)[0]}"
+    elif rows and truth and rows[0][5] != begins_us:
+        yield f"begins at {rows[0][5]}, truly in {(start_us, latest_us)}"
+
+
+def bound(forms: list[Form], interruptions: list[Interval]) -> Interval:
+    """The earliest and the latest moment at which the ledger may say that the pod was bound.
+
+    A scheduler cut off by a restart of the server may not hear that it bound a pod, and write that it did not. If
+    nobody watched while that could be read, all that is known is that it was by when the kubelet took the pod up.
+    """
+    start_us, _ = span(forms)
+    readable = [any(us(mark["lastTransitionTime"]) == start_us for mark in bindings(pod)) for _, pod, _ in forms]
+    if readable[-1] or not any(readable):
+        return start_us, start_us
+    _, _, overwritten_us = forms[len(readable) - readable[::-1].index(True)]
+    taken_up = forms[-1][1]["status"].get("startTime")
+    return start_us, us(taken_up) if taken_up and inside((start_us, overwritten_us), interruptions) else start_us
 
 
 def lost_a_form(forms: list[Form], interruptions: list[Interval]) -> bool:
@@ -145,12 +174,13 @@ def account(rows: Rows) -> Account:
     return found
 
 
-def truth_of(forms: list[Form]) -> Account:
-    """What a pod had by its own forms."""
+def truth_of(forms: list[Form], *, begins_us: int | None = None) -> Account:
+    """What a pod had by its own forms, from `begins_us` on."""
     pod = forms[-1][1]
+    lived = lifetime(forms, begins_us=begins_us)
     tier, tenant = pod["spec"].get("priorityClassName", "none"), TEAMS.get(pod["metadata"]["namespace"], "unassigned")
     quantity = gpus(pod) * 1_000_000
-    return Account({(tier, tenant, state, quantity): lasted for state, lasted in lifetime(forms).items() if lasted})
+    return Account({(tier, tenant, state, quantity): lasted for state, lasted in lived.items() if lasted})
 
 
 def told(forms: list[Form]) -> str:
