@@ -256,13 +256,11 @@ class Fleet:
 
         That of namespaces is by what all pods are classified, which takes their namespaces.
         """
-        match kind:
-            case Kind.NODES:
-                return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
-            case Kind.NAMESPACES:
-                return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
-            case _:
-                return self.rules.digest
+        if kind is Kind.NODES:
+            return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
+        if kind is Kind.NAMESPACES:
+            return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
+        return self.rules.digest
 
     def _class_seen(self, found: PriorityClass) -> None:
         """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""

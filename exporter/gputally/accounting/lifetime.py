@@ -59,7 +59,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
         scheduled_us=scheduled_us,
         clock=clock,
         started_us=_earliest(record.started_us, _started_us(pod, clock, at_us)),
-        deletion_us=_earliest(record.deletion_us, _deletion_us(pod, at_us)),
+        deletion_us=_earliest(record.deletion_us, _deletion_us(record, pod, at_us)),
     )
     return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in _TERMINAL else record
 
@@ -96,13 +96,13 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
     """The end of a terminal pod; a finishing time replaces an end that was only observed, and the last one counts."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished, clock = finished_at(pod), record.clock
-    if _is_collected(pod) and starts_again(pod):
-        finished = None
-    if finished is None or true_times(to_us(finished), clock)[1] < (record.scheduled_us or 0) - OFF_US:
+    finished = None if _is_collected(pod) and starts_again(pod) else finished_at(pod)
+    finished_us = to_us(finished) if finished else None
+    if finished_us is None or true_times(finished_us, record.clock)[1] < (record.scheduled_us or 0) - OFF_US:
         collected_us = _collected_us(pod, at_us)  # nobody knows, or a clock that stepped back
         return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
-    ending = Ending(by=End.FINISHED, from_us=to_us(finished), to_us=at_us, held_us=_held_us(pod, at_us))
+    held_us = _held_us(record, pod, at_us)
+    ending = Ending(by=End.FINISHED, from_us=finished_us, to_us=at_us, held_us=held_us)
     return replace(record, ending=_later(record.ending, ending))
 
 
@@ -114,7 +114,7 @@ def _later(known: Ending | None, new: Ending) -> Ending:
     return replace(last, held_us=min(known.held_us, new.held_us))
 
 
-def _held_us(pod: Pod, at_us: int) -> int:
+def _held_us(record: PodRecord, pod: Pod, at_us: int) -> int:
     """Until when a terminal pod had its devices at least: one whose containers start again, until it was to be deleted.
 
     The kubelet then writes the end of their last runs, which may be long ago. It gives a reason for a pod that it ended
@@ -122,7 +122,7 @@ def _held_us(pod: Pod, at_us: int) -> int:
 
     Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses.
     """
-    return 0 if pod.status.reason or not starts_again(pod) else _deletion_us(pod, at_us) or 0
+    return 0 if pod.status.reason or not starts_again(pod) else _deletion_us(record, pod, at_us) or 0
 
 
 def _collected_us(pod: Pod, at_us: int) -> int:
@@ -161,8 +161,8 @@ def never_held(record: PodRecord, by: End | None) -> bool:
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
     """When the pod was bound, as the scheduler's binding or the kubelet tells."""
     condition = _condition(pod, "PodScheduled") if pod.spec.node_name else None
-    if condition and condition.status == "True" and condition.last_transition_time:
-        return min(max(to_us(condition.last_transition_time), created_us(pod, at_us)), at_us)
+    if condition and condition.status == "True" and (bound := condition.last_transition_time):
+        return min(to_us(max(bound, pod.metadata.creation_timestamp or bound)), at_us)
     return None
 
 
@@ -191,11 +191,11 @@ def created_us(pod: Pod, at_us: int) -> int:
 
 
 def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
-    first = min(starts(pod), default=None)
-    return None if first is None else min(true_times(to_us(first), clock)[0], at_us)
+    times = starts(pod)
+    return min(true_times(to_us(min(times)), clock)[0], at_us) if times else None
 
 
-def _deletion_us(pod: Pod, at_us: int) -> int | None:
+def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
     """When deletion was asked for: `deletionTimestamp` is that instant plus the grace period.
 
     A grace period so long that this would precede the pod overflowed in the server: it was asked for by now.
@@ -206,7 +206,7 @@ def _deletion_us(pod: Pod, at_us: int) -> int | None:
         return None
     grace = pod.metadata.deletion_grace_period_seconds or 0
     requested_us = to_us(pod.metadata.deletion_timestamp) - grace * US_PER_SECOND
-    return min(requested_us, at_us) if requested_us >= created_us(pod, at_us) else at_us
+    return min(requested_us, at_us) if requested_us >= record.created_us else at_us
 
 
 def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
@@ -225,8 +225,10 @@ def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
 def _rejected(pod: Pod) -> bool:
     """The kubelet refused the pod at admission, so it never held a device."""
     status = pod.status
+    if status.phase != "Failed":
+        return False
     refused = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
-    return status.phase == "Failed" and refused and not starts(pod)
+    return refused and not starts(pod)
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:

@@ -132,9 +132,10 @@ class Nodes:
         It is the last that was created before and may have existed then.
         """
         bound_us = record.scheduled_us or 0
-        uids = self._by_name.get(record.node, ())
-        fitting = (uid for uid in reversed(uids) if may_have_existed(self.accounts[uid].record, bound_us))
-        uid = next(fitting, None) or stand_in(record.node).uid
+        for uid in reversed(self._by_name.get(record.node, ())):
+            if may_have_existed((account := self.accounts[uid]).record, bound_us):
+                return account
+        uid = stand_in(record.node).uid
         if uid not in self.accounts:
             self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._settled_us)
         return self.accounts[uid]

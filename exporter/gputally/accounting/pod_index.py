@@ -55,7 +55,7 @@ def _mark(uids: set[str], uid: str, *, belongs: bool) -> None:
 
 
 def _drop(places: dict[str, dict[str, None]], place: str, uid: str) -> None:
-    uids = places.get(place, {})
-    uids.pop(uid, None)
-    if not uids:
-        places.pop(place, None)
+    if uids := places.get(place):
+        uids.pop(uid, None)
+        if not uids:
+            del places[place]

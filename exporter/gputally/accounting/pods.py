@@ -180,10 +180,10 @@ class Pods:
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
-        if pod.metadata.uid in self._gone:
-            return None
         if record := self.records.get(pod.metadata.uid):
             return record
+        if pod.metadata.uid in self._gone:
+            return None
         units = effective_units(pod, self._rules.resources)
         return lifetime.born(pod, units, at_us=at_us) if units else None
 

@@ -1,7 +1,7 @@
 """How many devices of which resource a pod effectively asks for."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -111,18 +111,11 @@ def _gpus(container: Container, resources: tuple[ResourceRule, ...]) -> list[tup
     return [(name, requested(amount)) for name, amount in amounts.items() if resource_rule(name, resources)]
 
 
-def _all_containers(pod: Pod) -> Iterator[Container]:
-    yield from pod.spec.containers
-    yield from pod.spec.init_containers or ()
-
-
 def holds_gpu(pod: Pod, resources: tuple[ResourceRule, ...]) -> bool:
     """Whether any container of `pod` names a GPU resource; cheaper than counting."""
-    return any(resource_rule(name, resources) for name in _names(pod))
-
-
-def _names(pod: Pod) -> Iterable[str]:
-    for container in _all_containers(pod):
-        if container.resources is not None:
-            yield from container.resources.requests or ()
-            yield from container.resources.limits or ()
+    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+        if asked := container.resources:
+            for name in (*(asked.limits or ()), *(asked.requests or ())):
+                if resource_rule(name, resources):
+                    return True
+    return False

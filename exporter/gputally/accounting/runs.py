@@ -13,8 +13,8 @@ def starts(pod: Pod) -> list[datetime]:
     return [
         run.started_at
         for status in pod.status.container_statuses or ()
-        for run in _runs(status)
-        if run.started_at and is_possible(run.started_at, pod)
+        for state in (status.state, status.last_state)
+        if state and (run := state.running or state.terminated) and run.started_at and is_possible(run.started_at, pod)
     ]
 
 
@@ -54,7 +54,8 @@ def starts_again(pod: Pod) -> bool:
 
 
 def _ran(status: ContainerStatus, pod: Pod) -> bool:
-    return any(_has_started(run, pod) for run in _runs(status))
+    runs = [state.running or state.terminated for state in (status.state, status.last_state) if state]
+    return any(run and _has_started(run, pod) for run in runs)
 
 
 def _finish(status: ContainerStatus, pod: Pod) -> datetime | None:
@@ -94,9 +95,3 @@ def is_accepted(pod: Pod) -> bool:
     """
     status = pod.status
     return status.start_time is not None or status.phase in ("Running", "Succeeded") or bool(starts(pod))
-
-
-def _runs(status: ContainerStatus) -> list[Running | Terminated]:
-    state, last = status.state, status.last_state
-    now, before = state and (state.running or state.terminated), last and (last.running or last.terminated)
-    return [run for run in (now, before) if run]
