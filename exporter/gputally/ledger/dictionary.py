@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 Row = tuple[Any, ...]
-_REMEMBERED = 100_000
+_REMEMBERED = 20_000
+"""Numbers, before all are looked up anew: names of jobs are new ones for ever."""
 
 
 class Dictionary:
