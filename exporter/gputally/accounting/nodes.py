@@ -84,12 +84,16 @@ class Nodes:
         return replace(record, lost=inherited(before, born_us=created_us)) if before else record
 
     def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
-        """What nobody told of the incarnations that this one continues was so of them, too."""
+        """What nobody told of the incarnations that this one continues was so of them, too.
+
+        Labels that each had lost lapsed up to the birth of the next.
+        """
         present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
         while record.continues in self.accounts:
-            account = self.accounts[record.continues]
+            account, born_us = self.accounts[record.continues], record.created_us
             record, first = account.record, first_seen(account.record, present)
-            yield self._renewed(account, learned(record, first, rules=self._rules, price_labels=keys))
+            better = learned(record, first, rules=self._rules, price_labels=keys)
+            yield self._renewed(account, lapsed(better, rules=self._rules, price_labels=keys, at_us=born_us))
 
     def lapse(self, upto_us: int) -> list[Reclassified]:
         """Let labels cease to hold that were away for too long by then; all that was told up to then is known.

@@ -281,6 +281,16 @@ def test_a_machine_that_registers_anew_has_the_labels_that_it_had() -> None:
     assert replay.gpu_seconds(202, Total.UNPRICED) == {}
 
 
+def test_what_a_machine_had_lost_lapses_also_while_it_registers_anew() -> None:
+    replay = Replay()
+    replay.see(replace(LABELLED, machine="4c4c4544"), POD, at=2)
+    replay.see(replace(BARE, machine="4c4c4544"), at=100)
+    replay.lose(replace(BARE, machine="4c4c4544"), at=50 + HOUR)
+    replay.see(replace(BARE, uid="uid-again", created=105 + HOUR, machine="4c4c4544"), at=105 + HOUR)
+
+    assert by_model(replay, 110 + HOUR) == {"A100": 98 + HOUR, "unknown": 40}
+
+
 def test_what_is_told_first_after_a_machine_registered_anew_held_before() -> None:
     replay = Replay()
     replay.see(replace(BARE, machine="4c4c4544"), POD, at=2)
