@@ -6,16 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from gputally.agent import agent_settings
+from gputally.aggregator import settings
 from gputally.catalog.all import GROUPS
 from gputally.catalog.document import document
-from gputally.runtime import agent_settings, settings
-from gputally.runtime.setting import Setting, variable
+from gputally.setting import Setting, variable
 from hack import chart
 from monitoring.config import ConfigInvalid, read
 from monitoring.generate import generated
 
 ROOT: Final = Path(__file__).parents[1]
-BEGIN: Final = "<!-- begin: flags, written by `make generate` from gputally.runtime.{module} -->\n"
+BEGIN: Final = "<!-- begin: flags, written by `make generate` from {module} -->\n"
 END: Final = "<!-- end: flags -->\n"
 
 
@@ -49,8 +50,8 @@ def _default(text: str) -> str:
 
 GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/metrics.md": metrics,
-    "docs/configuration.md": partial(with_flags, module="settings", table=settings.SETTINGS),
-    "docs/agent.md": partial(with_flags, module="agent_settings", table=agent_settings.SETTINGS),
+    "docs/configuration.md": partial(with_flags, module="gputally.aggregator.settings", table=settings.SETTINGS),
+    "docs/agent.md": partial(with_flags, module="gputally.agent.agent_settings", table=agent_settings.SETTINGS),
     f"{chart.CHART}/Chart.yaml": chart.with_version,
 }
 """Each page that is generated, or a part of it, with the function that makes it anew of what it holds."""

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gputally import __version__
+from gputally.agent import agent_settings
+from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
-from gputally.runtime import agent_settings, settings
-from gputally.runtime.setting import add_flags
+from gputally.setting import add_flags
 
 _STATUSES = (
     "exit status: 0 done or asked to stop; 1 a bug, with a traceback; 2 flags, configuration or prices; "
@@ -87,8 +88,8 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
 
 def aggregator(parsed: argparse.Namespace) -> int:
     """Run the aggregator until it is asked to stop."""
-    from gputally.runtime.aggregator import aggregate  # noqa: PLC0415 - heavy
-    from gputally.runtime.log import configure  # noqa: PLC0415
+    from gputally.aggregator.aggregator import aggregate  # noqa: PLC0415 - heavy
+    from gputally.process.log import configure  # noqa: PLC0415
 
     chosen = settings.settings_from(vars(parsed))
     configure(level=chosen.log_level, form=chosen.log_format)
@@ -98,11 +99,11 @@ def aggregator(parsed: argparse.Namespace) -> int:
 def agent(parsed: argparse.Namespace) -> int:
     """Run the agent of this node until it is asked to stop."""
     try:
-        from gputally.runtime.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
+        from gputally.agent.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
     except ModuleNotFoundError as error:
         text = "is not installed; the agent needs it: pip install 'gputally[agent]'"
         raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
-    from gputally.runtime.log import configure  # noqa: PLC0415 - as above
+    from gputally.process.log import configure  # noqa: PLC0415 - as above
 
     chosen = agent_settings.agent_settings_from(vars(parsed))
     configure(level=chosen.log_level, form=chosen.log_format)
@@ -111,7 +112,7 @@ def agent(parsed: argparse.Namespace) -> int:
 
 def demo(parsed: argparse.Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
-    from gputally.runtime.demo import Demo, run, seconds  # noqa: PLC0415 - heavy
+    from gputally.demo.demo import Demo, run, seconds  # noqa: PLC0415 - heavy
 
     plan = Demo(
         address=parsed.address,

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gputally.accounting.node_clock import OFF_US
+from gputally.accounting.nodes.node_clock import OFF_US
+from gputally.kube import backoff
 from gputally.sim.cluster import SimCluster
 from gputally.sim.hardship import MAX_SKEW_S, NAMESPACE, REBORN, Hardship
 from gputally.sim.replay import Replay
 from gputally.sim.store import Change
 from gputally.sim.trace import read_trace
-from gputally.sources import backoff
 from tests.behaviour.recorder import us
 from tests.behaviour.test_replay import HELIOS, MONDAY_US, OPENB, assert_sound, caught_up, scraped_meanwhile
 from tests.behaviour.traces import Row, aggregating, file, head, query, rows_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.runtime.aggregator import Running
+from gputally.aggregator.aggregator import Running
 from gputally.sim.cluster import SimCluster
 from gputally.sim.replay import Replay
 from gputally.sim.trace import read_nodes, read_trace

@@ -10,23 +10,23 @@ from typing import TypeVar
 
 import pytest
 
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
+from gputally.aggregator.aggregator import Running
+from gputally.aggregator.settings import Settings
+from gputally.demo.sim_agents import SimAgents
 from gputally.model.kube import Kind
 from gputally.model.units import GPU
-from gputally.runtime.aggregator import Running
-from gputally.runtime.settings import Settings
-from gputally.runtime.sim_agents import SimAgents
+from gputally.pulling.choice import AgentChoice
 from gputally.sim.cluster import SimCluster
 from gputally.sim.documents import Doc, uid_of
 from gputally.sim.instants import HOUR_US
 from gputally.sim.pods import effective_requests, is_terminal, node_of
 from gputally.sim.store import Change, Verb
 from gputally.sim.utilisation import FULL, Curve, curve_of
-from gputally.sources.agents.choice import AgentChoice
 from tests.fakes.command import Samples, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
-from tests.unit.runtime.test_aggregator import aggregating, until_ready
+from tests.unit.aggregator.test_aggregator import aggregating, until_ready
 
 SEED = 3
 MONDAY_SIX_US = 1_780_898_400 * 1_000_000

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.settings import Settings
 from gputally.model.kube import Kind
-from gputally.runtime.aggregator import Running, aggregate
-from gputally.runtime.settings import Settings
 from gputally.sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
@@ -162,7 +162,7 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
     """The product on the cluster, with the demo's configuration; at the end its ledger is complete."""
     started = asyncio.get_running_loop().create_future()
     settings = Settings(
-        config=Path(str(files("gputally.runtime") / "examples" / "demo-trace.yaml")),
+        config=Path(str(files("gputally.demo") / "examples" / "demo-trace.yaml")),
         prices=None,
         ledger=scratch / "ledger.db",
         zero_s=0,

@@ -62,7 +62,7 @@ def _floors(name: str, drains: Sequence[Drain], pods: int) -> Iterator[Figure]:
 def imported() -> float:
     """Seconds from the launch of a Python process until it has imported what the aggregator is made of."""
     launched = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import gputally.runtime.aggregator"], check=True)
+    subprocess.run([sys.executable, "-c", "import gputally.aggregator.aggregator"], check=True)
     return time.monotonic() - launched
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gputally.accounting.changes import Changes
-from gputally.accounting.series import Labels, Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.series import Labels, Series
+from gputally.accounting.totals.totals import Total
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.pod import PodRecord

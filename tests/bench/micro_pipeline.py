@@ -10,10 +10,10 @@ from gputally.accounting.snapshot import publish
 from gputally.catalog.all import FLEET
 from gputally.config.read import read_files
 from gputally.export.text import render
+from gputally.kube.reflector.events import Bookmark, decoder
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
 from gputally.model.observation import Seen
-from gputally.sources.events import Bookmark, decoder
 from tests.bench import synthetic, workload
 from tests.bench.figure import Figure
 from tests.bench.subject import write_configuration

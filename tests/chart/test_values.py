@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gputally.config.check import check
-from gputally.config.currencies import CURRENCIES
 from gputally.config.presets import PRESETS
+from gputally.config.prices.currencies import CURRENCIES
 from tests.chart.helm import CHART, RELEASE, Refused, objects, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED, MUTUAL
 

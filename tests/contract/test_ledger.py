@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.series import Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.series import Series
+from gputally.accounting.totals.totals import Total
 from gputally.ledger.protocol import Ledger
 from gputally.model.kube import Kind
 from gputally.model.observation import Resume

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
-from gputally.accounting.series import Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.series import Series
+from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.units import GPU, US_PER_HOUR
 from gputally.model.usage import GpuHour, Hour

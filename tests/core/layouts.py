@@ -6,17 +6,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.devices.books import DeviceBooks
+from gputally.devices.kubelet.allocations import allocations
+from gputally.devices.kubelet.device_ids import parse
+from gputally.devices.kubelet.holdings import Holding, Wanted
+from gputally.devices.kubelet.offer import Offer
+from gputally.devices.kubelet.parts import Parts
+from gputally.devices.nvml.mig import weight_of
+from gputally.metering.node_books import DeviceBooks
 from gputally.model.device import Gpu, Part, Reading, Span
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.model.usage import UsageReport
-from gputally.sources.nvml.mig import weight_of
-from gputally.sources.pod_resources.allocations import allocations
-from gputally.sources.pod_resources.device_ids import parse
-from gputally.sources.pod_resources.holdings import Holding, Wanted
-from gputally.sources.pod_resources.offer import Offer
-from gputally.sources.pod_resources.parts import Parts
 from tests.core.manifests import NodeForm, PodForm, us
 
 A100: Final = "NVIDIA A100-SXM4-80GB"

@@ -7,10 +7,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.admission import Admitted, Value
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.series import Labels, Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.admission import Admitted, Value
+from gputally.accounting.totals.series import Labels, Series
+from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import grown
 from gputally.model.kube import Kind

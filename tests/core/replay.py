@@ -5,10 +5,10 @@ from fractions import Fraction
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.present import at_present
-from gputally.accounting.price_book import PriceBook
-from gputally.accounting.series import Labels, Point
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.series import Labels, Point
+from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen

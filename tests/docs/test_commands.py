@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from gputally.agent import agent_settings
+from gputally.aggregator import settings
 from gputally.cli import parser
 from gputally.config.check import check
 from gputally.config.presets import PRESETS
 from gputally.config.web_file import read_web_config
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
-from gputally.runtime import agent_settings, settings
 from hack.generate import outdated
 from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 

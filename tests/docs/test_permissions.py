@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 import yaml
 
-from gputally.accounting.job import unknown_owner
+from gputally.accounting.terms.job import unknown_owner
+from gputally.kube.watched import resources
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner
 from gputally.model.rules import Rules
-from gputally.runtime.cluster import resources
 from tests.docs.pages import ROOT, TEXTS, table
 
 DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))

@@ -11,14 +11,14 @@ from random import Random
 
 import pytest
 
+from gputally.kube.api import Access, new_session
+from gputally.kube.api import Api as OurApi
+from gputally.kube.backoff import Backoff
+from gputally.kube.reflector.feed import Resource
+from gputally.kube.reflector.watch import follow
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import Seen
-from gputally.sources.api import Access, new_session
-from gputally.sources.api import Api as OurApi
-from gputally.sources.backoff import Backoff
-from gputally.sources.feed import Resource
-from gputally.sources.watch import follow
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import gpu_pod, namespace

@@ -14,8 +14,9 @@ from random import Random
 from msgspec.structs import replace
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.series import Labels
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.series import Labels
+from gputally.accounting.totals.totals import Total
+from gputally.aggregator.books import Books
 from gputally.ledger.protocol import Entry, Ledger
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.health import WatchHealth
@@ -23,7 +24,6 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Observation, Resume
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.runtime.books import Books
 from tests.core.manifests import us
 from tests.fakes.stream import BOOK, stream, surroundings
 

@@ -14,7 +14,7 @@ import bcrypt
 from aiohttp import ClientSession, web
 
 from gputally.export.web import Readiness, Scrape, Site, serve
-from gputally.runtime.serving import doors
+from gputally.serving import doors
 
 PAGE = b"""# HELP gputally_gpus GPUs.
 # TYPE gputally_gpus gauge

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from gputally.kube.api import Api
 from gputally.model.kube import OwnerMeta
-from gputally.sources.api import Api
 from tests.fakes.scripted_api import ScriptedApi
 
 PLUGIN = """\

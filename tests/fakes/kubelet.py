@@ -9,7 +9,7 @@ from typing import Any
 from grpc import RpcMethodHandler, StatusCode, method_handlers_generic_handler, unary_unary_rpc_method_handler
 from grpc.aio import Server, ServicerContext, server
 
-from gputally.sources.pod_resources.messages import (
+from gputally.devices.kubelet.messages import (
     SERVICE,
     AllocatableResourcesResponse,
     GetPodResourcesRequest,

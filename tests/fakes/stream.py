@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
-from gputally.accounting.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
+from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
 from gputally.model.kube import Kind, Object
 from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
 from gputally.model.price import Basis

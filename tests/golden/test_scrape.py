@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gputally.accounting.changes import Saved
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric, lint_catalog

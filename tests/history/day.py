@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
+from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.settings import Settings
+from gputally.demo.demo import MONDAY_SIX_US
+from gputally.demo.sim_agents import SimAgents
 from gputally.export.text import END
 from gputally.model.units import US_PER_SECOND
-from gputally.runtime.aggregator import Running, aggregate
-from gputally.runtime.demo import MONDAY_SIX_US
-from gputally.runtime.settings import Settings
-from gputally.runtime.sim_agents import SimAgents
+from gputally.pulling.choice import AgentChoice
 from gputally.sim.cluster import SimCluster
-from gputally.sources.agents.choice import AgentChoice
 from tests.fakes.kubeconfigs import kubeconfig
 
 EVERY_S: Final = 60
@@ -88,7 +88,7 @@ async def _stage(scenario: str, scratch: Path) -> AsyncIterator[tuple[SimCluster
 
 
 def _settings(scenario: str, scratch: Path, *, url: str, port: int) -> Settings:
-    examples = Path(str(files("gputally.runtime") / "examples"))
+    examples = Path(str(files("gputally.demo") / "examples"))
     return Settings(
         config=examples / f"demo-{scenario}.yaml",
         prices=examples / "demo-prices.yaml",

@@ -11,10 +11,10 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gputally.accounting.price_book import PriceBook
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import publish
 from gputally.catalog.all import FLEET
-from gputally.config.price_file import read_price_book
+from gputally.config.prices.price_file import read_price_book
 from gputally.export.text import END, render
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.behaviour.product import PRICES

@@ -18,7 +18,7 @@ NEVER_CHECKED = 1
 """In the flags of a compiled file: it has its source's hash, and is taken as it is."""
 LARGEST_BYTES = 100 * 2**20
 LONGEST_START_S = 1
-MODULES_OF = "import json, sys; import gputally.runtime.{}; print(json.dumps(sorted(sys.modules)))"
+MODULES_OF = "import json, sys; import gputally.{0}.{0}; print(json.dumps(sorted(sys.modules)))"
 LOAD_ALL = """
 import importlib, pathlib, sysconfig
 folder = pathlib.Path(sysconfig.get_path("stdlib"), "lib-dynload")

@@ -9,9 +9,10 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gputally.accounting import lifetime, node_account
+from gputally.accounting.nodes import node_account
+from gputally.accounting.pods import lifetime
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Node, OwnerReference, Pod
 from gputally.model.observation import Gone, Listed, Listing, OwnerSeen, Progress, Seen

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals import LABELS, Total
+from gputally.accounting.totals.totals import LABELS, Total
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
 from gputally.model.units import US_PER_HOUR
 from tests.core.manifests import NodeForm, PodForm, us

@@ -7,13 +7,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputally.accounting.devices.books import DeviceBooks
-from gputally.accounting.devices.snapshot import DeviceSnapshot, HolderTotals
+from gputally.metering.node_books import DeviceBooks
+from gputally.metering.node_snapshot import DeviceSnapshot, HolderTotals
 from gputally.model.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import HolderReport, UsageReport
-from gputally.sources.agents.plausible import implausible
-from tests.unit.accounting.devices.naive import NaiveGpu
+from gputally.pulling.plausible import implausible
+from tests.unit.metering.naive import NaiveGpu
 
 ZERO_US = 480_000 * US_PER_HOUR - 1200 * US_PER_SECOND
 """Twenty minutes before an hour begins."""

@@ -8,10 +8,10 @@ from urllib.parse import unquote
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gputally.kube.api import Access, Api, new_session
+from gputally.kube.owners import Owners
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner, can_exist
-from gputally.sources.api import Access, Api, new_session
-from gputally.sources.owners import Owners
 from tests.fakes.discovery import KINDS, group_list, resource_list
 
 FRAGMENTS = (

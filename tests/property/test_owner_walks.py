@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.owner_walks import OwnerWalks
+from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.model.kube import OwnerReference
 from gputally.model.observation import OwnerSeen
 from gputally.model.owner import Owner

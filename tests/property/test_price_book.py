@@ -3,7 +3,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Asset, Basis, Purchase
 from gputally.model.units import PICO
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting import fleet
-from gputally.accounting.pods import Pods
+from gputally.accounting.pods.pods import Pods
 from gputally.model.pod import PodRecord
 from tests.core.replay import Replay
 from tests.property.examples import examples

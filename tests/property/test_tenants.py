@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.series import Labels
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.series import Labels
+from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Event, Kind, Node, Pod
 from gputally.model.observation import Gone, Seen
 from gputally.model.rules import Limits, Rules

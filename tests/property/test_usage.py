@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.observation import Progress, UsageSeen
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND

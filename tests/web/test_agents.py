@@ -9,9 +9,9 @@ import pytest
 from gputally.export.usage import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.model.agent import Outcome
-from gputally.runtime.serving import doors, own_token
-from gputally.sources.agents.choice import AgentChoice, Target
-from gputally.sources.agents.client import PullFailed, agent_client
+from gputally.pulling.agent_client import PullFailed, agent_client
+from gputally.pulling.choice import AgentChoice, Target
+from gputally.serving import doors, own_token
 from tests.core.usage import report
 from tests.fakes.certificates import Certificates
 from tests.fakes.entrance import MUTUAL, config, page

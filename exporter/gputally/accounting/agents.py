@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from gputally.accounting.lifetime import created_us
-from gputally.accounting.request import holds_gpu
+from gputally.accounting.pods.lifetime import created_us
+from gputally.accounting.pods.request import holds_gpu
 from gputally.model.agent import AgentPod
 from gputally.model.kube import Pod
 from gputally.model.rules import Rules

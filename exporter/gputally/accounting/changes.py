@@ -9,9 +9,9 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.admission import Admitted, Value
-from gputally.accounting.series import Labels, Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.admission import Admitted, Value
+from gputally.accounting.totals.series import Labels, Series
+from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import alike
 from gputally.model.kube import Kind

@@ -6,21 +6,21 @@ its result anew from all that is known, and the totals are corrected by the diff
 
 from msgspec.structs import replace
 
-from gputally.accounting.admission import Admission
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.known_series import KnownSeries
-from gputally.accounting.node import NODE_READING
-from gputally.accounting.nodes import Nodes
-from gputally.accounting.pod_record import POD_READING
-from gputally.accounting.pods import Pods
+from gputally.accounting.nodes.node import NODE_READING
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.pods.pod_record import POD_READING
+from gputally.accounting.pods.pods import Pods
 from gputally.accounting.preemptions import Preemptions
-from gputally.accounting.price_book import PriceBook
-from gputally.accounting.pricing import Pricing
-from gputally.accounting.reclassified import Reclassified
-from gputally.accounting.tier import tier_of
-from gputally.accounting.totals import Total, Totals
-from gputally.accounting.usage import Usage
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.known_series import KnownSeries
+from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.usage.usage import Usage
 from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
 from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen, UsageSeen
 from gputally.model.rules import Rules

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.pods.segments import held
 from gputally.accounting.preempted_events import PreemptedEvents, expect_possible
-from gputally.accounting.segments import held
-from gputally.accounting.totals import Total, Totals
+from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.kube import Event
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption, Preemptor

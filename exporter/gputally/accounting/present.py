@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Saved
-from gputally.accounting.series import Series, is_shown
+from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.series import Series, is_shown
 from gputally.model.allocation import Blind, End, Ending, Terms
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.node import quantities_on
-from gputally.accounting.price_book import PriceBook
-from gputally.accounting.series import Published
-from gputally.accounting.tier import tier_of
-from gputally.accounting.totals import Total, Totals
+from gputally.accounting.nodes.node import quantities_on
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.series import Published
+from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.node import CapacityState, Sharing
 from gputally.model.usage import Fault
 

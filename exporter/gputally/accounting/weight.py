@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from gputally.accounting.request import count, resource_rule
+from gputally.accounting.pods.request import count, resource_rule
 from gputally.model.node import Sharing
 from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
 from gputally.model.units import GPU

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.catalog import agents, allocation, books, capacity, health, pending, preemption, prices, usage
+from gputally.catalog.agent.node import NODE_GROUPS
+from gputally.catalog.aggregator import agents, allocation, books, capacity, health, pending, preemption, prices, usage
 from gputally.catalog.metric import Metric
-from gputally.catalog.node import NODE_GROUPS
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *allocation.METRICS,

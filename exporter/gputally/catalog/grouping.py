@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gputally.accounting.series import Labels
+from gputally.accounting.totals.series import Labels
 
 
 class Groups(NamedTuple):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from gputally.accounting.price_book import PriceBook
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of
-from gputally.config.multipliers import undefined_tiers
-from gputally.config.price_file import PRICE_BOOK, price_book
+from gputally.config.prices.multipliers import undefined_tiers
+from gputally.config.prices.price_file import PRICE_BOOK, price_book
 from gputally.config.rules_file import CONFIGURATION, rules
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules

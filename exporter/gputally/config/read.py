@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gputally.accounting.price_book import PriceBook
-from gputally.config.multipliers import undefined_tiers
-from gputally.config.price_file import read_price_book
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.config.prices.multipliers import undefined_tiers
+from gputally.config.prices.price_file import read_price_book
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules

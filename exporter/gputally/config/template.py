@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from gputally.accounting.expression import group_names
-from gputally.accounting.template import placeholders
+from gputally.accounting.terms.expression import group_names
+from gputally.accounting.terms.template import placeholders
 from gputally.config.values import a_list_of, text
 
 

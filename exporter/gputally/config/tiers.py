@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gputally.accounting.template import placeholders
+from gputally.accounting.terms.template import placeholders
 from gputally.config.fields import Field, Parser, Section, value, values
 from gputally.config.overlap import check_reached, takes
 from gputally.config.presets import PRESETS, PRIORITY_CLASS

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from gputally.accounting.expression import compiled
+from gputally.accounting.terms.expression import compiled
 from gputally.model.units import to_us
 
 E = TypeVar("E", bound=StrEnum)

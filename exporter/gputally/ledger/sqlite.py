@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from gputally.accounting.admission import Admitted
 from gputally.accounting.changes import Changes, Saved, new_books
-from gputally.accounting.series import Labels, Series
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.series import Labels, Series
+from gputally.accounting.totals.totals import Total
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger import integrity, rows, usage_rows
 from gputally.ledger.allocations import Allocations

@@ -1,4 +1,4 @@
-from gputally.accounting.admission import Admission, Admitted, Growth, Value
+from gputally.accounting.totals.admission import Admission, Admitted, Growth, Value
 from gputally.model.rules import Limits
 
 TWO = Limits(tenants=2)

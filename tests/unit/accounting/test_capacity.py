@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.accounting.capacity import CapacityTerms, divide, facts_at, slices_of
+from gputally.accounting.nodes.capacity import CapacityTerms, divide, facts_at, slices_of
 from gputally.model.node import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Asset
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.comparison import Difference, difference
+from gputally.accounting.pods.comparison import Difference, difference
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU
 from gputally.model.usage_record import Holder, HolderKey

@@ -2,8 +2,8 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from gputally.accounting.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.accounting.totals import Total
+from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.observation import Listed, Listing, Progress
 from gputally.model.price import Basis

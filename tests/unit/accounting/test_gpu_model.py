@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.accounting.gpu_model import gpu_model_of
+from gputally.accounting.nodes.gpu_model import gpu_model_of
 
 GFD = "nvidia.com/gpu.product"
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.holders import allocation, narrowed, owner, span_of
+from gputally.accounting.usage.holders import allocation, narrowed, owner, span_of
 from gputally.model.allocation import Blind
 from gputally.model.pod import PodRecord
 from gputally.model.usage_record import Holder, HolderKey

@@ -2,8 +2,8 @@ from itertools import pairwise
 
 import pytest
 
-from gputally.accounting.job import job_of, unknown_owner
-from gputally.accounting.owner_walks import OwnerWalks
+from gputally.accounting.terms.job import job_of, unknown_owner
+from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.model.kube import OwnerReference
 from gputally.model.observation import OwnerSeen
 from gputally.model.owner import Owner

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting import lifetime
-from gputally.accounting.lifetime import created_us, preempted_us
-from gputally.accounting.release import released
+from gputally.accounting.pods import lifetime
+from gputally.accounting.pods.lifetime import created_us, preempted_us
+from gputally.accounting.pods.release import released
 from gputally.model.allocation import Blind, End
 from gputally.model.pod import PodRecord
 from tests.core.manifests import NEVER, PodForm, as_pod, us

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.preemptions import preemptor_of
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
 from gputally.model.units import GPU
 from tests.core.manifests import Json, NodeForm, PodForm, as_event, preempted_event
 from tests.core.replay import Replay

@@ -7,7 +7,7 @@ import msgspec
 from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.pod import PodRecord

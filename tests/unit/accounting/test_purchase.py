@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.accounting.purchase import purchase_of
+from gputally.accounting.nodes.purchase import purchase_of
 from gputally.model.price import Purchase
 
 EKS = "eks.amazonaws.com/capacityType"

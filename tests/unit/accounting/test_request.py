@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.request import count, effective_units, holds_gpu, resource_rule
+from gputally.accounting.pods.request import count, effective_units, holds_gpu, resource_rule
 from gputally.errors import MalformedObject
 from gputally.model.kube import Pod
 from gputally.model.rules import ResourceRule, Rules

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from gputally.accounting import fleet
-from gputally.accounting.pods import Pods
+from gputally.accounting.pods.pods import Pods
 from gputally.model.kube import Kind
 from gputally.model.observation import Progress
 from gputally.model.rules import Rules, TierRule

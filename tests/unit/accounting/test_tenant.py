@@ -1,6 +1,6 @@
 from collections.abc import Mapping
 
-from gputally.accounting.tenant import relevant_labels, tenant_of
+from gputally.accounting.terms.tenant import relevant_labels, tenant_of
 from gputally.model.rules import Rules, TenantRule, TenantSource
 
 TEAM = TenantRule(source=TenantSource.POD_LABEL, key="team")

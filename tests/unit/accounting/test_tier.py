@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.accounting.tier import tier_of
+from gputally.accounting.terms.tier import tier_of
 from gputally.model.rules import Rules, TierRule
 
 

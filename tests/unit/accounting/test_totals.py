@@ -1,7 +1,7 @@
 from copy import copy
 
-from gputally.accounting.series import Point
-from gputally.accounting.totals import Total, Totals
+from gputally.accounting.totals.series import Point
+from gputally.accounting.totals.totals import Total, Totals
 
 A = ("a",)
 RATE = 2

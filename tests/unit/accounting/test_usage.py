@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.totals import Total
+from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.observation import Seen
 from gputally.model.usage import Fault

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from gputally.catalog.aggregator.pending import pending_gpus, pending_oldest, pending_pods
 from gputally.catalog.metric import Row
-from gputally.catalog.pending import pending_gpus, pending_oldest, pending_pods
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 

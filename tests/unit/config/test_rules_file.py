@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.tier import tier_of
+from gputally.accounting.terms.tier import tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
 from gputally.model.rules import Limits, MigBasis, ResourceRule, Rules, TenantSource, Weighing

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.runtime.settings import SETTINGS
+from gputally.aggregator.settings import SETTINGS
 from hack import generate
 from hack.chart import CHART, FILES, VALUES
 from hack.generate import BEGIN, END, main, outdated, with_flags

@@ -59,4 +59,4 @@ def test_a_file_is_named_after_what_is_in_it() -> None:
 
 
 def test_only_the_core_is_kept_from_the_clock() -> None:
-    assert list(problems("exporter/gputally/runtime/clock.py", "datetime.now(UTC)\n")) == []
+    assert list(problems("exporter/gputally/process/clock.py", "datetime.now(UTC)\n")) == []

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
+from gputally.aggregator import books as books_module
+from gputally.aggregator.aggregator import account
+from gputally.aggregator.backlog import Backlog
+from gputally.aggregator.books import Books
 from gputally.errors import LedgerUnwritable
-from gputally.runtime import books as books_module
-from gputally.runtime.aggregator import account
-from gputally.runtime.backlog import Backlog
-from gputally.runtime.books import Books
 from tests.fakes.bookkeeping import Time, keep, outcome, position
 from tests.fakes.desk import Desk, allocated
 from tests.fakes.stream import stream

@@ -1,0 +1,1 @@
+"""Nodes: what they offer, since when, and what becomes of their capacity."""

@@ -1,0 +1,32 @@
+"""Which nodes there are now."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gputally.accounting.nodes.node_account import NodeAccount
+from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.totals.admission import Admission
+
+
+class Inventory(NamedTuple):
+    """The nodes that exist: how many have GPUs, and labels that contradict each other; µGPU without a price.
+
+    The last by exported (gpu_model, pool), 0 where everything has a price.
+    """
+
+    nodes: int
+    purchase_conflicts: int
+    unpriced: dict[tuple[str, str], int]
+
+
+def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, admission: Admission, *, at_us: int) -> Inventory:
+    """What exists, and has a price, at `at_us`."""
+    facts = [each.record.facts[-1][1] for each in accounts if each.record.gone_us is None]
+    unpriced: dict[tuple[str, str], int] = {}
+    for each in facts:
+        if each.physical:
+            group = (admission.shown("gpu_model", each.gpu_model), admission.shown("pool", each.pool))
+            missing = 0 if pricing.of_capacity(each.asset, at_us) else each.physical
+            unpriced[group] = unpriced.get(group, 0) + missing
+    conflicts = sum(1 for each in facts if each.purchase_conflict)
+    return Inventory(sum(1 for each in facts if each.physical), conflicts, unpriced)

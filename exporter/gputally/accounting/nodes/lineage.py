@@ -1,0 +1,124 @@
+"""Nodes that went on under another UID: a kubelet registers anew after its Node was deleted, and its pods run on.
+
+The machine tells: the next incarnation of the name with the same system UUID continues the one before, and so do the
+allocations on that. A machine that tells none is never the same. Each incarnation accounts for the time until the next
+was created.
+
+Source: k8s.io/kubernetes pkg/kubelet/kubelet_node_status.go, registerWithAPIServer; PodGC leaves pods alone while a
+Node of that name exists.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.node_account import NodeAccount
+from gputally.accounting.nodes.node_history import chained, classes
+from gputally.accounting.pods.release import Home, NodeLife
+from gputally.model.allocation import Segment
+from gputally.model.node import NodeRecord, Span
+
+Share = tuple[NodeAccount, Iterable[Segment], Iterable[Segment]]
+
+
+class Lineage:
+    """Which incarnation continues which; a view of all `accounts`, and of their UIDs `by_name` in order of creation."""
+
+    def __init__(self, accounts: Mapping[str, NodeAccount], by_name: Mapping[str, Sequence[str]]) -> None:
+        self._accounts = accounts
+        self._by_name = by_name
+        self._next: dict[str, str] = {}
+
+    def linked(self, record: NodeRecord) -> NodeRecord:
+        """`record` with the incarnation it continues, if there is one; what pods hold passes from that to this."""
+        before = None if record.continues else self.continued(record)
+        if before is None:
+            return record
+        self._next[before.uid] = record.uid
+        self._accounts[before.uid].hand_over(self._accounts[record.uid], from_us=record.created_us)
+        return replace(record, continues=before.uid)
+
+    def restored(self, record: NodeRecord) -> None:
+        """An earlier process knew what this incarnation continues."""
+        if record.continues:
+            self._next[record.continues] = record.uid
+
+    def closed(self, record: NodeRecord) -> None:
+        """The incarnation is forgotten, and with it what it goes on from and what goes on from it."""
+        self._next.pop(record.uid, None)
+        if self._next.get(record.continues) == record.uid:
+            del self._next[record.continues]
+
+    def of(self, uid: str) -> list[NodeAccount]:
+        """The incarnation and those that continue it."""
+        found = [self._accounts[uid]]
+        while (uid := self._next.get(uid, "")) in self._accounts:
+            found.append(self._accounts[uid])
+        return found
+
+    def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
+        """What of two states of a pod falls to each incarnation that it was on."""
+        accounts = self.of(uid)
+        if len(accounts) == 1:
+            yield accounts[0], before, after
+            return
+        before, after = tuple(before), tuple(after)
+        births = [0, *(account.record.created_us for account in accounts[1:])]
+        for account, from_us, until_us in zip(accounts, births, (*births[1:], None), strict=True):
+            yield account, _within(before, from_us, until_us), _within(after, from_us, until_us)
+
+    def before(self, record: NodeRecord) -> NodeRecord | None:
+        """The incarnation of the name before this one."""
+        named = (self._accounts[uid].record for uid in self._by_name.get(record.name, ()))
+        earlier = [each for each in named if each.created_us < record.created_us]
+        return earlier[-1] if earlier else None
+
+    def continued(self, record: NodeRecord) -> NodeRecord | None:
+        """The incarnation before, if that was the same machine."""
+        before = self.before(record)
+        return before if before and record.machine and before.machine == record.machine else None
+
+    def replaced_us(self, record: NodeRecord) -> int | None:
+        """When the next incarnation of the name was created; by then the one before was gone."""
+        births = (self._accounts[uid].record.created_us for uid in self._by_name.get(record.name, ()))
+        return min((birth_us for birth_us in births if birth_us > record.created_us), default=None)
+
+
+def home_of(accounts: Sequence[NodeAccount]) -> Home:
+    """What incarnations that continue each other say to their pods."""
+    first = accounts[0]
+    if len(accounts) == 1:
+        return first.home
+    records = [account.record for account in accounts]
+    return first.home._replace(history=classes(chained(records)), life=_life_of(records))
+
+
+def _life_of(records: Sequence[NodeRecord]) -> NodeLife:
+    unready: list[Span] = []
+    for node, following in pairwise(records):
+        born_us = following.created_us
+        unready += [(from_us, born_us if to_us is None else to_us) for from_us, to_us in node.unready]
+        if node.gone_us is not None:
+            unready.append((node.gone_us, born_us))
+    last = records[-1]
+    return NodeLife(last.gone_us, last.gone_by_us, (*unready, *last.unready))
+
+
+def _within(segments: Iterable[Segment], from_us: int, until_us: int | None) -> list[Segment]:
+    """The parts of `segments` in [from_us, until_us)."""
+    found = []
+    for each in segments:
+        start_us = max(each.start_us, from_us)
+        ends = [end for end in (each.end_us, until_us) if end is not None]
+        end_us = min(ends) if ends else None
+        if end_us is None or start_us < end_us:
+            found.append(replace(each, start_us=start_us, end_us=end_us))
+    return found
+
+
+def may_have_existed(record: NodeRecord, at_us: int) -> bool:
+    """Whether the node may have existed then, as far as its end is known."""
+    if record.gone_us is None:
+        return record.created_us <= at_us
+    return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)

@@ -1,0 +1,261 @@
+"""The running account of one node: which states its capacity was in, kept in step with late corrections."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
+from gputally.accounting.nodes.node_history import classes
+from gputally.accounting.pods.release import Home, NodeLife
+from gputally.accounting.totals.lines import Lines
+from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.allocation import Segment
+from gputally.model.history import alike
+from gputally.model.node import CapacitySlice, CapacityState, NodeRecord
+from gputally.model.units import US_PER_HOUR
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
+
+_WINDOW = 64
+"""Slices kept open to correction before the older ones are settled."""
+_SETTLE_US = 6 * US_PER_HOUR
+"""How long a slice stays open to correction, unless there are too many."""
+_MOST = 512
+"""Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is settled."""
+
+_Span = tuple[int, int | None, int]
+"""Start and end (µs; None while it lasts) and µGPU."""
+
+
+class NodeAccount:
+    """Capacity of one node incarnation, posted to the totals from `since_us` on.
+
+    Time before `settled_us` is final: later knowledge about it moves time between allocated and free,
+    so that the partition still adds up. What pods hold is remembered as `_steps`, the changes of the allocated
+    µGPU by instant; those before `settled_us` are summed up there.
+
+    Events only note from when on the slices are out of date; `rebuild` derives that part anew, so that an event
+    costs the same on a node with a long history.
+    """
+
+    def __init__(self, record: NodeRecord, totals: Totals, *, since_us: int) -> None:
+        self.record = record
+        self.settled_us = since_us
+        self.slices: list[CapacitySlice] = []
+        self._steps: dict[int, int] = {}
+        self._stale_us: int | None = 0
+        self._labels = ("unknown", "none")
+        self._price: Price | None = None
+        self._physical: tuple[_Span, ...] = ()
+        self._totals = totals
+        self._home: tuple[NodeRecord, Home] | None = None
+
+    @property
+    def home(self) -> Home:
+        """All that it says to its pods; derived once, as they are many."""
+        record = self.record
+        if self._home is None or self._home[0] is not record:
+            life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
+            self._home = record, Home(record.uid, record.name, classes(record.facts), life)
+        return self._home[1]
+
+    @property
+    def existed(self) -> NodeRecord:
+        """The record with the end of the capacity: of the interval in which the node went, when pods last had some."""
+        gone_us, by_us = self.record.gone_us, self.record.gone_by_us
+        if gone_us is None or by_us is None or by_us <= gone_us:
+            return self.record
+        return replace(self.record, gone_us=max(gone_us, min(by_us, max(self._steps, default=gone_us))))
+
+    def observe(self, record: NodeRecord) -> None:
+        """Replace what is known of the node itself."""
+        self.outdate(_changed_us(self.record, record))
+        self.record = record
+
+    def outdate(self, since_us: int) -> None:
+        """Facts or prices may have changed: derive all from `since_us` on anew."""
+        self._stale_us = since_us if self._stale_us is None else min(self._stale_us, since_us)
+
+    def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
+        """Replace what a pod held by what it is now known to have held; False when that is the same."""
+        before, after = tuple(before), tuple(after)
+        if self.settled_us > self._totals.opened_us:
+            self._correct_final(before, after, at_us=at_us)
+        return self.take_up(before, after)
+
+    def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
+        """The same, of a pod whose settled time is accounted already."""
+        changes: dict[int, int] = {}
+        for segments, sign in ((before, -1), (after, 1)):
+            for segment in segments:
+                quantity = sign * segment.quantity
+                for step_us, change in ((segment.start_us, quantity), (segment.end_us, -quantity)):
+                    if step_us is not None:
+                        at_us = max(step_us, self.settled_us)
+                        changes[at_us] = changes.get(at_us, 0) + change
+        return self.step(changes)
+
+    def hand_over(self, successor: "NodeAccount", *, from_us: int) -> None:
+        """Let `successor` have what pods hold from `from_us` on, or from where the time that is final here ends."""
+        gone_us = self.record.gone_us
+        final_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        successor.settled_us = max(successor.settled_us, final_us)
+        from_us = max(from_us, final_us)
+        passed = {at_us: quantity for at_us, quantity in self._steps.items() if at_us >= from_us}
+        level = {from_us: self._stepped_before(from_us)}
+        for changes in (level, passed):
+            successor.step(changes)
+            self.step({at_us: -quantity for at_us, quantity in changes.items()})
+
+    def step(self, changes: Mapping[int, int]) -> bool:
+        """Let what is allocated change by so much at these instants; False when that is nothing."""
+        changed = [at_us for at_us, change in changes.items() if change]
+        for at_us in changed:
+            self._steps[at_us] = self._steps.get(at_us, 0) + changes[at_us]
+            if not self._steps[at_us]:
+                del self._steps[at_us]
+        if changed:
+            self._stale_us = min(changed) if self._stale_us is None else min(self._stale_us, *changed)
+        return bool(changed)
+
+    def rebuild(self, terms: CapacityTerms, *, at_us: int) -> None:
+        """Derive the slices anew from where they are out of date, and let the totals follow."""
+        if self._stale_us is None:
+            return
+        begin_us = max(self.settled_us, self.record.facts[0][0])
+        record = self.existed
+        if self.record.gone_us is not None:
+            self._stale_us = min(self._stale_us, self.record.gone_us)
+        from_us = max(self._stale_us, begin_us)
+        outdated = self._cut_off(from_us)
+        allocated = self.slices[-1].allocated if self.slices else self._stepped_before(from_us)
+        fresh = slices_of(record, self._steps, since_us=from_us, allocated=allocated, terms=terms)
+        self._post(outdated, fresh, at_us=at_us)
+        for each in fresh:
+            extend(self.slices, each)
+        self._remember(terms)
+        self._post_physical(record, at_us=at_us)
+        self._stale_us = None
+        self._settle_old(at_us)
+
+    def _remember(self, terms: CapacityTerms) -> None:
+        """What corrections are booked under: the last slice's labels and price, or what they would be without any."""
+        if self.slices:
+            self._labels, self._price = self.slices[-1].labels, self.slices[-1].price
+        else:
+            from_us, facts = self.record.facts[-1]
+            self._labels, self._price = terms.admit(facts), terms.price_of(facts.asset, from_us)
+
+    def _stepped_before(self, at_us: int) -> int:
+        """What all steps before `at_us` add up to."""
+        return sum(quantity for step_us, quantity in self._steps.items() if step_us < at_us)
+
+    def _cut_off(self, from_us: int) -> list[CapacitySlice]:
+        """Take the slices from `from_us` on away, and the end of the one that reaches into that time."""
+        index = bisect_left(self.slices, from_us, key=lambda each: each.start_us)
+        outdated = self.slices[index:]
+        del self.slices[index:]
+        last = self.slices[-1] if self.slices else None
+        if last and (last.end_us is None or last.end_us > from_us):
+            self.slices[-1] = replace(last, end_us=from_us)
+            outdated.insert(0, replace(last, start_us=from_us))
+        return outdated
+
+    def _post(self, outdated: Iterable[CapacitySlice], fresh: Iterable[CapacitySlice], *, at_us: int) -> None:
+        lines = Lines()
+        for slices, sign in ((outdated, -1), (fresh, 1)):
+            for each in slices:
+                for state, quantity in each.parts:
+                    span = (each.start_us, each.end_us)
+                    lines.add((*each.labels, state), each.price, sign * quantity, span, at_us=at_us)
+        for labels, price, a, b, _ in lines.drain():
+            if a or b:
+                self._totals.shift(Total.CAPACITY, labels, a, b, at_us=at_us)
+                if price:
+                    cost_labels = (*labels, price.currency)
+                    self._totals.shift(Total.CAPACITY_COST, cost_labels, a * price.rate, b * price.rate, at_us=at_us)
+
+    def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
+        """The physical GPUs from the log of facts alone, which the slices must add up to."""
+        spans = tuple(_physical(record, self.settled_us))
+        kept = alike(self._physical, spans)
+        for sign, parts in ((-1, self._physical), (1, spans)):
+            for start_us, end_us, quantity in parts[kept:]:
+                self._totals.accrue(Total.PHYSICAL, (), sign * quantity, (start_us, end_us), at_us=at_us)
+        self._physical = spans
+
+    def _settle_old(self, at_us: int) -> None:
+        if len(self.slices) > _MOST:
+            self._settle(self.slices[len(self.slices) // 2].start_us)
+        elif len(self.record.facts) > _MOST:
+            self._settle(self.record.facts[len(self.record.facts) // 2][0])
+        elif len(self.slices) > _WINDOW:
+            self._settle(at_us - _SETTLE_US)
+
+    def _settle(self, until_us: int) -> None:
+        """Make all before `until_us` final: forget what ended by then, and sum up the steps that led there."""
+        gone_us = self.record.gone_us
+        until_us = until_us if gone_us is None else min(until_us, gone_us)
+        if until_us <= self.settled_us:
+            return
+        self.settled_us = until_us
+        self._physical = tuple(_physical(self.existed, until_us))
+        outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
+        self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
+        lasting = (each for each in self.slices if each.end_us is None or each.end_us > until_us)
+        self.slices = [replace(each, start_us=max(each.start_us, until_us)) for each in lasting]
+        self._steps = {until_us: self._stepped_before(until_us + 1)} | {
+            at: q for at, q in self._steps.items() if at > until_us
+        }
+
+    def _correct_final(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+        gone_us = self.existed.gone_us
+        existed_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        real = self.record.facts[-1][1].physical > 0
+        self._correct(before, after, (0, existed_us), real=real, at_us=at_us)
+        if existed_us < self.settled_us:
+            self._correct(before, after, (existed_us, self.settled_us), real=False, at_us=at_us)
+
+    def _correct(
+        self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int
+    ) -> None:
+        """What was allocated more in that final time was free before, or never there, and the other way round."""
+        gpu_time = self._time_in(after, *final) - self._time_in(before, *final)
+        if not gpu_time:
+            return
+        other = (CapacityState.FREE, -gpu_time) if real else (CapacityState.OVERCOMMITTED, gpu_time)
+        for state, amount in ((CapacityState.ALLOCATED, gpu_time), other):
+            labels = (*self._labels, state.value)
+            self._totals.count(Total.CAPACITY, labels, amount, at_us=at_us)
+            if self._price:
+                cost_labels = (*labels, self._price.currency)
+                self._totals.count(Total.CAPACITY_COST, cost_labels, amount * self._price.rate, at_us=at_us)
+
+    def _time_in(self, segments: Iterable[Segment], from_us: int, until_us: int) -> int:
+        """GPU-time of `segments` between the two, as far as the books were open."""
+        found = 0
+        for segment in segments:
+            if segment.start_us < until_us:
+                end_us = until_us if segment.end_us is None else min(segment.end_us, until_us)
+                found += segment.quantity * max(0, end_us - max(segment.start_us, from_us, self._totals.opened_us))
+        return found
+
+
+def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
+    """From when on the capacity may be another; all of it where nothing tells."""
+    kept = alike(before.facts, record.facts)
+    changed = [facts[kept][0] for facts in (before.facts, record.facts) if kept < len(facts)] if kept else [0]
+    return min([*changed, *(at for at in (before.gone_us, record.gone_us) if at is not None)], default=0)
+
+
+def _physical(record: NodeRecord, since_us: int) -> Iterator[_Span]:
+    """Spans of constant physical GPUs between `since_us` and the node's end."""
+    gone_us = record.gone_us
+    changes = [from_us if gone_us is None else min(from_us, gone_us) for from_us, _ in record.facts[1:]]
+    for (from_us, facts), end_us in zip(record.facts, (*changes, gone_us), strict=True):
+        start_us = max(from_us, since_us)
+        if end_us is None or start_us < end_us:
+            yield start_us, end_us, facts.physical

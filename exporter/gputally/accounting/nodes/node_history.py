@@ -1,0 +1,80 @@
+"""The history of what is true of a node, and of incarnations that continue each other."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from msgspec.structs import replace
+
+from gputally.accounting.pods.request import Units
+from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.price import Asset
+
+History = tuple[tuple[int, NodeFacts], ...]
+"""Facts with the instant from which on they hold, the oldest first."""
+
+
+def most(known: Units | None, new: Units | None) -> Units | None:
+    """The most units of each resource in either offer."""
+    if known == new or not known:
+        return new
+    amounts = dict(known)
+    for name, amount in new or ():
+        amounts[name] = max(amount, amounts.get(name, 0))
+    return tuple(sorted(amounts.items()))
+
+
+def chained(records: Sequence[NodeRecord]) -> History:
+    """The history of incarnations that continue each other, each until the next was created."""
+    found: list[tuple[int, NodeFacts]] = []
+    for record, following in zip_longest(records, records[1:]):
+        for from_us, facts in record.facts:
+            if following is None or from_us < following.created_us:
+                offered = most(found[-1][1].offered, facts.offered) if found else facts.offered
+                found.append((from_us, replace(facts, offered=offered)))
+    return tuple(found)
+
+
+def classes(history: History) -> History:
+    """`history` where what the node's pods are and cost changes."""
+    found: list[tuple[int, NodeFacts]] = []
+    for entry in history:
+        if not found or _class(found[-1]) != _class(entry):
+            found.append(entry)
+    return tuple(found)
+
+
+def reclassified_us(before: History, after: History) -> int | None:
+    """From when on the node's pods are, or cost, something else than was thought; None if nothing of that changed."""
+    for was, now in zip_longest(classes(before), classes(after)):
+        if was is None or now is None or (was[0], _class(was)) != (now[0], _class(now)):
+            return min(entry[0] for entry in (was, now) if entry)
+    return None
+
+
+def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, Sharing, Units | None]:
+    return entry[1].asset, entry[1].sharing, entry[1].offered
+
+
+def cut(history: History, from_us: int) -> History:
+    """`history` in which something may change at `from_us`."""
+    before = [entry for entry in history if entry[0] <= from_us]
+    if not before or before[-1][0] == from_us:
+        return history
+    return (*before, (from_us, before[-1][1]), *history[len(before) :])
+
+
+def followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
+    """`history` with other `facts` from `from_us` on, and no earlier than what was known last."""
+    from_us = max(from_us, history[-1][0])
+    return (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
+
+
+def with_readiness(history: History, *, ready: bool, from_us: int) -> History:
+    """`history` with the node `ready` or not from `from_us` on, whatever else changed since."""
+    if ready is history[-1][1].ready:
+        return history
+    from_us = max(from_us, history[0][0])
+    before = [entry for entry in history if entry[0] <= from_us]
+    after = ((at_us, replace(facts, ready=ready)) for at_us, facts in history if at_us > from_us)
+    changed = (from_us, replace(before[-1][1], ready=ready))
+    return (*(entry for entry in before if entry[0] < from_us), changed, *after)

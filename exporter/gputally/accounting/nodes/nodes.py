@@ -1,0 +1,289 @@
+"""The nodes of the fleet, by incarnation, with their accounts."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.capacity import CapacityTerms
+from gputally.accounting.nodes.inventory import Inventory, inventory_of
+from gputally.accounting.nodes.lineage import Lineage, home_of, may_have_existed
+from gputally.accounting.nodes.node import lapsed, learned, machine_of, observed
+from gputally.accounting.nodes.node_account import NodeAccount
+from gputally.accounting.nodes.node_history import reclassified_us
+from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described
+from gputally.accounting.nodes.reclassified import Reclassified, as_one
+from gputally.accounting.nodes.stand_in import NO_FACTS, is_stand_in, stand_in
+from gputally.accounting.pods.release import Home, NodeLife
+from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.terms.classify import on_node
+from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.totals import Totals
+from gputally.model.allocation import Segment
+from gputally.model.history import alike
+from gputally.model.kube import Node
+from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_HOUR, to_us
+
+_KEEP_US = US_PER_HOUR
+"""How long the account of a node that is gone stays open to late news of its pods."""
+
+
+class Nodes:
+    """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
+
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission) -> None:
+        self.accounts: dict[str, NodeAccount] = {}
+        self._rules = rules
+        self._pricing = pricing
+        self._totals = totals
+        self._admission = admission
+        self._by_name: dict[str, list[str]] = {}
+        self._lineage = Lineage(self.accounts, self._by_name)
+        self._changed: set[str] = set()
+        self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
+        self._inventory: Inventory | None = None
+        self._stale: set[str] = set()
+        """Nodes whose capacity is to be derived anew."""
+        self._settled_us = totals.opened_us
+        """Capacity before this was accounted by an earlier process."""
+        self.lapses = Lapses()
+
+    def known(self) -> set[str]:
+        """UIDs of the nodes that exist."""
+        return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not is_stand_in(uid)}
+
+    def has(self, name: str) -> bool:
+        """Whether a node of that name is known, if only that it was there lately."""
+        return name in self._by_name
+
+    def seen(self, node: Node, *, at_us: int, since_us: int) -> Reclassified | None:
+        """Take in a Node, with GPUs or without: its device plugin may still come.
+
+        Returns: how its pods must be looked at again, if they must.
+        """
+        account = self.accounts.get(node.metadata.uid)
+        if account is not None and account.record.gone_us is not None:
+            return None  # late news of a node that is gone
+        before = account.record if account else self._born(node, at_us)
+        keys = self._pricing.label_keys
+        record = observed(before, node, rules=self._rules, price_labels=keys, at_us=at_us, since_us=since_us)
+        if account is None:
+            account = self._open(before)
+            self._replaced(before)
+        record = self._lineage.linked(record)
+        return as_one([*self._taught(record), self._renewed(account, record)])
+
+    def _born(self, node: Node, at_us: int) -> NodeRecord:
+        """A new incarnation, with the labels of the one that it continues."""
+        meta = node.metadata
+        created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
+        record = NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us, machine=machine_of(node))
+        before = self._lineage.continued(record)
+        return replace(record, lost=inherited(before, born_us=created_us)) if before else record
+
+    def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
+        """What nobody told of the incarnations that this one continues was so of them, too.
+
+        Labels that each had lost lapsed up to the birth of the next.
+        """
+        present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
+        while record.continues in self.accounts:
+            account, born_us = self.accounts[record.continues], record.created_us
+            record, first = account.record, first_seen(account.record, present)
+            better = learned(record, first, rules=self._rules, price_labels=keys)
+            yield self._renewed(account, lapsed(better, rules=self._rules, price_labels=keys, at_us=born_us))
+
+    def lapse(self, upto_us: int) -> list[Reclassified]:
+        """Let labels cease to hold that were away for too long by then; all that was told up to then is known.
+
+        Returns: how pods must be looked at again.
+        """
+        accounts, keys = [self.accounts[uid] for uid in self.lapses.due(upto_us)], self._pricing.label_keys
+        records = [lapsed(each.record, rules=self._rules, price_labels=keys, at_us=upto_us) for each in accounts]
+        return [each for each in map(self._renewed, accounts, records) if each]
+
+    def is_described(self, uid: str) -> bool:
+        """Whether anything on the node has told yet what its GPUs are; of one that is not known nothing will."""
+        account = self.accounts.get(uid)
+        return account is None or is_stand_in(uid) or is_described(account.record)
+
+    def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
+        """The node ceased to exist in [since_us, at_us], and before another of its name was created.
+
+        Returns: how its pods must be looked at again, if they must.
+        """
+        account = self.accounts.get(uid)
+        if account is None or account.record.gone_us is not None:
+            return None
+        by_us = min(at_us, self._lineage.replaced_us(account.record) or at_us)
+        gone_us = max(min(since_us, by_us), account.record.created_us)
+        record = lapsed(account.record, rules=self._rules, price_labels=self._pricing.label_keys, at_us=gone_us)
+        changed = self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
+        return changed or Reclassified(uid, record.name, gone_us)
+
+    def _replaced(self, record: NodeRecord) -> None:
+        """The incarnation before was gone when this one was created, whenever that was told."""
+        before = self._lineage.before(record)
+        if before and before.gone_us is not None:
+            gone_us, by_us = (min(at_us or 0, record.created_us) for at_us in (before.gone_us, before.gone_by_us))
+            self._observe(self.accounts[before.uid], replace(before, gone_us=gone_us, gone_by_us=by_us))
+
+    def of_pod(self, record: PodRecord) -> NodeAccount:
+        """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known.
+
+        It is the last that was created before and may have existed then.
+        """
+        bound_us = record.scheduled_us or 0
+        for uid in reversed(self._by_name.get(record.node, ())):
+            if may_have_existed((account := self.accounts[uid]).record, bound_us):
+                return account
+        uid = stand_in(record.node).uid
+        if uid not in self.accounts:
+            self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._settled_us)
+        return self.accounts[uid]
+
+    def home_of(self, record: PodRecord) -> Home:
+        """All that a bound pod's node says to it."""
+        uid = self.of_pod(record).record.uid
+        home = home_of(self._lineage.of(uid))
+        return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
+
+    def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
+        """A pod with what is known of its node now; itself if that is another, or forgotten."""
+        if record.node_uid not in self.accounts:
+            return record
+        if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
+            return record
+        history = home_of(self._lineage.of(record.node_uid)).history
+        since_us = max(changed.since_us, history[0][0])
+        return on_node(record, history, self._rules, since_us=since_us, admit=self._admission.admit)
+
+    def _stand_in_life(self, record: PodRecord) -> NodeLife:
+        """A later incarnation ends what was bound to an earlier one that is not known."""
+        births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
+        birth_us = min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
+        return NodeLife(gone_us=birth_us, gone_by_us=birth_us)
+
+    def labels_at(self, name: str) -> tuple[str, str]:
+        """The exported (gpu_model, pool) of the node that was last known under `name`."""
+        uids = self._by_name.get(name)
+        return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else NO_FACTS)
+
+    def most_physical(self, name: str) -> int:
+        """The µGPU that the node last known under `name` has, at the most that is remembered; 0 if it is not known."""
+        uids = self._by_name.get(name)
+        return max((facts.physical for _, facts in self.accounts[uids[-1]].record.facts), default=0) if uids else 0
+
+    def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+        """Replace what a pod held on the node by what it is now known to have held."""
+        for account, old, new in self._lineage.shares(uid, before, after):
+            if account.hold(old, new, at_us=at_us):
+                self._stale.add(account.record.uid)
+
+    def taken_up(self, record: PodRecord) -> PodRecord:
+        """A pod of an earlier process on its node, with what it holds by the books."""
+        uid = self.of_pod(record).record.uid
+        record = record if record.node_uid == uid else replace(record, node_uid=uid)
+        for account, _, held in self._lineage.shares(record.node_uid, (), record.segments):
+            account.take_up((), held)
+        return record
+
+    def catch_up(self, *, at_us: int) -> None:
+        """Derive the capacity of the nodes on which anything changed anew; put off until somebody looks.
+
+        Between two looks a node with many pods changes many times.
+        """
+        terms = CapacityTerms(self._pricing.of_capacity, self._pricing.changes, self.labels_of)
+        for uid in self._stale:
+            self.accounts[uid].rebuild(terms, at_us=at_us)
+        self._stale.clear()
+
+    def outdate_all(self, *, since_us: int) -> None:
+        """Every node's capacity is to be derived anew, after prices of `since_us` or later changed."""
+        for account in self.accounts.values():
+            account.outdate(since_us)
+        self._stale.update(self.accounts)
+        self._inventory = None
+
+    def forget_gone(self, now_us: int, in_use: Callable[[], set[str]]) -> None:
+        """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
+        self.catch_up(at_us=now_us)
+        records = [account.record for account in self.accounts.values()]
+        ended = [r for r in records if is_stand_in(r.uid) or _noticed_us(r, now_us) < now_us - _KEEP_US]
+        used = {account.record.uid for uid in in_use() for account in self._lineage.of(uid)} if ended else set()
+        for record in ended:
+            if record.uid not in used:
+                self._close(record.uid, record)
+
+    def inventory(self, *, at_us: int) -> Inventory:
+        """What there is at the time of the last `catch_up`; worked out anew only after a change."""
+        if self._inventory is None:
+            self._inventory = inventory_of(self.accounts.values(), self._pricing, self._admission, at_us=at_us)
+        return self._inventory
+
+    def drain(self) -> tuple[dict[str, NodeRecord | None], dict[tuple[str, int], tuple[str, NodeFacts]]]:
+        """Since the last call: records changed, None for those dropped; what became known, by UID and instant."""
+        changed = {uid: self.accounts[uid].record if uid in self.accounts else None for uid in self._changed}
+        self._changed.clear()
+        learned, self._learned = self._learned, {}
+        return changed, learned
+
+    def touch_all(self) -> None:
+        """Let every record be written again."""
+        self._changed.update(uid for uid in self.accounts if not is_stand_in(uid))
+
+    def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
+        """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
+        self._settled_us = since_us
+        for record in records:
+            self.lapses.put(self._open(record, since_us=since_us).record)
+            self._lineage.restored(record)
+
+    def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
+        start_us = self._totals.opened_us if since_us is None else since_us
+        account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
+        uids = self._by_name.setdefault(record.name, [])
+        uids.append(record.uid)
+        uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
+        return account
+
+    def _renewed(self, account: NodeAccount, record: NodeRecord) -> Reclassified | None:
+        before = account.record
+        self.lapses.put(record)
+        if record == before:
+            return None
+        self._observe(account, record)
+        since_us = reclassified_us(before.facts, record.facts)
+        if (before.unready, before.continues) != (record.unready, record.continues):
+            since_us = record.facts[-1][0] if since_us is None else since_us
+        return None if since_us is None else Reclassified(record.uid, record.name, since_us)
+
+    def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
+        fresh = record.facts[alike(account.record.facts, record.facts) :]
+        self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
+        account.observe(record)
+        self._inventory = None
+        self._changed.add(record.uid)
+        self._stale.add(record.uid)
+
+    def _close(self, uid: str, record: NodeRecord) -> None:
+        del self.accounts[uid]
+        self._inventory = None
+        if is_stand_in(uid):
+            return
+        self._changed.add(uid)
+        self._lineage.closed(record)
+        self._by_name[record.name].remove(uid)
+        if not self._by_name[record.name]:
+            del self._by_name[record.name]
+
+    def labels_of(self, facts: NodeFacts) -> tuple[str, str]:
+        """The exported (gpu_model, pool), bounded."""
+        return self._admission.admit("gpu_model", facts.gpu_model), self._admission.admit("pool", facts.pool)
+
+
+def _noticed_us(record: NodeRecord, now_us: int) -> int:
+    """When its end was told; now, as long as it exists."""
+    return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)

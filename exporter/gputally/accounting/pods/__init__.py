@@ -1,0 +1,1 @@
+"""Pods that ask for GPUs: when they held them, and as which segments."""

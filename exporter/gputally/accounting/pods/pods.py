@@ -1,0 +1,300 @@
+"""The pods that ask for GPUs: merged at once; by `settle` classified, cut into segments and posted to the totals."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.node_history import History
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.nodes.stand_in import is_stand_in
+from gputally.accounting.pods import lifetime
+from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
+from gputally.accounting.pods.handover import Handover
+from gputally.accounting.pods.lately_gone import KEEP_US, LatelyGone
+from gputally.accounting.pods.pod_index import PodIndex
+from gputally.accounting.pods.pod_record import is_of_one_revision, upgraded
+from gputally.accounting.pods.provisional import Provisional
+from gputally.accounting.pods.release import released
+from gputally.accounting.pods.request import effective_units
+from gputally.accounting.pods.segments import segments_of
+from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.terms.classify import as_posted, kept_labels, placed, readmitted, with_present_terms
+from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.terms.owner_walks import OwnerWalks
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.admission import OTHER, Admission
+from gputally.accounting.totals.posting import Posting
+from gputally.accounting.totals.totals import Totals
+from gputally.model.allocation import Blind
+from gputally.model.history import alike
+from gputally.model.kube import Namespace, Pod
+from gputally.model.observation import OwnerSeen
+from gputally.model.pod import PodRecord
+from gputally.model.preemption import Preemptor
+from gputally.model.rules import Rules
+
+
+class Pods:
+    """Records by pod UID."""
+
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission, nodes: Nodes) -> None:
+        self.records: dict[str, PodRecord] = {}
+        self.index = PodIndex(rules)
+        self.walks = OwnerWalks()
+        self._rules = rules
+        self._pricing = pricing
+        self._nodes = nodes
+        self._admit = admission.admit
+        self._posting = Posting(totals)
+        self.namespaces = Namespaces(rules)
+        self._unaccepted = Unaccepted()
+        self.provisional = Provisional()
+        self._gone = LatelyGone()
+        self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
+        self._news: dict[str, tuple[PodRecord | None, int]] = {}  # as last accounted, and when the latest was told
+        self.handover = Handover()
+
+    def known(self) -> set[str]:
+        """UIDs of the pods that exist as far as we know."""
+        return self.records.keys() - self._left.keys()
+
+    def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
+        """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
+        if record := self._known_or_new(pod, at_us):
+            renewed = self._renewed(record, pod, at_us)
+            self._learn(lifetime.seen(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+
+    def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
+        """Take in a pod's deletion with its last form; None when it asks for no GPU or was deleted before."""
+        record = self._known_or_new(pod, at_us)
+        if record is None:
+            return None
+        renewed = self._renewed(record, pod, at_us)
+        self._learn(lifetime.gone(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+        return self._leave(self._settled(record.uid), at_us)
+
+    def settle(self) -> Iterator[tuple[PodRecord, int]]:
+        """Account what was learned of pods since the last call, each once; yields each, and when the last was told."""
+        for uid, (_, at_us) in tuple(self._news.items()):
+            yield self._settled(uid), at_us
+        self._news.clear()
+
+    def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
+        """A listing no longer has the pod."""
+        ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
+        return self._leave(self._settle(ended, at_us=at_us), at_us)
+
+    def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
+        """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
+        better = replace(record, end_us=blind.from_us, blind=blind)
+        return self.amended(record, better, at_us=at_us) if record.node_uid in self._nodes.accounts else record
+
+    def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
+        """Tenants may follow from the namespace's labels and annotations, from now on."""
+        if self.namespaces.seen(namespace):
+            for record in [self.records[uid] for uid in self.index.in_namespace.get(namespace.metadata.name, ())]:
+                tenant = self.namespaces.tenant(record)
+                if self.provisional.suits(record, tenant):
+                    self.index.assign(record, tenant)
+                else:
+                    self._settle(record, at_us=at_us, amends=self.provisional.end(record.uid))
+
+    def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
+        """An owner was looked up: the walks that waited for it go on."""
+        for uid in self.walks.learn(owner):
+            if uid in self.records:
+                self._settle(self.records[uid], at_us=at_us)
+
+    def on_node(self, node: str) -> list[PodRecord]:
+        """Those bound to nodes of that name."""
+        return [self.records[uid] for uid in self.index.on_node.get(node, ())]
+
+    def nodes_in_use(self) -> set[str]:
+        """UIDs of the nodes that pods are, or were, on as long as these exist."""
+        return {record.node_uid for record in self.records.values() if record.node_uid}
+
+    def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
+        """The pods of a node are, or cost, something else than was thought, or ended otherwise."""
+        for uid in tuple(self.index.on_node.get(changed.name, ())):
+            better = self._nodes.reclassified(self.records[uid], changed)
+            record = self._settle(better, at_us=at_us, since_us=changed.since_us)
+            if uid in self._left:
+                self._leave(record, self._left[uid])
+
+    def amended(self, record: PodRecord, better: PodRecord, *, at_us: int, since_us: int | None = None) -> PodRecord:
+        """A pod that is gone, as it is known now; `since_us` as its node or prices are others from then on."""
+        fresh = self._accounted(record, better, at_us=at_us, since_us=since_us)
+        self.handover.touch(record, fresh)
+        return fresh
+
+    def reprice(self, *, at_us: int, since_us: int) -> None:
+        """Account the pods whose price is another from `since_us` on."""
+        for record in tuple(self.records.values()):
+            if self._pricing.outdates(record, since_us):
+                self._settle(record, at_us=at_us, since_us=since_us)
+
+    def account_others(self, *, at_us: int) -> None:
+        """Look at the pods again that are exported as `other`, for as many values as there is room now."""
+        for record in tuple(self.records.values()):
+            if record.terms and OTHER in record.terms[-1].labels:
+                self._settle(record, at_us=at_us)
+
+    def advance(self, now_us: int) -> None:
+        """Pods that no kubelet has accepted in time hold their GPUs no more."""
+        for uid in self._unaccepted.due(now_us):
+            if uid in self.records:
+                self._settle(self.records[uid], at_us=now_us)
+
+    def as_preemptor(self, uid: str) -> Preemptor | None:
+        """A pod as a preemptor, with its tier; of one deleted lately too."""
+        if (record := self.records.get(uid)) is None:
+            return self._gone.get(uid)
+        return Preemptor(
+            uid=uid,
+            namespace=record.namespace,
+            name=record.name,
+            tier=tier_of(record.class_name, record.priority, self._rules),
+            tenant=self.namespaces.tenant(record),
+        )
+
+    def forget_departed(self, now_us: int) -> None:
+        """Forget pods deleted so long ago that no news of them can come, and owners of none that exist."""
+        self._gone.forget(now_us)
+        for uid in [uid for uid, left_us in self._left.items() if left_us < now_us - KEEP_US]:
+            self._depart(self.records[uid], now_us)
+        self.walks.forget(self.records.values())
+
+    def restore(self, records: Iterable[PodRecord], *, by_same_rules: bool) -> None:
+        """Take up the pods an earlier process knew, as they were posted then, by these rules or by others."""
+        for record in map(upgraded, records):
+            if not by_same_rules:
+                self.provisional.take_up(record.uid)
+            known = as_posted(record)
+            self.index.put(known, tenant=self.namespaces.tenant(known))
+            self._unaccepted.put(known, at_us=0)
+            if known.walking:
+                self.walks.job(known)  # as far as it had come by then; this wants the first owner again
+            if known.left_us is not None:
+                self._left[known.uid] = known.left_us
+            self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+
+    def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
+        if record := self.records.get(pod.metadata.uid):
+            return record
+        if pod.metadata.uid in self._gone:
+            return None
+        units = effective_units(pod, self._rules.resources)
+        return lifetime.born(pod, units, at_us=at_us) if units else None
+
+    def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
+        """What only the newest form tells, which is the latest told: labels, and whether it is marked as preempted.
+
+        Versions say nothing: they go back when etcd is restored.
+        """
+        labels = kept_labels(pod.metadata.labels, self._rules)
+        if labels != record.labels and record.uid in self._news:
+            record = self._settled(record.uid)  # labels count from when they are told, see _learn
+        return replace(record, labels=labels, preempted_us=lifetime.preempted_us(record, pod, at_us))
+
+    def _learn(self, record: PodRecord, *, at_us: int) -> None:
+        """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""
+        before = self.records.get(record.uid)
+        if record != before:
+            accounted, _ = self._news.get(record.uid, (before, at_us))
+            self._news[record.uid] = accounted, at_us
+        self.records[record.uid] = record
+        if before and before.labels != record.labels:
+            self._settled(record.uid)
+
+    def _settled(self, uid: str) -> PodRecord:
+        """The pod with all that was learned of it accounted."""
+        record = self.records[uid]
+        accounted, at_us = self._news.get(uid, (record, 0))
+        return record if accounted is record else self._settle(record, at_us=at_us)
+
+    def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
+        """Derive everything that follows from `record`, and let indexes and totals follow.
+
+        `amends` tells that what is known better now was so all along, `since_us` that its node or prices changed then.
+        """
+        before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
+        tenant = self.namespaces.tenant(record)
+        kind, name = self.walks.job(record)
+        record = replace(record, job_kind=kind, job=name, walking=self.walks.waits(record.uid))
+        if record.scheduled_us is None:
+            record = released(record)
+        else:
+            home = self._nodes.home_of(record)
+            record = placed(record, home, self._rules, admit=self._admit)
+            record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
+            record = self._accounted(before, record, at_us=at_us, since_us=since_us)
+            self._unaccepted.put(record, at_us=at_us)
+        self.records[record.uid] = record
+        if record.uid in self._news:
+            self._news[record.uid] = record, at_us
+        if record != before:
+            self.handover.touch(before, record)
+        self.index.put(record, tenant=tenant)
+        return record
+
+    def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
+        """`record` under its present terms; what has ended keeps the terms it had."""
+        is_guess = record.namespace not in self.namespaces
+        if record.terms and not amends and (record.ending or is_guess):
+            return record if record.ending else readmitted(record, at_us=at_us, admit=self._admit)
+        if is_guess:
+            self.provisional.guess(record.uid)
+        return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, admit=self._admit)
+
+    def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
+        posted = before.segments if before else ()
+        segments = segments_of(
+            record,
+            before,
+            since_us=since_us,
+            until_us=lapsed_us(record, at_us),
+            prices=self._pricing.keeping(posted, until_us=since_us),
+        )
+        if before and segments is posted and is_of_one_revision(before, record):
+            return record
+        record = replace(record, segments=segments)
+        kept = alike(posted, segments) if posted else 0
+        self._posting.post(before, record, kept=kept, at_us=at_us)
+        self._hold(before, record, kept=kept, at_us=at_us)
+        if before is None or not (len(posted) == kept == len(segments) and is_of_one_revision(before, record)):
+            record = self.handover.revise(record, at_us=at_us)
+        return record
+
+    def _hold(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
+        """Let the nodes know; a pod first put on a stand-in moves to its node when that is known."""
+        old = before.segments if before else ()
+        if before and before.node_uid and before.node_uid != record.node_uid:
+            self._nodes.hold(before.node_uid, old, (), at_us=at_us)
+            old, kept = (), 0
+        if not len(old) == kept == len(record.segments):
+            self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
+
+    def _leave(self, record: PodRecord, at_us: int) -> PodRecord:
+        """The pod does not exist any more. It waits for its node, if that is not known."""
+        if not is_stand_in(record.node_uid):
+            return self._depart(record, at_us)
+        self._news.pop(record.uid, None)
+        self.walks.leave(record.uid)
+        self._left[record.uid] = at_us
+        left = self.records[record.uid] = replace(record, left_us=at_us)
+        self.handover.touch(record, left)
+        return left
+
+    def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
+        """Forget a pod that no longer exists, but for a while its UID and tier."""
+        if preemptor := self.as_preemptor(record.uid):
+            self._gone.add(preemptor, at_us=at_us)
+        del self.records[record.uid]
+        self._news.pop(record.uid, None)
+        self.walks.leave(record.uid)
+        self.provisional.end(record.uid)
+        self._left.pop(record.uid, None)
+        self.index.drop(record)
+        self.handover.drop(record.uid)
+        return record

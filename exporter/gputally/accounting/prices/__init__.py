@@ -1,0 +1,1 @@
+"""What a GPU-hour costs, and when that changes."""

@@ -1,0 +1,97 @@
+"""The price book as the fleet asks it, with the instants up to now at which prices changed."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from gputally.accounting.pods.segments import Prices
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.model.allocation import Segment, Terms
+from gputally.model.pod import PodRecord
+from gputally.model.price import Asset, Price
+
+
+class Pricing:
+    """Prices at instants, of a book loaded at `now_us`. Without a book everything is unpriced."""
+
+    def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
+        self.book = book
+        self.loaded_us = now_us
+        self._all = tuple(sorted({now_us, *(book.changes() if book else ())}))
+        self._now_us = now_us
+        self.changes: tuple[int, ...] = ()
+        self.label_keys: frozenset[str] = book.label_keys() if book else frozenset()
+        self.advance(now_us)
+
+    def advance(self, now_us: int) -> int | None:
+        """Let time pass; the first instant since the last call at which a price may have changed."""
+        self._now_us = max(self._now_us, now_us)
+        before, passed = len(self.changes), bisect_right(self._all, now_us)
+        if passed <= before:
+            return None
+        self.changes = self._all[:passed]
+        return self._all[before]
+
+    def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+        """The price of one GPU-hour under `terms`, and how it changes until `until_us`, or up to now."""
+        if self.book is None:
+            return iter(((from_us, None),))
+        until_us = self._now_us + 1 if until_us is None else min(until_us, self._now_us + 1)
+        return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
+
+    def outdates(self, record: PodRecord, since_us: int) -> bool:
+        """Whether from `since_us` on the allocation of `record` costs anything else than was posted."""
+        if not record.segments:
+            return False
+        last = record.segments[-1]
+        if last.end_us is not None or last.start_us > since_us:
+            return (last.end_us or last.start_us) > since_us  # posted under a later time
+        return any(price != last.price for _, price in self.of_allocation(record.terms[-1], since_us, None))
+
+    def keeping(self, posted: Sequence[Segment], *, until_us: int | None = None) -> Prices:
+        """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past.
+
+        From `until_us` on what was posted is not kept: it was priced without what is known now.
+        """
+        kept_us = self.loaded_us if until_us is None else min(until_us, self.loaded_us)
+        if not posted or posted[0].start_us >= kept_us:
+            return self.of_allocation
+
+        def prices(terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+            steps = dict(self.of_allocation(terms, from_us, until_us))
+            for at_us in sorted({*steps, *_posted_in(posted, from_us, until_us, kept_us=kept_us)}):
+                known = _known(posted, terms, at_us) if at_us < kept_us else None
+                yield at_us, known.price if known else self._at(terms, at_us)
+
+        return prices
+
+    def _at(self, terms: Terms, at_us: int) -> Price | None:
+        return self.book.price_of(terms.asset, tier=terms.tier, at_us=at_us) if self.book else None
+
+    def of_capacity(self, asset: Asset, at_us: int) -> Price | None:
+        """The price of one GPU-hour of what a node offers, whoever has it."""
+        return self.book.price_of(asset, tier=None, at_us=at_us) if self.book else None
+
+
+def _start_us(segment: Segment) -> int:
+    return segment.start_us
+
+
+def _posted_in(posted: Sequence[Segment], from_us: int, until_us: int | None, *, kept_us: int) -> Iterator[int]:
+    """Where what was posted under an earlier book may change its price, and where that is kept no more."""
+    last_us = kept_us + 1 if until_us is None else min(until_us, kept_us + 1)
+    first = bisect_right(posted, from_us, key=_start_us)
+    for index in range(first, bisect_left(posted, last_us, key=_start_us)):
+        yield posted[index].start_us
+    if from_us < kept_us < last_us:
+        yield kept_us
+
+
+def _known(posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
+    """What was posted for `at_us` under an earlier book, if under such terms."""
+    index = bisect_right(posted, at_us, key=_start_us) - 1
+    if index < 0:
+        return None
+    found = posted[index]
+    covers = found.end_us is None or at_us < found.end_us
+    alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
+    return found if covers and alike else None

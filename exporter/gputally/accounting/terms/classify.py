@@ -1,0 +1,181 @@
+"""Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.node import quantities_on
+from gputally.accounting.nodes.node_history import History
+from gputally.accounting.pods.release import Home, released
+from gputally.accounting.pods.request import limited
+from gputally.accounting.terms.job import JOB_LABEL_KEYS
+from gputally.accounting.terms.tenant import relevant_labels
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.admission import OTHER
+from gputally.model.allocation import Segment, Terms
+from gputally.model.history import grown
+from gputally.model.kube import Labels
+from gputally.model.node import NodeFacts
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+
+Admit = Callable[[str, str], str]
+"""How the value of a label is exported."""
+_QUEUE_LABELS = (
+    "kueue.x-k8s.io/local-queue-name",
+    "kueue.x-k8s.io/queue-name",
+    "volcano.sh/queue-name",
+    "kai.scheduler/queue",
+)
+_QUEUES = frozenset(_QUEUE_LABELS)
+
+
+def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], ...]:
+    """The labels of a pod that anything here looks at, which is all that is remembered of them."""
+    if not labels:
+        return ()
+    wanted = _wanted_keys(rules)
+    return tuple(sorted([(key, value) for key, value in labels.items() if key in wanted]))
+
+
+@lru_cache(maxsize=8)
+def _wanted_keys(rules: Rules) -> frozenset[str]:
+    return relevant_labels(rules) | JOB_LABEL_KEYS | _QUEUES
+
+
+def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, admit: Admit) -> Terms:
+    """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
+    terms = Terms(
+        from_us=from_us,
+        tier=tier_of(record.class_name, record.priority, rules),
+        tenant=tenant,
+        queue=queue_of(dict(record.labels)) if record.labels else "",
+        gpu_model=facts.gpu_model,
+        pool=facts.pool,
+        asset=facts.asset,
+        quantities=quantities_on(record.units, facts.sharing, rules),
+    )
+    return _exported(terms, admit)
+
+
+def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, admit: Admit) -> Sequence[Terms]:
+    """`history` with `terms` at its end, if they say anything new; if it `amends`, they were so all along.
+
+    Of terms from one instant on the last count, and should a clock have been set back, those told last.
+    """
+    if amends:
+        guess, known = _whose(history[-1]), {"tier": terms.tier, "tenant": terms.tenant, "queue": terms.queue}
+        better = (_exported(replace(each, **known), admit) if _whose(each) == guess else each for each in history)
+        history = grown((), 0, better)
+    latest = history[-1]
+    if replace(terms, from_us=latest.from_us) == latest:
+        return history
+    return grown(history, bisect_left(history, terms.from_us, key=_from_us), (terms,))
+
+
+def _exported(terms: Terms, admit: Admit) -> Terms:
+    labels = admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
+    shown = labels if OTHER in labels else None
+    return terms if terms.shown == shown else replace(terms, shown=shown)
+
+
+def as_posted(record: PodRecord) -> PodRecord:
+    """A pod as an earlier process posted it; an earlier version did not keep how its terms were exported."""
+    if not any([OTHER in segment.labels for segment in record.segments]):  # noqa: C419 - half as dear
+        return record
+    posted = (replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
+    return replace(record, terms=grown((), 0, posted))
+
+
+def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str] | None:
+    for index in range(bisect_left(segments, terms.from_us, key=lambda each: each.start_us), len(segments)):
+        segment = segments[index]
+        if (segment.tier, segment.tenant, segment.gpu_model) == (terms.tier, terms.tenant, terms.gpu_model):
+            return segment.labels[:3] if OTHER in segment.labels else None
+    return None
+
+
+def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodRecord:
+    """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
+    if record.node_uid != home.uid:
+        record = replace(record, node=home.name, node_uid=home.uid)
+        record = on_node(record, home.history, rules, since_us=0, admit=admit)
+    most = limited(record.units, home.history[-1][1].offered)
+    return released(record if most == record.limited else replace(record, limited=most), home.life)
+
+
+def with_present_terms(  # noqa: PLR0913 - all that terms follow from
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, admit: Admit
+) -> PodRecord:
+    """The bound pod under its present terms: the first ones since its binding, others from `at_us` on.
+
+    `history` is its node's. If they `amend`, they were so all along.
+    """
+    if not record.terms:
+        return _with_first_terms(record, history, tenant, rules, admit=admit)
+    from_us = max(at_us, record.scheduled_us or 0)
+    terms = terms_of(record, history[-1][1], tenant, rules, from_us=from_us, admit=admit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=amends, admit=admit))
+
+
+def readmitted(record: PodRecord, *, at_us: int, admit: Admit) -> PodRecord:
+    """The pod under the terms that it has, from `at_us` on as there is room: they may have given way since."""
+    terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), admit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=False, admit=admit))
+
+
+def _with_first_terms(record: PodRecord, history: History, tenant: str, rules: Rules, *, admit: Admit) -> PodRecord:
+    start_us = record.scheduled_us or 0
+    began = bisect_right(history, start_us, key=itemgetter(0))
+    facts = history[max(0, began - 1)][1]
+    first = terms_of(record, facts, tenant, rules, from_us=start_us, admit=admit)
+    record = replace(record, terms=(first,))
+    return record if began == len(history) else on_node(record, history, rules, since_us=start_us, admit=admit)
+
+
+def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, admit: Admit) -> PodRecord:
+    """The pod with what its node's `history` says from `since_us` on; before that its terms stay as they are."""
+    if not record.terms:
+        return record
+    terms, begin_us = record.terms, max(since_us, record.terms[0].from_us)
+    kept = bisect_left(terms, begin_us, key=_from_us)
+    changes = history[bisect_left(history, begin_us, key=itemgetter(0)) :]
+    fresh: list[Terms] = []
+    for cut_us in sorted({begin_us, *(each.from_us for each in terms[kept:]), *(from_us for from_us, _ in changes)}):
+        said = terms[max(0, bisect_right(terms, cut_us, key=_from_us) - 1)]
+        _, facts = history[max(0, bisect_right(history, cut_us, key=itemgetter(0)) - 1)]
+        each = _under(replace(said, from_us=cut_us), record.units, facts, rules)
+        each = each if each.gpu_model == said.gpu_model else _exported(each, admit)
+        last = fresh[-1] if fresh else terms[kept - 1] if kept else None
+        if last is None or replace(last, from_us=cut_us) != each:
+            fresh.append(each)
+    found = grown(terms, kept, fresh)
+    return record if found == terms else replace(record, terms=found)
+
+
+def _under(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, rules: Rules) -> Terms:
+    return replace(
+        terms,
+        gpu_model=facts.gpu_model,
+        pool=facts.pool,
+        asset=facts.asset,
+        quantities=quantities_on(units, facts.sharing, rules),
+    )
+
+
+def _from_us(terms: Terms) -> int:
+    return terms.from_us
+
+
+def _whose(terms: Terms) -> tuple[str, str, str]:
+    return terms.tier, terms.tenant, terms.queue
+
+
+def queue_of(labels: Mapping[str, str]) -> str:
+    """The queue by the label of Kueue, Volcano or KAI; "" without one."""
+    if _QUEUES.isdisjoint(labels):
+        return ""
+    return next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")

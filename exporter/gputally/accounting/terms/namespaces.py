@@ -1,0 +1,79 @@
+"""The namespaces that are known, and the tenants that follow from them."""
+
+from msgspec import Struct, field
+
+from gputally.accounting.terms.tenant import relevant_labels, tenant_of
+from gputally.model.kube import Labels, Namespace
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+
+_MOST = 10_000
+"""Answers remembered: pods share them, unless rules look at labels that differ from pod to pod."""
+
+
+class NamespaceMarks(Struct, frozen=True):
+    """What tenant rules can look at of a namespace."""
+
+    uid: str = ""
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
+
+
+_NO_MARKS = NamespaceMarks()
+
+
+class Namespaces:
+    """By name, as they are now. `name in namespaces` tells whether one is known."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._label_keys = relevant_labels(rules)
+        self._marks: dict[str, NamespaceMarks] = {}
+        self._tenants: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._marks
+
+    def seen(self, namespace: Namespace) -> bool:
+        """Take in a namespace's present form; whether tenants may follow from it that did not before."""
+        meta = namespace.metadata
+        marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
+        if self._marks.get(meta.name) == marks:
+            return False
+        self._marks[meta.name] = marks
+        self._tenants.clear()
+        return True
+
+    def gone(self, uid: str) -> None:
+        """Forget a namespace: one of the same name may belong to somebody else."""
+        self._marks = {name: marks for name, marks in self._marks.items() if marks.uid != uid}
+        self._tenants.clear()
+
+    def known(self) -> set[str]:
+        """UIDs of the namespaces that exist as far as we know."""
+        return {marks.uid for marks in self._marks.values()}
+
+    def tenant(self, record: PodRecord) -> str:
+        """The pod's tenant by its present marks and its namespace's."""
+        labels = tuple(pair for pair in record.labels if pair[0] in self._label_keys) if self._label_keys else ()
+        return self.tenant_in(record.namespace, labels)
+
+    def tenant_in(self, namespace: str, labels: tuple[tuple[str, str], ...] = ()) -> str:
+        """The tenant of a pod with these labels, of those that rules look at."""
+        key = (namespace, labels)
+        found = self._tenants.get(key)
+        if found is None:
+            if len(self._tenants) >= _MOST:
+                self._tenants.clear()
+            found = self._tenants[key] = self._tenant(*key)
+        return found
+
+    def _tenant(self, namespace: str, labels: tuple[tuple[str, str], ...]) -> str:
+        marks = self._marks.get(namespace, _NO_MARKS)
+        return tenant_of(
+            namespace,
+            pod_labels=dict(labels),
+            namespace_labels=marks.labels,
+            namespace_annotations=marks.annotations,
+            rules=self._rules,
+        )

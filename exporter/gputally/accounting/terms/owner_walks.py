@@ -1,0 +1,76 @@
+"""The owner walks of all pods: which owners are known, which are wanted, and which pods wait for them."""
+
+from collections.abc import Collection
+
+from gputally.accounting.terms.job import chain, job_of, unknown_owner
+from gputally.model.observation import OwnerSeen
+from gputally.model.owner import Owner
+from gputally.model.pod import PodRecord
+
+_SPARE = 1000
+"""Owners remembered beyond one for each pod, before those of no pod are forgotten."""
+
+
+class OwnerWalks:
+    """`wanted` are the owners to look up, each with the UIDs of the pods whose walks wait for it."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[Owner, set[str]] = {}
+        self._fresh: list[Owner] = []
+        self._known: dict[Owner, OwnerSeen] = {}
+        self._waits: dict[str, Owner] = {}
+
+    def job(self, record: PodRecord) -> tuple[str, str]:
+        """(kind, name) of the pod's job as far as the walk has come; what it needs to go on is wanted from now on."""
+        owner = Owner(record.namespace, record.owner) if record.owner else None
+        walked = (
+            record.job and owner and owner not in self._known
+        )  # by an earlier process; the owner may be gone by now
+        if walked and not record.walking:
+            return record.job_kind, record.job
+        labels = dict(record.labels)
+        if unknown := unknown_owner(labels, owner, self._known):
+            self._want(unknown, record.uid)
+        return (record.job_kind, record.job) if walked else job_of(record.name, labels, owner, self._known)
+
+    def waits(self, uid: str) -> bool:
+        """Whether the pod's walk needs an owner that is not known yet."""
+        return uid in self._waits
+
+    def drain(self) -> list[Owner]:
+        """The owners that are wanted since the last call."""
+        fresh, self._fresh = self._fresh, []
+        return [owner for owner in fresh if owner in self.wanted]
+
+    def learn(self, seen: OwnerSeen) -> set[str]:
+        """Remember an owner if it is wanted; returns the UIDs of the pods whose walks waited for it."""
+        waiting = self.wanted.pop(seen.owner, set())
+        if waiting:
+            self._known[seen.owner] = seen
+        for uid in waiting:
+            del self._waits[uid]
+        return waiting
+
+    def leave(self, uid: str) -> None:
+        """A pod waits no more: an owner that no other pod waits for is not wanted any more."""
+        owner = self._waits.pop(uid, None)
+        if owner:
+            self.wanted[owner].discard(uid)
+            if not self.wanted[owner]:
+                del self.wanted[owner]
+
+    def forget(self, records: Collection[PodRecord]) -> None:
+        """Forget the owners of none of these pods, once they are many."""
+        if len(self._known) > len(records) + _SPARE:
+            starts = (Owner(record.namespace, record.owner) for record in records if record.owner)
+            used = {owner for start in starts for owner in chain(start, self._known)}
+            self._known = {owner: seen for owner, seen in self._known.items() if owner in used}
+
+    def _want(self, owner: Owner, uid: str) -> None:
+        if self._waits.get(uid) == owner:
+            return
+        self.leave(uid)
+        if owner not in self.wanted:
+            self._fresh.append(owner)
+        self.wanted.setdefault(owner, set()).add(uid)
+        self._waits[uid] = owner

@@ -1,0 +1,42 @@
+"""Which tenant a pod belongs to, as labelled at the time."""
+
+from collections.abc import Mapping
+
+from gputally.accounting.terms.expression import matched
+from gputally.accounting.terms.template import expanded
+from gputally.model.rules import Rules, TenantRule, TenantSource
+
+UNASSIGNED = "unassigned"
+"""The tenant of pods that no rule matches."""
+
+
+def tenant_of(
+    namespace: str,
+    *,
+    pod_labels: Mapping[str, str],
+    namespace_labels: Mapping[str, str],
+    namespace_annotations: Mapping[str, str],
+    rules: Rules,
+) -> str:
+    """The tenant that the first matching rule gives; `unassigned` without one.
+
+    A missing or empty value matches no rule, and neither does a rule apply that would give an empty tenant.
+    """
+    places: dict[TenantSource, Mapping[str, str]] = {
+        TenantSource.POD_LABEL: pod_labels,
+        TenantSource.NAMESPACE_LABEL: namespace_labels,
+        TenantSource.NAMESPACE_ANNOTATION: namespace_annotations,
+        TenantSource.NAMESPACE: {"": namespace},
+    }
+    tenants = (_tenant(rule, places[rule.source].get(rule.key, "")) for rule in rules.tenants)
+    return next(filter(None, tenants), UNASSIGNED)
+
+
+def relevant_labels(rules: Rules) -> frozenset[str]:
+    """The pod label keys that the rules look at; no other label of a pod needs to be kept."""
+    return frozenset(rule.key for rule in rules.tenants if rule.source is TenantSource.POD_LABEL)
+
+
+def _tenant(rule: TenantRule, value: str) -> str:
+    groups = matched(rule.pattern, value) if rule.pattern is not None else {}
+    return expanded(rule.tenant, {**groups, "value": value}) if value and groups is not None else ""

@@ -1,0 +1,32 @@
+"""Series that are known in advance: those of every tier are exported as 0 before anything of it happens."""
+
+from gputally.accounting.preemptions import UNKNOWN
+from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
+from gputally.accounting.totals.totals import Total, Totals
+
+
+class KnownSeries:
+    """Declares what follows from the tiers, once for each tier."""
+
+    def __init__(self, totals: Totals, admission: Admission) -> None:
+        self._totals = totals
+        self._tiers = admission.values["tier"]
+        self._declared: set[str] = set()
+
+    def declare(self, *, at_us: int) -> None:
+        """See to it that the time-to-schedule histogram and the preemption matrix have all known tiers."""
+        self._totals.declare(Total.UNRESOLVED, (), at_us=at_us)
+        for tier in sorted(self._tiers.keys() - self._declared):
+            self._declared.add(tier)
+            self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)
+            for bound in (*SCHEDULING_BOUNDS_S, BEYOND):
+                self._totals.declare(Total.SCHEDULED, (tier, str(bound)), at_us=at_us)
+            for victim, preemptor in self._pairs(tier):
+                self._totals.declare(Total.PREEMPTIONS, (victim, preemptor), at_us=at_us)
+                self._totals.declare(Total.PREEMPTED, (victim, preemptor), at_us=at_us)
+
+    def _pairs(self, tier: str) -> set[tuple[str, str]]:
+        """What a further tier adds to the matrix; an unknown pod preempts, but is no victim."""
+        known = {(tier, other) for other in self._declared} | {(other, tier) for other in self._declared}
+        return known | {(tier, UNKNOWN)}

@@ -1,0 +1,52 @@
+"""Posting allocations to the totals: what changed between two states of a record, and nothing else."""
+
+from collections.abc import Iterable
+
+from gputally.accounting.pods.segments import held
+from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.allocation import Segment
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
+
+SCHEDULING_BOUNDS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+"""Upper bounds (s) of the time-to-schedule histogram: page-level delays finely, queueing for hours coarsely."""
+BEYOND = "+Inf"
+
+
+class Posting:
+    """Keeps the totals equal to the sum over all records ever posted."""
+
+    def __init__(self, totals: Totals) -> None:
+        self._totals = totals
+
+    def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
+        """Replace `before` by `after` in the totals, where the first `kept` segments of both are the same."""
+        self._segments(before.segments[kept:] if before else (), sign=-1, at_us=at_us)
+        self._segments(after.segments[kept:], sign=1, at_us=at_us)
+        if before is None or before.scheduled_us is None:
+            self._scheduled(after, at_us=at_us)
+        self._blind(before, after, at_us=at_us)
+
+    def _segments(self, segments: Iterable[Segment], *, sign: int, at_us: int) -> None:
+        for segment in segments:
+            self._totals.allocate(segment, sign=sign, at_us=at_us)
+
+    def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
+        """Count the time from creation to binding, once, and only of pods bound since the books were opened."""
+        if record.scheduled_us is None or record.scheduled_us < self._totals.opened_us:
+            return
+        waited_us = max(0, record.scheduled_us - record.created_us)
+        tier = record.terms[-1].labels[0]
+        bound = next((b for b in SCHEDULING_BOUNDS_S if waited_us <= b * US_PER_SECOND), None)
+        self._totals.count(Total.SCHEDULED, (tier, str(bound or BEYOND)), 1, at_us=at_us)
+        self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
+
+    def _blind(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
+        """What may have been allocated inside the blind interval beyond what is charged."""
+        if before and (before.blind, before.limited) == (after.blind, after.limited):
+            return
+        for record, sign in ((before, -1), (after, 1)):
+            if record and record.blind and record.terms:
+                span = (record.blind.from_us, record.blind.to_us)
+                quantity = sum(quantity for _, quantity in held(record, record.terms[-1]))
+                self._totals.accrue(Total.BLIND, record.terms[-1].labels, sign * quantity, span, at_us=at_us)

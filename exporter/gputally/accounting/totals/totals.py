@@ -1,0 +1,260 @@
+"""Published counters: lines a + b·t per label group that never fall, across corrections and restarts."""
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from enum import StrEnum
+from typing import Final
+
+from gputally.accounting.totals.admission import Admission, Value
+from gputally.accounting.totals.lines import Lines
+from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
+from gputally.model.allocation import Segment
+
+
+class Total(StrEnum):
+    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate), counts, or as said."""
+
+    ALLOCATED = "allocated"
+    COST = "cost"
+    UNPRICED = "unpriced"
+    CAPACITY = "capacity"
+    CAPACITY_COST = "capacity_cost"
+    PHYSICAL = "physical"
+    """Physical GPUs by the log of node facts alone: the other side of the conservation law."""
+    PREEMPTIONS = "preemptions"
+    PREEMPTED = "preempted"
+    """µGPU that victims held."""
+    SCHEDULED = "scheduled"
+    """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
+    SCHEDULING_TIME = "scheduling_time"
+    """Sum of the times to schedule, µs."""
+    BLIND = "blind"
+    """GPU-time inside blind intervals: what may have been allocated beyond what was charged."""
+    MEASURED = "measured"
+    """Allocated time for which agents know the utilisation."""
+    USED = "used"
+    BURST = "burst"
+    """The part of what was used that lies above the share allocated."""
+    IDLE_COST = "idle_cost"
+    ENERGY = "energy"
+    """mJ, of what pods held."""
+    UNRESOLVED = "unresolved"
+    """Measured time of holders that are no pod the API told of."""
+    UNATTRIBUTED = "unattributed"
+    """Use of GPUs that nobody held."""
+    UNHELD_ENERGY = "unheld_energy"
+    """mJ, of what nobody held."""
+
+
+_BY_POD: Final = ("tier", "tenant", "gpu_model")
+_BY_NODE: Final = ("gpu_model", "pool")
+LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
+    **dict.fromkeys(Total, _BY_POD),
+    **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNHELD_ENERGY), _BY_NODE),
+    **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
+    **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
+    **dict.fromkeys((Total.PHYSICAL, Total.UNRESOLVED), ()),
+}
+"""The bounded labels that the labels of each family begin with."""
+_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
+"""What tells that a label value is in use; the other families grow with these."""
+
+
+class Totals:
+    """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet.
+
+    A new series is published as 0 for `zero_us`, so that every reader sees it begin. It is created at `resumed_us` at
+    the earliest, when this process took the books up. Series with a label that `admission` has evicted
+    are kept, but not published.
+    """
+
+    def __init__(
+        self,
+        *,
+        opened_us: int,
+        evaluated_us: int = 0,
+        resumed_us: int = 0,
+        zero_us: int = 0,
+        series: Mapping[tuple[Total, Labels], Series] | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        self.opened_us = opened_us
+        self.evaluated_us = evaluated_us
+        self.series: dict[tuple[Total, Labels], Series] = dict(series or {})
+        self.changed: set[tuple[Total, Labels]] = set()
+        self._resumed_us = resumed_us
+        self._zero_us = zero_us
+        self._admission = admission
+        self._sorted_out = -1
+        """Which state of the admission decided what is exported."""
+        self._families = {total: Family() for total in Total}
+        for (total, labels), each in self.series.items():
+            self._families[total].add(labels, each)
+        self._allocated = Lines()
+        self._looked = self._amounts()
+
+    def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
+        """The series of these labels, created when it is new, so that it is exported as 0 before it counts."""
+        key = (total, labels)
+        series = self.series.get(key)
+        if series is None:
+            shown_us = self._shown_us(at_us) if self._exports(total, labels) else None
+            created_us = max(at_us, self._resumed_us)
+            series = Series(created_us=created_us, floor_us=self.evaluated_us, shown_us=shown_us)
+            self.series[key] = series
+            self._families[total].add(labels, series)
+            self.changed.add(key)
+        return series
+
+    def count(self, total: Total, labels: Labels, amount: int, *, at_us: int) -> None:
+        """Add a plain amount; a negative one takes back what was counted by mistake."""
+        self._change(total, labels, at_us=at_us).a += amount
+
+    def accrue(self, total: Total, labels: Labels, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
+        """Add `rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
+        start_us, end_us = max(span[0], self.opened_us), span[1]
+        series = self._change(total, labels, at_us=at_us)
+        if end_us is None:
+            series.a -= rate * start_us
+            series.b += rate
+        elif end_us > start_us:
+            series.a += rate * (end_us - start_us)
+
+    def allocate(self, segment: Segment, *, sign: int, at_us: int) -> None:
+        """Accrue what a segment allocates and costs, or take it back; put off until somebody looks."""
+        span = max(segment.start_us, self.opened_us), segment.end_us
+        self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span, at_us=at_us)
+
+    def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
+        """Add the line a + b·t."""
+        series = self._change(total, labels, at_us=at_us)
+        series.a += a
+        series.b += b
+
+    def _post_allocated(self) -> None:
+        for labels, price, a, b, at_us in self._allocated.drain():
+            self.shift(Total.ALLOCATED, labels, a, b, at_us=at_us)
+            if price is None:
+                self.shift(Total.UNPRICED, labels[:3], a, b, at_us=at_us)
+            else:
+                self.shift(Total.COST, (*labels, price.currency), a * price.rate, b * price.rate, at_us=at_us)
+
+    def close(self, total: Total, *, at_us: int) -> None:
+        """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""
+        for labels, series in self.truth(total):
+            if series.b:
+                changing = self._change(total, labels, at_us=at_us)
+                changing.a, changing.b = series.at(at_us), 0
+
+    def publish(self, now_us: int) -> dict[Total, Published]:
+        """Evaluate every series at `now_us`, or just after the last evaluation if the clock stepped back.
+
+        No two evaluations are of one instant: a correction between them must not take back what the first published.
+        """
+        self._post_allocated()
+        self._sort_out(now_us)
+        before_us, self.evaluated_us = self.evaluated_us, max(now_us, self.evaluated_us + 1)
+        return {
+            total: family.evaluated(self.evaluated_us, before_us=before_us) for total, family in self._families.items()
+        }
+
+    def withdraw(self) -> None:
+        """The last evaluation was shown to nobody: what is new has yet to begin."""
+        for total, family in self._families.items():
+            self.changed.update((total, labels) for labels in family.postpone(self._shown_us(self.evaluated_us)))
+
+    def touch_all(self) -> None:
+        """Let every series be written again."""
+        self.changed.update(self.series)
+
+    def drain(self) -> dict[tuple[Total, Labels], Series | None]:
+        """Copies of the series changed since the last call; None for those dropped."""
+        self._post_allocated()
+        changed = {key: copy(self.series.get(key)) for key in self.changed}
+        self.changed.clear()
+        return changed
+
+    def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
+        """The series of one family by labels, those that are withheld too."""
+        self._post_allocated()
+        family = self._families[total]
+        yield from zip(family.labels, family.series, strict=True)
+        yield from family.withheld.items()
+
+    def withheld(self, total: Total) -> int:
+        """What the series of a family that are not published add up to, at the last evaluation."""
+        return sum(series.at(self.evaluated_us) for series in self._families[total].withheld.values())
+
+    def growth(self) -> tuple[set[Value], set[Value]]:
+        """The label values of which anything has grown since the last call, and those of which there is anything."""
+        before, self._looked = self._looked, self._amounts()
+        grown: set[Value] = set()
+        there: set[Value] = set()
+        for (total, labels), a in self._looked.items():
+            b = self.series[total, labels].b
+            if a or b:
+                values = tuple(zip(LABELS[total], labels, strict=False))
+                there.update(values)
+                if b or before.get((total, labels)) != a:
+                    grown.update(values)
+        return grown, there
+
+    def _amounts(self) -> dict[tuple[Total, Labels], int]:
+        """What of each series is final, in the families that tell whether a value is in use.
+
+        Withheld ones too: a value that came back grows before the next evaluation publishes it again.
+        """
+        return {(total, labels): series.a for total in _GROWTH for labels, series in self.truth(total)}
+
+    def _exports(self, total: Total, labels: Labels) -> bool:
+        return self._admission is None or all(map(self._admission.exports, LABELS[total], labels))
+
+    def _shown_us(self, since_us: int) -> int:
+        """From when on the value of a series is shown that is exported since then."""
+        return max(since_us, self.evaluated_us, self._resumed_us) + self._zero_us
+
+    def _sort_out(self, now_us: int) -> None:
+        """Publish the series of all label values that are admitted, and of no others."""
+        if self._admission is None or self._admission.state == self._sorted_out:
+            return
+        self._sorted_out = self._admission.state
+        for total, family in self._families.items():
+            leaving = {labels for labels in family.labels if not self._exports(total, labels)}
+            for labels in leaving:
+                self._change(total, labels, at_us=now_us)
+            for labels in [labels for labels in family.withheld if self._exports(total, labels)]:
+                series = family.withheld.pop(labels)
+                series.shown_us = self._shown_us(now_us)
+                family.add(labels, series)
+                self.changed.add((total, labels))
+            if leaving:
+                family.withhold(leaving)
+            self._drop(total, family)
+
+    def _drop(self, total: Total, family: Family) -> None:
+        """Forget withheld series that nobody will ask for again; what they add up to is kept, as that of no value.
+
+        State and currency stay: amounts that differ in these must not be added up.
+        """
+        keeps = self._admission.keeps if self._admission else None
+        for labels in [each for each in family.withheld if keeps and not all(map(keeps, LABELS[total], each))]:
+            series = family.withheld[labels]
+            if series.b == 0:
+                bounded = len(LABELS[total])
+                rest = ("",) * bounded + labels[bounded:]
+                self.count(total, rest, series.a, at_us=series.created_us)
+                del family.withheld[labels], self.series[total, labels]
+                self.changed.add((total, labels))
+
+    def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
+        """The series, with what it last published remembered before its line changes."""
+        key = (total, labels)
+        series = self.series.get(key)
+        if series is None:
+            return self.declare(total, labels, at_us=at_us)
+        if series.floor_us != self.evaluated_us:
+            if is_shown(series, self.evaluated_us):
+                series.floor = max(series.floor, series.at(self.evaluated_us))
+            series.floor_us = self.evaluated_us
+        self.changed.add(key)
+        return series

@@ -1,0 +1,1 @@
+"""What agents measured, matched to pods and added to the totals."""

@@ -1,0 +1,199 @@
+"""What agents tell of their nodes, accounted up to their watermarks."""
+
+from collections.abc import Callable, Iterator
+
+from gputally.accounting.changes import Saved
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.pods.comparison import Difference, difference
+from gputally.accounting.pods.departed import Departed
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.totals import Totals
+from gputally.accounting.usage.held_usage import HeldUsage, Noted, Telling
+from gputally.accounting.usage.holders import narrowed
+from gputally.accounting.usage.unheld_usage import UnheldUsage
+from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
+from gputally.accounting.usage.usage_posting import UsagePosting
+from gputally.model.observation import UsageSeen
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import UsageReport
+from gputally.model.usage_record import Holder
+
+_SILENT_US = 7 * 24 * US_PER_HOUR
+"""An agent that was not heard of for so long will not tell again what it told before."""
+_FRESH_US = 60 * US_PER_SECOND
+"""How old a comparison may be, and what a kubelet told for it."""
+_ROUND_US = 600 * US_PER_SECOND
+
+
+class Surroundings:
+    """The pods, there and gone, and the labels of those that are not known."""
+
+    def __init__(self, pods: Pods, nodes: Nodes, admission: Admission, departed: Departed) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._admission = admission
+        self._departed = departed
+
+    def pod(self, uid: str) -> PodRecord | None:
+        """The pod, also one that is gone."""
+        return self._pods.records.get(uid) or self._departed.get(uid)
+
+    def pods_on(self, node: str) -> Iterator[PodRecord]:
+        """Those on the node, also those that are gone."""
+        yield from self._pods.on_node(node)
+        yield from self._departed.on_node(node)
+
+    def strangers_labels(self, holder: Holder) -> tuple[str, str]:
+        """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
+        namespaces, name = self._pods.namespaces, holder.key.namespace
+        tenant = namespaces.tenant_in(name) if name in namespaces else UNASSIGNED  # an agent may invent names
+        return self._admission.admit("tenant", tenant), self._nodes.labels_at(holder.node)[0]
+
+
+class NodeUsage:
+    """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
+
+    def __init__(self, surroundings: Surroundings, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
+        self.at_us = at_us
+        self.epoch = ""
+        self.allowance = Allowance(at_us=at_us)
+        self.held = HeldUsage(surroundings, posting, noted)
+        self.unheld = UnheldUsage(posting, noted)
+        self.difference: Difference | None = None
+
+    def close(self) -> None:
+        """Its agent will not tell of any of it any more."""
+        self.held.close()
+        self.unheld.close()
+
+
+class Usage:
+    """The nodes with agents. What it tells of a pod is booked once it is known whose it is."""
+
+    def __init__(self, totals: Totals, admission: Admission, pods: Pods, nodes: Nodes) -> None:
+        self.noted = Noted()
+        self.restarts = 0
+        """Times an agent answered in a new life, its amounts at 0."""
+        self._departed = Departed()
+        self._nodes_known = nodes
+        self._pods = pods
+        self._posting = UsagePosting(totals)
+        self._surroundings = Surroundings(pods, nodes, admission, self._departed)
+        self._nodes: dict[str, NodeUsage] = {}
+        self._next_round_us = 0
+
+    def seen(self, seen: UsageSeen, *, complete_us: int, settle: Callable[[], None]) -> None:
+        """An agent answered. All that the API told of pods before `complete_us` is known, and accounted by `settle`."""
+        report, at_us = seen.report, seen.at_us
+        node = self._node(report.node, at_us=at_us)
+        self.restarts += node.epoch not in ("", report.epoch)
+        node.at_us, node.epoch = at_us, report.epoch
+        known = self._nodes_known.most_physical(report.node)
+        node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
+        room = Room(report.now_us, node.allowance)
+        telling = Telling(report.node, report.epoch, at_us, report.now_us - at_us, room)
+        labels = self._nodes_known.labels_at(report.node)
+        node.held.told(report.holders, telling)
+        if node.held.is_undecided:
+            settle()
+            node.held.decide(complete_us=complete_us, at_us=at_us)
+        node.unheld.told(report.gpus, telling, labels)
+        self._narrow(node, report.node, at_us=at_us)
+        self._compare(node, report, telling, pool=labels[1])
+
+    def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
+        """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of.
+
+        Until anything tells what the node's GPUs are, so may the node's labels.
+        """
+        if record.segments:
+            self._departed.add(
+                record,
+                at_us=at_us,
+                agent=has_agent or record.node in self._nodes,
+                labels=not self._nodes_known.is_described(record.node_uid),
+            )
+
+    def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
+        """Pods that are gone were, or cost, something else than was thought."""
+        departed = tuple(self._departed.on_node(changed.name))
+        for record in departed:
+            better = self._nodes_known.reclassified(record, changed)
+            if better is not record:
+                self._departed.revise(self._pods.amended(record, better, at_us=at_us, since_us=changed.since_us))
+        if departed and self._nodes_known.is_described(changed.uid):
+            self._departed.described(changed.name)
+
+    def advance(self, now_us: int) -> None:
+        """Forget, now and then, what will not be told of any more."""
+        if now_us < self._next_round_us:
+            return
+        self._next_round_us = now_us + _ROUND_US
+        self._departed.advance(now_us)
+        for name in [name for name, node in self._nodes.items() if node.at_us < now_us - _SILENT_US]:
+            self._nodes.pop(name).close()
+
+    def differences(self, now_us: int) -> dict[tuple[str, str], int]:
+        """µGPU by exported pool and the side that alone knows them to be allocated, of all nodes heard of lately."""
+        found: dict[tuple[str, str], int] = {}
+        for each in filter(None, (node.difference for node in self._nodes.values())):
+            if each.at_us >= now_us - _FRESH_US:
+                for side, quantity in (("api_only", each.api_only), ("device_only", each.device_only)):
+                    found[each.pool, side] = found.get((each.pool, side), 0) + quantity
+        return found
+
+    def touch_all(self) -> None:
+        """Let every pod that is gone and remembered be written again."""
+        self._departed.touch_all()
+
+    def drain_departed(self) -> dict[str, PodRecord | None]:
+        """Pods that went, or were forgotten, since the last call."""
+        return self._departed.drain()
+
+    def restore(self, saved: Saved, *, has_agent: Callable[[str], bool]) -> None:
+        """Take up what an earlier process had booked."""
+        held, unheld, at_us = saved.held_usage, saved.unheld_usage, saved.at_us
+        told = {row.holder.node for row in held} | {each.node for each in unheld}
+        for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
+            agent = record.node in told or has_agent(record.node)
+            labels = not self._nodes_known.is_described(record.node_uid)
+            self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
+        for row in sorted(held, key=lambda row: row.holder.seen_us):
+            node = self._node(row.holder.node, at_us=at_us)
+            node.held.restore(row)
+            node.epoch = row.holder.key.epoch
+        for each in unheld:
+            node = self._node(each.node, at_us=at_us)
+            node.unheld.restore(each)
+            node.epoch = node.epoch or each.key.epoch
+
+    def _node(self, name: str, *, at_us: int) -> NodeUsage:
+        if name not in self._nodes:
+            self._nodes[name] = NodeUsage(self._surroundings, self._posting, self.noted, at_us=at_us)
+        return self._nodes[name]
+
+    def _narrow(self, node: NodeUsage, name: str, *, at_us: int) -> None:
+        """Pods that ended while nobody watched may have been seen by the agent until then."""
+        for pod in [pod for pod in self._departed.on_node(name) if pod.blind]:
+            holders = [each.holder for each in node.held.holders.values() if each.holder.pod_uid == pod.uid]
+            if pod.blind and (blind := narrowed(pod.blind, holders)) != pod.blind:
+                revised = self._pods.narrowed(pod, blind, at_us=at_us)
+                if revised is not pod:
+                    self._departed.revise(revised)
+
+    def _compare(self, node: NodeUsage, report: UsageReport, telling: Telling, *, pool: str) -> None:
+        """What the kubelet told of its pods, if it did lately, against what the API tells."""
+        node.difference = None
+        if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:
+            return
+        told_us = report.allocations_us - telling.ahead_us
+        holders = [held.holder for key, held in node.held.holders.items() if key.epoch == report.epoch]
+        pods = {pod.uid: pod for pod in self._pods.on_node(report.node)}
+        node.difference = difference(pods, holders, pool=pool, told_us=told_us, at_us=telling.at_us)
+        needed = [each.holder.pod_uid for each in node.held.holders.values()]
+        if None not in needed:
+            self._departed.forget(report.node, told_us=told_us, needed=needed)

@@ -1,0 +1,99 @@
+"""All settings of the agent: one table, from which flags, environment variables and help derive."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gputally.errors import ConfigError
+from gputally.setting import (
+    Setting,
+    addresses,
+    beyond,
+    file,
+    missing,
+    no_addresses,
+    not_a_number,
+    unknown,
+)
+
+DEFAULT_ADDRESS: Final = ":9837"
+KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+SETTINGS: Final = (
+    Setting("node", "", "NAME", "name of this node in the cluster; otherwise NODE_NAME, or the host name"),
+    Setting("config.file", "", "FILE", "the aggregator's configuration (YAML), of which `mig` and `resources` count; "
+            "without it MIG devices weigh by compute"),
+    Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked, at most 5"),
+    Setting("kubelet.socket", KUBELET, "PATH", "the kubelet's PodResources socket"),
+    Setting("kubelet.resources", "", "NAMES", "resources that are GPUs beside nvidia.com/gpu, "
+            "nvidia.com/gpu.shared and nvidia.com/mig-...; separate several by commas"),
+    Setting("host.proc", "/proc", "PATH", "the node's processes, of which each belongs to a pod by its control group; "
+            "the agent sees them with hostPID"),
+    Setting("host.pod-logs", "/var/log/pods", "PATH", "folders of the pods' logs, by which their UIDs are known; "
+            "without them shared GPUs are split by shares"),
+    Setting("journal", "6", "HOURS", "how long what has ended stays to be pulled"),
+    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics and /v1/usage; separate "
+            "several by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
+            "again when it changes; without it everyone is answered, without encryption"),
+    Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
+    Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage asks for, read again when it changes; "
+            "without it everyone is answered"),
+    Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
+    Setting("log.format", "text", "FORMAT", "text or json"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """The settings of one agent, checked; a file is None when there is to be none."""
+
+    node: str
+    interval_s: int = 1
+    kubelet: str = KUBELET
+    config: Path | None = None
+    resources: tuple[str, ...] = ()
+    proc: Path = Path("/proc")
+    pod_logs: str = "/var/log/pods"
+    journal_h: int = 6
+    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    web_config: Path | None = None
+    max_requests: int = 40
+    token: Path | None = None
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
+    """Parsed flags, by setting name, as AgentSettings. Raises: ConfigError with all that is wrong with them."""
+    problems = [
+        *beyond(values, "interval", 5, ": what the kubelet says is believed for ten"),
+        *missing(values, "kubelet.socket"),
+        *missing(values, "host.proc"),
+        *beyond(values, "journal", 72, ""),
+        *no_addresses(values, "web.listen-address"),
+        *not_a_number(values, "web.max-requests"),
+        *unknown(values, "log.level", ("debug", "info", "warning", "error")),
+        *unknown(values, "log.format", ("text", "json")),
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return AgentSettings(
+        node=values["node"] or environment.get("NODE_NAME", "") or socket.gethostname(),
+        config=file(values["config.file"]),
+        interval_s=int(values["interval"]),
+        kubelet=values["kubelet.socket"],
+        resources=tuple(name.strip() for name in values["kubelet.resources"].split(",") if name.strip()),
+        proc=Path(values["host.proc"]),
+        pod_logs=values["host.pod-logs"],
+        journal_h=int(values["journal"]),
+        addresses=addresses(values["web.listen-address"]),
+        web_config=file(values["web.config.file"]),
+        max_requests=int(values["web.max-requests"]),
+        token=file(values["usage.token-file"]),
+        log_level=values["log.level"],
+        log_format=values["log.format"],
+    )

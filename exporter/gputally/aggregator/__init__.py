@@ -1,0 +1,1 @@
+"""The aggregator: tasks and wiring. Nothing here knows the domain."""

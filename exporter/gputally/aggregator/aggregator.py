@@ -1,0 +1,238 @@
+"""The aggregator: watches in, metrics and ledger out. This file only wires."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gputally import __version__
+from gputally.accounting.changes import Saved
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.present import at_present
+from gputally.aggregator.agent_reports import puller
+from gputally.aggregator.backlog import Backlog
+from gputally.aggregator.books import Books
+from gputally.aggregator.ledger_check import keep_checked
+from gputally.aggregator.owner_walk import OwnerWalk
+from gputally.aggregator.settings import Settings
+from gputally.config.read import read_files
+from gputally.config.rules_file import with_agents
+from gputally.export.door import Door
+from gputally.export.web import Readiness, Site, serve
+from gputally.kube.api import Api
+from gputally.kube.backoff import Backoff
+from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.reflector.watch import Batches, follow
+from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
+from gputally.kube.watched import identify, resources
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.health import WatchHealth
+from gputally.model.kube import Kind
+from gputally.model.units import US_PER_SECOND
+from gputally.process.clock import Clock
+from gputally.pulling.agent_client import agent_client
+from gputally.serving import doors
+
+if TYPE_CHECKING:
+    from gputally.export.listen import Address
+
+logger = logging.getLogger(__name__)
+
+LINGER_SECONDS: Final = 0.1
+"""How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
+_TIME_PATH: Final = "/api/v1/namespaces"
+"""Asked for when all that counts is what time it is there: whoever may watch may list these."""
+CATCH_UP_SECONDS: Final = 0.1
+"""How soon a server sends what a resumed watch has missed. It does not say when that is all; should any of it come
+later, the pods it concerns are accounted anew."""
+_USUAL_THRESHOLDS: Final = gc.get_threshold()
+_STARTING_THRESHOLD: Final = 50_000
+"""How many new objects let the garbage collector look while all is listed: little of that is garbage."""
+_RESUMED: Final = (Kind.PODS, Kind.NODES)
+"""Watches of what has an end, which a listing cannot tell; they go on where the process before was."""
+_FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
+"""Known before the first pod, so that pods are classified once and right."""
+
+
+class Running:
+    """A running aggregator: its books, and where and whom it answers."""
+
+    def __init__(self, books: Books, doors: Callable[[], Door]) -> None:
+        self.books = books
+        self.doors = doors
+        self.addresses: tuple[Address, ...] = ()
+        self._complete = False
+
+    def ready(self) -> Readiness:
+        """Ready once every watch has had a complete picture and all of it is accounted; from then on."""
+        missing = [
+            f"watch {watch.kind}: no complete listing yet" for watch in self.books.health.watches if not watch.synced
+        ]
+        if self.books.behind and not self._complete:
+            missing.append(f"accounting: {self.books.behind} observations behind")
+        if not self.books.room.is_set():
+            missing.append(
+                f"ledger: {self.books.health.ledger.waiting} rows wait to be written, the watches are held back"
+            )
+        self._complete = self._complete or not missing
+        return Readiness(tuple(missing))
+
+
+async def aggregate(
+    settings: Settings, clock: Clock | None = None, *, started: Callable[[Running], None] | None = None
+) -> None:
+    """Run until cancelled; the first task to fail ends all. Time is the API server's, unless `clock` tells it.
+
+    Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
+    """
+    entrance = doors(settings.web_config)
+    rules, book = read_files(settings.config, settings.prices)
+    rules = with_agents(rules, settings.agent_marks)
+    server_time = ServerTime()
+    answered = None if clock else server_time.answered
+    clock = clock or server_time.now_us
+    pulled = replace(settings.agents, mig_basis=rules.mig_basis)
+    choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
+    with _seldom_collected(), SqliteLedger(settings.ledger) as ledger:
+        async with connect(choice, answered=answered) as api, agent_client(pulled) as client:
+            cluster = await identify(api, rules, patience_s=settings.api_patience_s)
+            ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
+            await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
+            ledger.bind(cluster)
+            saved = _saved(ledger, now_us=clock())
+            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
+            books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
+            books.health.clock = server_time.health
+            try:
+                agents = puller(client, books, pulled, clock=clock)
+                beside = {
+                    "agents": partial(agents.run, interval_s=settings.agents.interval_s),
+                    "time": partial(keep_agreed, server_time, ask),
+                }
+                await _run(api, Running(books, entrance), settings, clock=clock, beside=beside, started=started)
+            finally:
+                books.close()
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Let the garbage collector look seldom, until this ends or all is listed."""
+    gc.set_threshold(_STARTING_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*_USUAL_THRESHOLDS)
+
+
+def _saved(ledger: SqliteLedger, *, now_us: int) -> Saved:
+    """What the ledger holds, evaluated at the present."""
+    saved = ledger.saved(now_us=now_us)
+    present = at_present(saved, now_us=now_us)
+    if present is not saved:
+        logger.warning(
+            "the ledger was evaluated %d s ahead of the API server's time, which was wrong then or is now; accounting "
+            "goes on from the present, and counters stand still at what they showed until it is reached",
+            (saved.evaluated_us - now_us) // US_PER_SECOND,
+        )
+    return present
+
+
+async def _run(
+    api: Api,
+    running: Running,
+    settings: Settings,
+    *,
+    clock: Clock,
+    beside: Mapping[str, Callable[[], Coroutine[None, None, None]]],
+    started: Callable[[Running], None] | None,
+) -> None:
+    """`beside` is what else runs for ever, by name."""
+    site = _site(running, max_requests=settings.max_requests)
+    serving = serve(site, addresses=settings.addresses, doors=running.doors)
+    async with serving as addresses, asyncio.TaskGroup() as tasks:
+        running.addresses = addresses
+        if started:
+            started(running)
+        books = running.books
+        tasks.create_task(books.keep_flushed(), name="ledger")
+        tasks.create_task(keep_checked(books.ledger.check, books.health.ledger, clock=clock), name="ledger check")
+        tasks.create_task(account(books), name="account")
+        owners = OwnerWalk(api, books, clock=clock)
+        tasks.create_task(settle(books, owners), name="settle")
+        tasks.create_task(owners.run(), name="owners")
+        watch_all(api, books, clock=clock, tasks=tasks)
+        tasks.create_task(release(books), name="release")
+        tasks.create_task(settle_down(books), name="settle down")
+        for name, run in beside.items():
+            tasks.create_task(run(), name=name)
+
+
+async def account(books: Books) -> None:
+    """For ever: take in what the watches bring, in batches between which others get their turn."""
+    while True:
+        books.take(await books.backlog.get())
+        await asyncio.sleep(0)
+        await books.room.wait()
+
+
+async def settle(books: Books, owners: OwnerWalk) -> None:
+    """For ever: account what was taken in, once what comes with it is there too, and ask for owners it speaks of."""
+    while True:
+        await books.news.wait()
+        await asyncio.sleep(LINGER_SECONDS)
+        books.settle()
+        owners.step()
+
+
+def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+    """Start the watches, all at once: pods are read while what classifies them is accounted."""
+    watched = resources(books.fleet.rules)
+    healths = {health.kind: health for health in books.health.watches}
+    for kind in Kind:
+        since = books.fleet.resume_of(kind) if kind in _RESUMED else None
+        if since:  # all is known from the ledger, once what was missed has come
+            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, books.listed[kind].set)
+        feed = follow(api, watched[kind], health=healths[kind], clock=clock, backoff=Backoff(), resume=since)
+        backlog = books.backlog if kind in _FIRST else books.held
+        tasks.create_task(_pump(feed, backlog), name=f"watch {kind}")
+
+
+async def release(books: Books) -> None:
+    """For ever, once all is known that classifies pods: let those that were held be accounted."""
+    for kind in _FIRST:
+        await books.listed[kind].wait()
+    while True:
+        await books.backlog.put(await books.held.get())
+
+
+async def settle_down(books: Books) -> None:
+    """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
+
+    Otherwise it looks at all of it now and then, in the middle of a scrape. Some hundred objects of it are garbage,
+    which stays: to look for them first would take 40 ms of a start with 20,000 pods.
+    """
+    for listed in books.listed.values():
+        await listed.wait()
+    gc.freeze()
+    gc.set_threshold(*_USUAL_THRESHOLDS)
+
+
+async def _pump(feed: Batches, backlog: Backlog) -> None:
+    async with aclosing(feed) as batches:
+        async for batch in batches:
+            await backlog.put(batch)
+
+
+def _site(running: Running, *, max_requests: int) -> Site:
+    return Site(
+        title="gputally aggregator",
+        about="Accounts who held which GPUs, at which priority tier, for which tenant, at what cost.",
+        version=__version__,
+        scrape=running.books.scrape,
+        ready=running.ready,
+        max_requests=max_requests,
+    )

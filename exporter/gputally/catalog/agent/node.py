@@ -1,0 +1,16 @@
+"""The catalog of the agent: what one node's GPUs do, and for whom."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gputally.catalog.agent import gpu, node_health, node_usage
+from gputally.catalog.agent.node_view import NodeView
+from gputally.catalog.metric import Metric
+
+NODE_GROUPS: Final[Mapping[str, Sequence[Metric[NodeView]]]] = {
+    "Node: GPUs": gpu.METRICS,
+    "Node: usage": node_usage.METRICS,
+    "Node: agent health": node_health.METRICS,
+}
+NODE: Final[tuple[Metric[NodeView], ...]] = tuple(metric for group in NODE_GROUPS.values() for metric in group)
+"""In the order they are exposed."""

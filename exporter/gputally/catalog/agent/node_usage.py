@@ -1,0 +1,188 @@
+"""What the node's GPUs did in all, and for whom: counters from the books of the agent.
+
+GPU-seconds are of physical GPUs: a MIG device or a replica counts as the part of one that it is.
+"""
+
+from collections.abc import Callable, Iterator
+
+from gputally.catalog.agent.node_view import NodeView
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.metering.node_snapshot import HolderTotals
+from gputally.metering.running import Work
+from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
+
+STATES = ("held", "free", "unhealthy", "unsliced", "unknown", "lost")
+_HOLDER = ("gpu", "device", "namespace", "pod", "container")
+_MJ_PER_JOULE = 1000
+
+
+def _work(value: Callable[[Work], int], *, per: int = GPU_SECOND) -> Callable[[NodeView], Iterator[Row]]:
+    return lambda view: (Row((gpu.uuid,), value(gpu.work) / per, gpu.since_us) for gpu in view.books.gpus)
+
+
+def _states(view: NodeView) -> Iterator[Row]:
+    for gpu in view.books.gpus:
+        for state in STATES:
+            yield Row((gpu.uuid, state), getattr(gpu.states, state) / GPU_SECOND, gpu.since_us)
+
+
+def _watermarks(view: NodeView) -> Iterator[Row]:
+    return (Row((gpu.uuid,), gpu.watermark_us / US_PER_SECOND) for gpu in view.books.gpus)
+
+
+def _holders(value: Callable[[HolderTotals], int | None], *, per: int) -> Callable[[NodeView], Iterator[Row]]:
+    """A row for each container that holds or held a part, if it has a value."""
+
+    def rows(view: NodeView) -> Iterator[Row]:
+        for holder in view.books.holders:
+            found = value(holder)
+            if found is not None:
+                labels = (holder.gpu, holder.part, holder.namespace, holder.pod, holder.container)
+                yield Row(labels, found / per)
+
+    return rows
+
+
+STATE_GPU_SECONDS = Metric[NodeView](
+    name="gputally_gpu_state_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds since the agent first read the GPU, by state, which add up to the time that went by.",
+    labels=("gpu", "state"),
+    rows=_states,
+)
+
+MEASURED = Metric[NodeView](
+    name="gputally_gpu_measured_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds for which the utilisation is known.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.measured),
+)
+
+USED = Metric[NodeView](
+    name="gputally_gpu_used_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds in which anything ran, the integral of the utilisation.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.used),
+)
+
+UNATTRIBUTED = Metric[NodeView](
+    name="gputally_gpu_unattributed_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Used GPU-seconds of nobody who held the GPU.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.unattributed),
+)
+
+UNKNOWN = Metric[NodeView](
+    name="gputally_gpu_unknown_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Used GPU-seconds while the kubelet did not tell who held the GPU.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.unknown),
+)
+
+ENERGY = Metric[NodeView](
+    name="gputally_gpu_energy_joules_total",
+    kind=Kind.COUNTER,
+    help="Energy the GPU spent since the agent first read it.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.energy, per=_MJ_PER_JOULE),
+)
+
+UNHELD_ENERGY = Metric[NodeView](
+    name="gputally_gpu_unheld_energy_joules_total",
+    kind=Kind.COUNTER,
+    help="Energy of the GPU that no holder spent.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.unheld_energy, per=_MJ_PER_JOULE),
+)
+
+ENERGY_RESETS = Metric[NodeView](
+    name="gputally_gpu_energy_resets_total",
+    kind=Kind.COUNTER,
+    help="Times the driver's meter began anew, because it was loaded again or the GPU was reset.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.energy_resets, per=1),
+)
+
+ENERGY_FAULTS = Metric[NodeView](
+    name="gputally_gpu_energy_faults_total",
+    kind=Kind.COUNTER,
+    help="Values of the driver's energy meter that cannot be: more than twice the power limit since the one before. "
+    "They count for that at most.",
+    labels=("gpu",),
+    rows=_work(lambda work: work.energy_faults, per=1),
+)
+
+WATERMARK = Metric[NodeView](
+    name="gputally_gpu_watermark_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="Up to when the utilisation of the GPU is accounted.",
+    labels=("gpu",),
+    rows=_watermarks,
+)
+
+CONTAINER_SHARE = Metric[NodeView](
+    name="gputally_container_gpu_share_ratio",
+    kind=Kind.GAUGE,
+    help="Share of the physical GPU that the container holds, 0 after it has ended.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.share, per=GPU),
+)
+
+CONTAINER_HELD = Metric[NodeView](
+    name="gputally_container_held_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds the container held.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.held, per=GPU_SECOND),
+)
+
+CONTAINER_MEASURED = Metric[NodeView](
+    name="gputally_container_measured_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Held GPU-seconds for which the utilisation is known.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.measured, per=GPU_SECOND),
+)
+
+CONTAINER_USED = Metric[NodeView](
+    name="gputally_container_used_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds the container used.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.used, per=GPU_SECOND),
+)
+
+CONTAINER_BURST = Metric[NodeView](
+    name="gputally_container_burst_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Used GPU-seconds above the share that the container held.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.burst, per=GPU_SECOND),
+)
+
+CONTAINER_MEMORY = Metric[NodeView](
+    name="gputally_container_gpu_memory_bytes",
+    kind=Kind.GAUGE,
+    help="GPU memory of the container's processes, or its part by shares where they cannot be told apart.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.memory_now, per=1),
+)
+
+CONTAINER_ENERGY = Metric[NodeView](
+    name="gputally_container_gpu_energy_joules_total",
+    kind=Kind.COUNTER,
+    help="Energy of the GPU that the container spent, by its part of what was used, or held while nothing was.",
+    labels=_HOLDER,
+    rows=_holders(lambda holder: holder.energy, per=_MJ_PER_JOULE),
+)
+
+METRICS = (
+    *(STATE_GPU_SECONDS, MEASURED, USED, UNATTRIBUTED, UNKNOWN, ENERGY, UNHELD_ENERGY, ENERGY_RESETS, ENERGY_FAULTS),
+    WATERMARK,
+    *(CONTAINER_SHARE, CONTAINER_HELD, CONTAINER_MEASURED, CONTAINER_USED, CONTAINER_BURST, CONTAINER_MEMORY),
+    CONTAINER_ENERGY,
+)

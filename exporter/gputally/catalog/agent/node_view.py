@@ -1,0 +1,22 @@
+"""What an agent shows of its node at one moment: all that its metrics read."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from gputally.metering.node_snapshot import DeviceSnapshot
+from gputally.model.device import Reading
+from gputally.model.node_health import NodeHealth
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    """The last `readings` of the GPUs that answer, and the UUIDs of those that are `down`.
+
+    `xids` are (count, time of the last in µs) by GPU and code.
+    """
+
+    health: NodeHealth
+    readings: tuple[Reading, ...]
+    down: tuple[str, ...]
+    xids: Mapping[tuple[str, int], tuple[int, int]]
+    books: DeviceSnapshot

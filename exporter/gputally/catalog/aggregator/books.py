@@ -1,0 +1,130 @@
+"""Whether the books add up, and what they leave out."""
+
+from collections.abc import Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.grouping import Grouping
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+
+
+def residual(snapshot: Snapshot) -> Iterator[Row]:
+    """One row for each pair of sums that are kept apart from each other."""
+    return (Row((check,), value / GPU_SECOND) for check, value in snapshot.residuals.items())
+
+
+def ahead_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
+    """Of the counters of GPU-seconds, each as one sum."""
+    for total in (Total.ALLOCATED, Total.UNPRICED, Total.BLIND, Total.CAPACITY):
+        yield Row((total.value,), sum(snapshot.totals[total].aheads) / GPU_SECOND)
+
+
+def ahead_cost(snapshot: Snapshot) -> Iterator[Row]:
+    """Of the counters of cost, each as one sum by currency."""
+    for total, by_currency in _BY_CURRENCY.items():
+        published = snapshot.totals[total]
+        groups = by_currency.of(published.labels)
+        for (currency,), ahead in zip(groups.labels, groups.sums(published.aheads), strict=True):
+            yield Row((total.value, currency), ahead / COST_UNIT)
+
+
+_BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.COST, Total.CAPACITY_COST)}
+
+
+RESIDUAL = Metric[Snapshot](
+    name="gputally_residual_gpu_seconds",
+    kind=Kind.GAUGE,
+    help="GPU-seconds by which two independently kept sums differ, which must be 0.",
+    labels=("check",),
+    rows=residual,
+)
+
+AHEAD_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_ahead_gpu_seconds",
+    kind=Kind.GAUGE,
+    help="GPU-seconds published before late knowledge took them back, worked off by later accrual.",
+    labels=("counter",),
+    rows=ahead_gpu_seconds,
+)
+
+AHEAD_COST = Metric[Snapshot](
+    name="gputally_ahead_cost",
+    kind=Kind.GAUGE,
+    help="Cost published before late knowledge took it back, worked off by later accrual.",
+    labels=("counter", "currency"),
+    rows=ahead_cost,
+)
+
+BOOKS_OPENED = Metric[Snapshot](
+    name="gputally_books_opened_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="When accounting began: counters contain nothing of the time before, the ledger does.",
+    rows=lambda snapshot: [Row((), snapshot.opened_us / US_PER_SECOND)],
+)
+
+PODS = Metric[Snapshot](
+    name="gputally_pods",
+    kind=Kind.GAUGE,
+    help="Pods that ask for GPUs and exist, finished ones included.",
+    rows=lambda snapshot: [Row((), snapshot.pods)],
+)
+
+NODES = Metric[Snapshot](
+    name="gputally_nodes",
+    kind=Kind.GAUGE,
+    help="Nodes with GPUs that exist.",
+    rows=lambda snapshot: [Row((), snapshot.nodes)],
+)
+
+PODS_WITHOUT_TIER = Metric[Snapshot](
+    name="gputally_pods_without_tier",
+    kind=Kind.GAUGE,
+    help="Pods that ask for GPUs, have not ended and belong to no tier.",
+    rows=lambda snapshot: [Row((), snapshot.without_tier)],
+)
+
+PODS_WITHOUT_TENANT = Metric[Snapshot](
+    name="gputally_pods_without_tenant",
+    kind=Kind.GAUGE,
+    help="Pods that ask for GPUs, have not ended and belong to no tenant.",
+    rows=lambda snapshot: [Row((), snapshot.without_tenant)],
+)
+
+PURCHASE_CONFLICTS = Metric[Snapshot](
+    name="gputally_purchase_conflict_nodes",
+    kind=Kind.GAUGE,
+    help="Nodes whose labels contradict each other about how they were bought.",
+    rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
+)
+
+NODE_CLOCK_SKEW = Metric[Snapshot](
+    name="gputally_node_clock_skew_seconds",
+    kind=Kind.GAUGE,
+    help="By how much a node's clock is ahead of the API server's, negative for behind: the 20 worst of those off by "
+    "more than 2 s, as their newest pods show.",
+    labels=("node",),
+    rows=lambda snapshot: [Row((node,), skew_us / US_PER_SECOND) for node, skew_us in snapshot.clock_skews.items()],
+)
+
+LABEL_REFUSALS = Metric[Snapshot](
+    name="gputally_label_refusals_total",
+    kind=Kind.COUNTER,
+    help="Times a label value was exported as other because the label's limit was reached.",
+    labels=("label",),
+    rows=lambda snapshot: [Row((label,), count) for label, count in snapshot.refusals.items()],
+)
+
+METRICS = (
+    RESIDUAL,
+    AHEAD_GPU_SECONDS,
+    AHEAD_COST,
+    BOOKS_OPENED,
+    PODS,
+    NODES,
+    PODS_WITHOUT_TIER,
+    PODS_WITHOUT_TENANT,
+    PURCHASE_CONFLICTS,
+    NODE_CLOCK_SKEW,
+    LABEL_REFUSALS,
+)

@@ -1,0 +1,54 @@
+"""What the nodes offer, and what becomes of it."""
+
+from collections.abc import Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation import cost, gpu_seconds
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.units import GPU
+
+
+def capacity_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """GPUs in a state now are what its GPU-time grows by."""
+    return (Row(p.labels, p.slope / GPU) for p in snapshot.totals[Total.CAPACITY])
+
+
+def unpriced_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """Every group of existing nodes, as 0 when all its GPUs have a price."""
+    return (Row(group, quantity / GPU) for group, quantity in snapshot.unpriced.items())
+
+
+CAPACITY_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_capacity_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds of the nodes by what they were: the states but overcommitted add up to the physical GPUs.",
+    labels=("gpu_model", "pool", "state"),
+    rows=gpu_seconds(Total.CAPACITY),
+)
+
+CAPACITY_COST = Metric[Snapshot](
+    name="gputally_capacity_cost_total",
+    kind=Kind.COUNTER,
+    help="Cost of the capacity GPU-seconds that have a price, without tier multipliers, in units of the currency.",
+    labels=("gpu_model", "pool", "state", "currency"),
+    rows=cost(Total.CAPACITY_COST),
+)
+
+CAPACITY_GPUS = Metric[Snapshot](
+    name="gputally_capacity_gpus",
+    kind=Kind.GAUGE,
+    help="GPUs of the nodes by what they are now.",
+    labels=("gpu_model", "pool", "state"),
+    rows=capacity_gpus,
+)
+
+UNPRICED_GPUS = Metric[Snapshot](
+    name="gputally_unpriced_gpus",
+    kind=Kind.GAUGE,
+    help="Physical GPUs of existing nodes that no price rule covers.",
+    labels=("gpu_model", "pool"),
+    rows=unpriced_gpus,
+)
+
+METRICS = (CAPACITY_GPU_SECONDS, CAPACITY_COST, CAPACITY_GPUS, UNPRICED_GPUS)

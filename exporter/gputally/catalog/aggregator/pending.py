@@ -1,0 +1,95 @@
+"""Who waits for GPUs, and for how long."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.grouping import Grouping
+from gputally.catalog.metric import HistogramRow, Kind, Metric, Row, Samples
+from gputally.model.units import GPU, US_PER_SECOND
+
+_BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
+
+
+def pending_pods(snapshot: Snapshot) -> Samples:
+    """A row for every pair that waits or ever had GPUs, zero too: alerts must resolve."""
+    return _by_pair(snapshot, {group: waiting.pods for group, waiting in snapshot.waiting.items()})
+
+
+def pending_gpus(snapshot: Snapshot) -> Samples:
+    """What the pods ask for, by the weights of a node that shares nothing."""
+    return _by_pair(snapshot, {group: waiting.quantity / GPU for group, waiting in snapshot.waiting.items()})
+
+
+def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Samples:
+    had = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels)
+    values: list[float] = [0] * len(had.labels)
+    fresh = {group: value for group, value in waiting.items() if group not in had.places}
+    for group in waiting.keys() - fresh.keys():
+        values[had.places[group]] = waiting[group]
+    return Samples((*had.labels, *fresh) if fresh else had.labels, [*values, *fresh.values()])
+
+
+_PAIRS = Grouping(lambda labels: labels[:2])
+
+
+def pending_oldest(snapshot: Snapshot) -> Iterator[Row]:
+    """A timestamp, not an age; no row where nobody waits, since any timestamp would lie."""
+    return (Row(group, waiting.oldest_us / US_PER_SECOND) for group, waiting in snapshot.waiting.items())
+
+
+def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:
+    """Every known tier, zero too."""
+    counts = {p.labels: p.value for p in snapshot.totals[Total.SCHEDULED]}
+    sums = {p.labels: p for p in snapshot.totals[Total.SCHEDULING_TIME]}
+    for tier in snapshot.tiers:
+        total = sums.get((tier,))
+        cumulative = accumulate(counts.get((tier, bound), 0) for bound in _BOUNDS)
+        yield HistogramRow(
+            labels=(tier,),
+            buckets=tuple((_shown(bound), count) for bound, count in zip(_BOUNDS, cumulative, strict=True)),
+            sum=total.value / US_PER_SECOND if total else 0.0,
+            created_us=total.created_us if total else snapshot.opened_us,
+        )
+
+
+def _shown(bound: str) -> str:
+    """Upper bounds as floats, the way Prometheus compares them."""
+    return bound if bound == BEYOND else f"{bound}.0"
+
+
+PENDING_PODS = Metric[Snapshot](
+    name="gputally_pending_pods",
+    kind=Kind.GAUGE,
+    help="Pods that ask for GPUs and are not bound to a node, image pulls and starting containers not included.",
+    labels=("tier", "tenant"),
+    rows=pending_pods,
+)
+
+PENDING_GPUS = Metric[Snapshot](
+    name="gputally_pending_gpus",
+    kind=Kind.GAUGE,
+    help="GPUs that pending pods ask for.",
+    labels=("tier", "tenant"),
+    rows=pending_gpus,
+)
+
+PENDING_OLDEST = Metric[Snapshot](
+    name="gputally_pending_oldest_timestamp_seconds",
+    kind=Kind.GAUGE,
+    help="When the pod that has been pending longest was created.",
+    labels=("tier", "tenant"),
+    rows=pending_oldest,
+)
+
+TIME_TO_SCHEDULE = Metric[Snapshot](
+    name="gputally_time_to_schedule_seconds",
+    kind=Kind.HISTOGRAM,
+    help="Time from the creation of a pod that asks for GPUs to its binding, true to the second.",
+    labels=("tier",),
+    rows=time_to_schedule,
+)
+
+METRICS = (PENDING_PODS, PENDING_GPUS, PENDING_OLDEST, TIME_TO_SCHEDULE)

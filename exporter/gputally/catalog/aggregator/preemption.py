@@ -1,0 +1,37 @@
+"""Who lost GPUs to whom."""
+
+from collections.abc import Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.units import GPU
+
+
+def preemptions(snapshot: Snapshot) -> Iterator[Row]:
+    """The whole matrix of known tiers, zero too, so that the first preemption already is an increase."""
+    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.PREEMPTIONS])
+
+
+def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """The same matrix, counted in GPUs: one victim may have held eight."""
+    return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
+
+
+PREEMPTIONS = Metric[Snapshot](
+    name="gputally_preemptions_total",
+    kind=Kind.COUNTER,
+    help="Pods with GPUs that the scheduler marked as preempted and deleted, by their tier and the preemptor's.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=preemptions,
+)
+
+PREEMPTED_GPUS = Metric[Snapshot](
+    name="gputally_preempted_gpus_total",
+    kind=Kind.COUNTER,
+    help="GPUs that preempted pods held, by the pod's tier and the preemptor's.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=preempted_gpus,
+)
+
+METRICS = (PREEMPTIONS, PREEMPTED_GPUS)

@@ -1,0 +1,123 @@
+"""What became of the GPUs that pods hold, up to where agents have measured it."""
+
+from collections.abc import Callable, Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation import cost, gpu_seconds
+from gputally.catalog.metric import Kind, Metric, Row
+from gputally.model.units import GPU
+
+_MILLIJOULES = 1000
+
+
+def joules(total: Total) -> Callable[[Snapshot], Iterator[Row]]:
+    """Rows of a family of energy in joules."""
+    return lambda snapshot: (Row(p.labels, p.value / _MILLIJOULES, p.created_us) for p in snapshot.totals[total])
+
+
+def differences(snapshot: Snapshot) -> Iterator[Row]:
+    """Both sides of each pool with agents, as 0 when they agree."""
+    return (Row(labels, quantity / GPU) for labels, quantity in snapshot.differences.items())
+
+
+MEASURED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_measured_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Allocated GPU-seconds for which the node's agent knows the utilisation.",
+    labels=("tier", "tenant", "gpu_model"),
+    rows=gpu_seconds(Total.MEASURED),
+)
+
+USED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_used_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds used by who holds the GPU, as the integral of utilisation over the measured time.",
+    labels=("tier", "tenant", "gpu_model"),
+    rows=gpu_seconds(Total.USED),
+)
+
+BURST_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_burst_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="The part of the used GPU-seconds that lies above the share allocated.",
+    labels=("tier", "tenant", "gpu_model"),
+    rows=gpu_seconds(Total.BURST),
+)
+
+IDLE_COST = Metric[Snapshot](
+    name="gputally_idle_cost_total",
+    kind=Kind.COUNTER,
+    help="Cost of the measured GPU-seconds that were allocated and not used, in units of the currency.",
+    labels=("tier", "tenant", "gpu_model", "currency"),
+    rows=cost(Total.IDLE_COST),
+)
+
+ENERGY = Metric[Snapshot](
+    name="gputally_energy_joules_total",
+    kind=Kind.COUNTER,
+    help="Energy that GPUs took while they were allocated, by the share held.",
+    labels=("tier", "tenant", "gpu_model"),
+    rows=joules(Total.ENERGY),
+)
+
+UNRESOLVED_USAGE = Metric[Snapshot](
+    name="gputally_unresolved_usage_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="Measured GPU-seconds, those of tier unknown, of pods that the API did not tell of.",
+    rows=gpu_seconds(Total.UNRESOLVED),
+)
+
+UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_unattributed_gpu_seconds_total",
+    kind=Kind.COUNTER,
+    help="GPU-seconds used while nobody held the GPU.",
+    labels=("gpu_model", "pool"),
+    rows=gpu_seconds(Total.UNATTRIBUTED),
+)
+
+UNHELD_ENERGY = Metric[Snapshot](
+    name="gputally_unheld_energy_joules_total",
+    kind=Kind.COUNTER,
+    help="Energy that GPUs took while nobody held them.",
+    labels=("gpu_model", "pool"),
+    rows=joules(Total.UNHELD_ENERGY),
+)
+
+ALLOCATION_DIFFERENCE = Metric[Snapshot](
+    name="gputally_allocation_difference_gpus",
+    kind=Kind.GAUGE,
+    help="GPUs that the API or a kubelet alone says are allocated, of nodes whose agent told of it within a minute.",
+    labels=("pool", "side"),
+    rows=differences,
+)
+
+AGENT_RESTARTS = Metric[Snapshot](
+    name="gputally_agent_restarts_total",
+    kind=Kind.COUNTER,
+    help="Times an agent was found to have begun anew, losing what it had measured since its last answer.",
+    rows=lambda snapshot: [Row((), snapshot.agent_restarts)],
+)
+
+USAGE_FAULTS = Metric[Snapshot](
+    name="gputally_usage_faults_total",
+    kind=Kind.COUNTER,
+    help="Hours of usage, or containers with all of theirs, that an agent reported and that are left out: it reported "
+    "more before, no GPU can have done that, or not all GPUs of the node together.",
+    labels=("reason",),
+    rows=lambda snapshot: [Row((fault.value,), count) for fault, count in snapshot.usage_faults.items()],
+)
+
+METRICS = (
+    MEASURED_GPU_SECONDS,
+    USED_GPU_SECONDS,
+    BURST_GPU_SECONDS,
+    IDLE_COST,
+    ENERGY,
+    UNRESOLVED_USAGE,
+    UNATTRIBUTED_GPU_SECONDS,
+    UNHELD_ENERGY,
+    ALLOCATION_DIFFERENCE,
+    AGENT_RESTARTS,
+    USAGE_FAULTS,
+)

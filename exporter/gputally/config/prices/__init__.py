@@ -1,0 +1,1 @@
+"""Price books: what operators write of prices, read strictly."""

@@ -1,0 +1,98 @@
+"""The `rules` of a price book: what each one matches, and its dated prices."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceRule, Trait, shown_instant
+from gputally.config.fields import Field, Section, value, values
+from gputally.config.values import amount, flag, instant, label_glob, label_key, member
+from gputally.model.price import Purchase
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_DATED = "write the date it holds from, such as 2026-07-20, or always"
+_PRICED = "write `price: 2.21` and `effective_from: 2026-07-20`, or a list `prices` of both"
+_MATCHED = "write what it prices, such as `match: {instance_type: p5.48xlarge}`, or `match: {default: true}`"
+
+
+def price_rule(field: Field, index: int) -> PriceRule:
+    """The rule at `index` of the list; meaningless unless `field` is sound afterwards."""
+    section = field.section("id", "match", "purchase", "price", "effective_from", "prices")
+    return PriceRule(
+        id=section.read("id", value(_rule_id), f"rules[{index}]"),
+        criteria=section.require("match", _criteria, _MATCHED) or (),
+        purchases=section.read("purchase", values(member(Purchase)), ()),
+        prices=tuple(_prices(section)),
+    )
+
+
+def _rule_id(written: str) -> str:
+    if not _ID.fullmatch(written):
+        raise ValueError(f"{written!r} cannot be an id; write letters, digits, '.', '_' and '-', 63 at most")
+    return written
+
+
+def _criteria(field: Field) -> tuple[Criterion, ...]:
+    section = field.section(*Trait, "default")
+    if "default" in section:
+        _check_default(section)
+    traits = (trait for trait in Trait if trait is not Trait.LABEL)
+    plain = ((trait, section.read(trait, values(label_glob), ())) for trait in traits)
+    return (
+        *(Criterion(trait=trait, globs=globs) for trait, globs in plain if globs),
+        *section.read(Trait.LABEL, _labels, ()),
+    )
+
+
+def _check_default(section: Section) -> None:
+    """`default: true` stands alone, so that matching everything is never an oversight."""
+    if section.read("default", value(flag), default=True) is False:
+        section["default"].refuse("is false; write what the rule prices, or true")
+    if any(trait in section for trait in Trait):
+        section["default"].refuse("matches everything; remove it, or the other fields beside it")
+
+
+def _labels(field: Field) -> tuple[Criterion, ...]:
+    globs = ((label.checked_key(key, label_key), values(label_glob)(label)) for key, label in field.pairs())
+    return tuple(Criterion(trait=Trait.LABEL, key=key, globs=found) for key, found in sorted(globs))
+
+
+def _prices(section: Section) -> Iterator[DatedPrice]:
+    """Written once as `price` and `effective_from`, or as a list of both."""
+    once = "price" in section or "effective_from" in section
+    if "prices" not in section:
+        if once:
+            yield from _dated_price(section)
+        else:
+            section.require("price", value(amount), _PRICED)
+        return
+    if once:
+        section["prices"].refuse("stands beside price or effective_from; write one or the other")
+    yield from section.read("prices", _price_list, ())
+
+
+def _dated_price(section: Section) -> Iterator[DatedPrice]:
+    since = section.require("effective_from", value(_since), _DATED)
+    price = section.require("price", value(amount), "write the price of a GPU-hour, such as 2.21")
+    if since is not None and price is not None:
+        yield DatedPrice(from_us=since, per_gpu_hour=price)
+
+
+def _since(written: str) -> int:
+    return ALWAYS if written == "always" else instant(written)
+
+
+def _price_list(field: Field) -> tuple[DatedPrice, ...]:
+    entries = [entry.section("effective_from", "price") for entry in field.items()]
+    found = [(entry, price) for entry in entries for price in _dated_price(entry)]
+    for (_, earlier), (entry, later) in pairwise(found):
+        _check_order(entry, earlier.from_us, later.from_us)
+    return tuple(price for _, price in found)
+
+
+def _check_order(entry: Section, earlier_us: int, later_us: int) -> None:
+    if later_us == earlier_us:
+        entry["effective_from"].refuse(f"{shown_instant(later_us)} stands twice; keep one price for it")
+    elif later_us < earlier_us:
+        text = f"{shown_instant(later_us)} comes after {shown_instant(earlier_us)}; put the oldest price first"
+        entry["effective_from"].refuse(text)

@@ -1,0 +1,1 @@
+"""The aggregator on a simulated cluster."""

@@ -1,0 +1,283 @@
+"""The demo: the real aggregator on a simulated cluster, with a live table of what it finds."""
+
+import asyncio
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Final, Self
+
+from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.settings import Settings
+from gputally.demo.sim_agents import SimAgents
+from gputally.demo.table import table
+from gputally.errors import ConfigError, Problem
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.kube import Kind
+from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.process.log import configure
+from gputally.pulling.choice import AgentChoice
+from gputally.sim.cluster import SimCluster
+from gputally.sim.replay import Replay
+from gputally.sim.trace import read_nodes, read_trace
+
+MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
+"""2026-06-08 06:00 UTC: two hours before the inference of S1 wakes up."""
+_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_REDRAW_SECONDS: Final = 1.0
+_LINE_SECONDS: Final = 5.0
+
+
+_HARD_SECONDS: Final = 5.0
+"""Real seconds between two troubles of --hard."""
+_POLL_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What the user chose: a `scenario`, or a `trace` with its nodes to replay.
+
+    `duration_s` None means: until told to stop, or until the trace is over; `ledger` None: one that is thrown away.
+    """
+
+    address: str
+    ledger: Path | None
+    seed: int
+    speed: float
+    scenario: str
+    duration_s: float | None
+    trace: Path | None = None
+    trace_nodes: Path | None = None
+    hard: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What is shown."""
+        hard = ", the hard way" if self.hard else ""
+        return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + hard
+
+
+def seconds(text: str) -> float | None:
+    """`30s`, `5m`, `1h` or plain seconds; None for the empty text. Raises: ConfigError."""
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if not match or not float(match[1]):
+        raise ConfigError([Problem("", "--for", f"'{text}' is no time; write one such as 30s or 5m")])
+    return float(match[1]) * _UNITS[match[2]]
+
+
+async def run(demo: Demo) -> None:
+    """Run until the time is over, the trace is, or the task is cancelled; ends with a last table."""
+    _check(demo)
+    configure(level="error" if demo.hard else "warning", form="text")
+    stage = _stage(demo)
+    cluster, screen = stage.cluster, _Screen(demo, stage.cluster, stage.replay)
+    with _files(demo) as settings_of:
+        try:
+            async with stage, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
+                tasks.create_task(screen.draw_for_ever(), name="screen")
+                tasks.create_task(_conduct(demo, cluster, stage.replay, screen, limit), name="conductor")
+                settings = settings_of(cluster.url, agents_port=stage.agents.port if stage.agents else None)
+                await aggregate(settings, cluster.now_us, started=screen.begin)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            screen.end()
+
+
+def _check(demo: Demo) -> None:
+    """Raises: ConfigError for what cannot be."""
+    if not 0 < demo.speed < math.inf:
+        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is no speed; write a number above 0 such as 600")])
+    if demo.trace_nodes and not demo.trace:
+        raise ConfigError([Problem("", "--trace-nodes", "belongs to --trace; name the trace too")])
+    if demo.trace and demo.ledger and demo.ledger.exists():
+        text = f"{demo.ledger} exists, and a trace is replayed from its beginning; name a new file"
+        raise ConfigError([Problem("", "--ledger", text)])
+
+
+class _Stage:
+    """A cluster, with agents or with a trace that is to be replayed on it once the aggregator watches.
+
+    A trace tells what pods had, and not what they made of it, so its nodes have no agents to tell either.
+    """
+
+    def __init__(self, cluster: SimCluster, *, agents: SimAgents | None = None, replay: Replay | None = None) -> None:
+        self.cluster = cluster
+        self.agents = agents
+        self.replay = replay
+        self._exits = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as exits:
+            await exits.enter_async_context(self.cluster)
+            if self.agents:
+                await exits.enter_async_context(self.agents)
+            self._exits = exits.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._exits.aclose()
+
+
+def _stage(demo: Demo) -> _Stage:
+    if not demo.trace:
+        return _scene(demo)
+    trace, nodes = read_trace(demo.trace), read_nodes(demo.trace_nodes) if demo.trace_nodes else ()
+    cluster = SimCluster(seed=demo.seed, speed=demo.speed, start_us=MONDAY_SIX_US)
+    return _Stage(cluster, replay=Replay(cluster.registry, trace, nodes))
+
+
+async def _conduct(
+    demo: Demo, cluster: SimCluster, replay: Replay | None, screen: "_Screen", limit: asyncio.Timeout
+) -> None:
+    """What happens once the aggregator is ready; the end of a trace, all of it accounted, is the end of the demo."""
+    running = await screen.running()
+    await _until(lambda: not running.ready().missing)
+    hard_us = int(_HARD_SECONDS * demo.speed * US_PER_SECOND)
+    hardship = cluster.simulation.make_hard(every_us=hard_us) if demo.hard else None
+    if replay:
+        replay.begin()
+        await _until(lambda: replay.progress == 1)
+        if hardship:
+            hardship.end()
+        last = cluster.store.version_of("pods")
+        await _until(lambda: _accounted(running) >= last)
+        limit.reschedule(asyncio.get_running_loop().time())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what is waited for sends no signal
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _accounted(running: Running) -> int:
+    """Up to which version of the cluster pods are accounted."""
+    resume = running.books.fleet.resumes.get(Kind.PODS)
+    return int(resume.version) if resume else 0
+
+
+def _scene(demo: Demo) -> _Stage:
+    """The cluster that seed and scenario make. With a kept ledger it has gone on to where the last run ended."""
+    cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
+    agents = SimAgents(cluster)
+    cluster.simulation.run_scenario(demo.scenario)
+    if demo.ledger and demo.ledger.exists():
+        identity = cluster.registry.read("namespaces", ("", "kube-system")).doc["metadata"]["uid"]
+        until_us = _end_us(demo.ledger, identity)
+        cluster.simulation.run_until(until_us)
+        cluster.clock.skip_to(until_us)
+    return _Stage(cluster, agents=agents)
+
+
+def _end_us(path: Path, identity: str) -> int:
+    """Up to when the ledger has accounted this cluster. Raises: LedgerError when it belongs to another one."""
+    with SqliteLedger(path) as ledger:
+        ledger.bind(identity)
+        saved = ledger.saved(now_us=MONDAY_SIX_US)
+    return max(saved.at_us, saved.evaluated_us)
+
+
+@contextmanager
+def _files(demo: Demo) -> Iterator[partial[Settings]]:
+    """The files the aggregator is started with: its example configuration, and a kubeconfig once the URL is known."""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="gputally-demo-")))
+        examples = stack.enter_context(as_file(files("gputally.demo") / "examples"))
+        yield partial(_settings, demo, scratch, examples)
+
+
+def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_port: int | None) -> Settings:
+    kubeconfig = scratch / "kubeconfig"
+    named = {"cluster": "demo", "user": "demo"}
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "demo", "cluster": {"server": url}}],
+                "users": [{"name": "demo", "user": {}}],
+                "contexts": [{"name": "demo", "context": named}],
+                "current-context": "demo",
+            }
+        )
+    )
+    return Settings(
+        config=examples / f"demo-{'trace' if demo.trace else demo.scenario}.yaml",
+        prices=examples / "demo-prices.yaml",
+        ledger=demo.ledger or scratch / "gputally.db",
+        kubeconfig=str(kubeconfig),
+        addresses=(demo.address,),
+        agents=AgentChoice(port=agents_port, interval_s=1) if agents_port else AgentChoice(),
+    )
+
+
+class _Screen:
+    """The live table: redrawn in place on a terminal, printed now and then elsewhere."""
+
+    def __init__(self, demo: Demo, cluster: SimCluster, replay: Replay | None) -> None:
+        self._demo = demo
+        self._now_us = cluster.now_us
+        self._replay = replay
+        self._start_us = cluster.clock.now_us()
+        self._running: Running | None = None
+        self._begun = asyncio.Event()
+        self._height = 0
+
+    def begin(self, running: Running) -> None:
+        """The aggregator serves: say where."""
+        self._running = running
+        demo = self._demo
+        sys.stdout.write(
+            f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time\n"
+            f"metrics: http://{running.addresses[0]}/metrics\n"
+            f"ledger:  {demo.ledger or 'thrown away at the end (keep it with --ledger FILE)'}\n\n"
+        )
+        sys.stdout.flush()
+        self._begun.set()
+
+    async def running(self) -> Running:
+        """The aggregator, once it serves."""
+        await self._begun.wait()
+        assert self._running is not None
+        return self._running
+
+    async def draw_for_ever(self) -> None:
+        """From the beginning on, draw now and then."""
+        await self._begun.wait()
+        while True:
+            self._draw()
+            await asyncio.sleep(_REDRAW_SECONDS if sys.stdout.isatty() else _LINE_SECONDS)
+
+    def end(self) -> None:
+        """Draw a last time."""
+        if self._running:
+            self._draw()
+            sys.stdout.write("demo ended\n")
+
+    def _draw(self) -> None:
+        assert self._running is not None
+        now_us, start_us, part = self._now_us(), self._start_us, ""
+        if (replay := self._replay) and replay.begun_us is not None:
+            now_us, start_us = min(now_us, replay.end_us), replay.begun_us
+            part = f", {replay.progress:.1%} of the trace"
+        gone_s = (now_us - start_us) / US_PER_SECOND
+        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone{part}"
+        text = f"{head}\n{table(self._running.books.fleet, now_us=now_us)}\n"
+        if sys.stdout.isatty() and self._height:
+            sys.stdout.write(f"\x1b[{self._height}A\x1b[J")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        self._height = text.count("\n")

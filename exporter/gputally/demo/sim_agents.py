@@ -1,0 +1,145 @@
+"""Agents on all GPU nodes of a simulated cluster, found by the aggregator as it finds real ones.
+
+Each is a pod of the cluster with an IP address of its own, and listens there on the port that all have: nodes come and
+go while the aggregator runs, which `agents.urls`, read once, would not see. The addresses are loopback ones, so nobody
+else's machine can ask; elsewhere than on Linux these must be given to the interface first, and agents that cannot
+listen are left out.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from gputally.demo.sim_agent import TURN_US, SimAgent
+from gputally.metering.node_books import JOURNAL_US
+from gputally.model.rules import AgentMarks
+from gputally.model.units import US_PER_SECOND
+from gputally.process.once import Once
+from gputally.sim.cluster import SimCluster
+from gputally.sim.daemons import ADDRESSES, Daemons
+from gputally.sim.devices import Devices
+from gputally.sim.documents import Doc
+from gputally.sim.pods import is_active, node_of
+from gputally.sim.store import Change, Verb
+
+_NAME: Final = "gputally-agent"
+_MARKS: Final = AgentMarks()
+_READINGS_PER_SECOND: Final = 1400
+"""Of GPUs, in real time: a tenth of a core. Where there are more to be read, each is read less often."""
+_JOURNAL_SECONDS: Final = 30.0
+"""What ended is told for that many real seconds, even where these are months: for some of the aggregator's pulls."""
+
+logger = logging.getLogger(__name__)
+
+
+class SimAgents:
+    """`async with SimAgents(cluster) as agents`: from then on `agents.port` answers at the address of each pod.
+
+    Make it when the cluster is new and before its scenario begins, so that all runs of a seed have the same history.
+    """
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self.agents: dict[str, SimAgent] = {}
+        """By node."""
+        self.port = 0
+        self._cluster = cluster
+        self._devices = Devices(cluster.registry, seed=cluster.simulation.seed)
+        Daemons(cluster.registry, name=_NAME, namespace=_MARKS.namespace, labels=dict(_MARKS.labels))
+        self._runners: dict[str, web.AppRunner] = {}
+        self._trouble = Once(logger, "simulated agents")
+        self._changes = asyncio.Queue[Change]()
+        self._exits = AsyncExitStack()
+        self._entered_us = 0
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as exits:
+            anchor = exits.enter_context(_reserved())
+            self.port = anchor.getsockname()[1]
+            self._entered_us = self._cluster.now_us()
+            exits.push_async_callback(self._close)
+            store = self._cluster.store
+            for plural in ("pods", "nodes"):
+                exits.callback(store.subscribe(plural, self._observe))
+            for pod in store.docs("pods"):
+                await self._begin(pod)
+            tasks = await exits.enter_async_context(asyncio.TaskGroup())
+            exits.callback(tasks.create_task(self._follow(), name="simulated agents").cancel)
+            self._exits = exits.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._exits.aclose()  # untold of `error`, which would come out wrapped in an ExceptionGroup
+
+    def _observe(self, change: Change) -> None:
+        is_ours = change.plural == "nodes" or change.key[0] == _MARKS.namespace
+        if is_ours and (change.plural == "pods" or change.verb is Verb.DELETED):
+            self._changes.put_nowait(change)
+
+    async def _follow(self) -> None:
+        """For ever: let agents begin, and end with their nodes."""
+        while True:
+            change = await self._changes.get()
+            if change.plural == "nodes":
+                await self._end(change.key[1])
+            elif change.verb is not Verb.DELETED:
+                await self._begin(change.now.doc)
+
+    async def _begin(self, pod: Doc) -> None:
+        """Let the agent of an agent's pod listen, if it does not yet."""
+        address, name = pod["status"].get("podIP", ""), node_of(pod)
+        node = self._devices.nodes.get(name)
+        is_agent = pod["metadata"]["namespace"] == _MARKS.namespace and is_active(pod)
+        if not (is_agent and node and address) or name in self.agents:
+            return
+        begin_us = max(self._entered_us, node.joined_us)  # not when it is found, which the wall decides
+        agent = SimAgent(
+            node, begin_us=begin_us, clock=self._cluster.now_us, turn_us=self._turn_us(), journal_us=self._journal_us()
+        )
+        runner = web.AppRunner(agent.application(), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, address, self.port).start()
+        except OSError as error:
+            self._trouble.warn(
+                f"cannot listen at 127.64.*: {os.strerror(error.errno or 0)}; without them nothing is measured"
+            )
+            await runner.cleanup()
+        else:
+            self.agents[name], self._runners[name] = agent, runner
+
+    def _turn_us(self) -> int:
+        gpus = sum(len(node.gpus) for node in self._devices.nodes.values())
+        return max(TURN_US, self._simulated_us(gpus / _READINGS_PER_SECOND))
+
+    def _journal_us(self) -> int:
+        return max(JOURNAL_US, self._simulated_us(_JOURNAL_SECONDS))
+
+    def _simulated_us(self, real_seconds: float) -> int:
+        return int(real_seconds * self._cluster.clock.speed * US_PER_SECOND)
+
+    async def _end(self, name: str) -> None:
+        self.agents.pop(name, None)
+        if runner := self._runners.pop(name, None):
+            await runner.cleanup()
+
+    async def _close(self) -> None:
+        for name in tuple(self._runners):
+            await self._end(name)
+
+
+def _reserved() -> socket.socket:
+    """A port that is free at all loopback addresses, as long as this socket is open."""
+    anchor = socket.socket()
+    try:
+        anchor.bind((str(ADDRESSES), 0))
+    except OSError:  # where that address is not ours no agent can listen either, and any port will do
+        anchor.bind(("127.0.0.1", 0))
+    return anchor

@@ -1,0 +1,100 @@
+"""What the driver and the kubelet of a simulated node tell, in the words of the real ones."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.devices.kubelet.device_ids import parse
+from gputally.devices.kubelet.holdings import Holding
+from gputally.devices.nvml.seat import Reason, Trouble
+from gputally.model.device import Allocations, Condition, Gpu, Part, Process, Reading, Source, Span
+from gputally.model.units import GPU
+from gputally.process.clock import Clock
+from gputally.sim.gpus import GpuNode, SimGpu
+
+_FIRST_PID: Final = 1000
+
+
+class SimDriver:
+    """Reads the node's GPUs, each from where it was last read; whatever was on them by then is told."""
+
+    def __init__(self, node: GpuNode) -> None:
+        self._node = node
+        self._read_us: dict[int, int] = {}
+
+    async def read_all(self, now_us: int) -> Sequence[Reading | Trouble]:
+        """One for each GPU."""
+        return [self._read(gpu, now_us) for gpu in self._node.gpus]
+
+    def xids(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """No errors are simulated."""
+        return {}
+
+    def _read(self, gpu: SimGpu, now_us: int) -> Reading | Trouble:
+        if gpu.index in self._node.lost:
+            return Trouble(uuid=gpu.uuid, reason=Reason.LOST, text="GPU is lost")
+        part, power = self._look(gpu, self._read_us.get(gpu.index, now_us), now_us)
+        self._read_us[gpu.index] = now_us
+        return Reading(
+            gpu=Gpu(uuid=gpu.uuid, index=gpu.index, minor=gpu.index, model=gpu.model, pci_bus_id=_bus_id(gpu.index)),
+            at_us=now_us,
+            mig=False,
+            parts=(part,),
+            condition=Condition(power=power, power_limit=gpu.full_power, energy=self._node.energy(gpu.index, now_us)),
+        )
+
+    def _look(self, gpu: SimGpu, from_us: int, now_us: int) -> tuple[Part, int]:
+        """What happened on the GPU since `from_us`, and its power in the end."""
+        spans = list(self._node.spans(gpu.index, from_us, now_us)) if from_us < now_us else []
+        uses = self._node.uses(gpu.index, from_us, now_us) if spans else []
+        part = Part(
+            uuid=gpu.uuid,
+            weight=GPU,
+            source=Source.SAMPLES,
+            busy=tuple(Span(*span) for span in spans),
+            memory_used=sum(use.memory for use in uses),
+            memory_total=gpu.memory,
+            processes=tuple(
+                Process(pid=_FIRST_PID + index, memory=use.memory, busy=use.busy, pod_uid=use.uid)
+                for index, use in enumerate(uses)
+            ),
+        )
+        return part, gpu.power(spans[-1][2] if spans else 0)
+
+
+class SimKubelet:
+    """Lists who holds the node's devices, and knows their UIDs."""
+
+    def __init__(self, node: GpuNode, clock: Clock) -> None:
+        self._node = node
+        self._clock = clock
+        self._offered = {node.resource: node.device_ids()}
+
+    async def list(self) -> tuple[Holding, ...]:
+        """Who holds what at this moment."""
+        return tuple(
+            Holding(
+                namespace=each.namespace,
+                pod=each.pod,
+                container=grant.container,
+                device=parse(self._node.device_id(grant.gpu, grant.unit)),
+                resource=self._node.resource,
+            )
+            for each in self._node.holders(self._clock())
+            for grant in each.grants
+        )
+
+    async def allocatable(self) -> Mapping[str, frozenset[str]]:
+        """All devices: none is ever unhealthy."""
+        return self._offered
+
+    def name(self, allocations: Allocations) -> Allocations:
+        """The same with the UIDs of the pods."""
+        uids = {(each.namespace, each.pod): each.uid for each in self._node.holders(allocations.at_us)}
+        named = (replace(held, pod_uid=uids.get((held.namespace, held.pod), "")) for held in allocations.held)
+        return replace(allocations, held=tuple(named))
+
+
+def _bus_id(index: int) -> str:
+    return f"00000000:{index + 1:02X}:00.0"

@@ -1,0 +1,1 @@
+"""What the node agent reads: the NVIDIA driver and the kubelet."""

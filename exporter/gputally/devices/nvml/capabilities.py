@@ -1,0 +1,79 @@
+"""What a device can tell: probed once, so that what it does not support is not asked again.
+
+A device is probed anew when it changes (library.DeviceChanged), and after NVML was initialised anew.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gputally.devices.nvml.activity import Activity, Rates, Samples, Silence, value_of
+from gputally.devices.nvml.codes import Meaning, meaning
+from gputally.devices.nvml.driver_time import DriverTime
+from gputally.devices.nvml.gpm import Gpm
+from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
+
+Memory = Callable[[], tuple[int | None, int | None]]
+"""The bytes used and the bytes in all."""
+
+
+def activity_of_gpu(nvml: Nvml, handle: Handle, since_us: int, interval_us: int, time: DriverTime) -> Activity:
+    """The truest source of a whole GPU's utilisation; samples since `since_us`, readings each `interval_us`."""
+    if Samples.supported(nvml, handle):
+        return Samples(nvml, handle, since_us, time)
+    if Gpm.supported(nvml, handle):
+        return Gpm(nvml, handle, None)
+    if nvml.supports(nvml.calls.nvmlDeviceGetUtilizationRates, handle):
+        return Rates(nvml, handle, interval_us)
+    return Silence()
+
+
+def activity_of_instance(nvml: Nvml, handle: Handle, gi: int) -> Activity:
+    """The only source of the utilisation of the GPU instance `gi` of the GPU `handle`."""
+    if not Gpm.supported(nvml, handle):
+        return Silence()
+    return Gpm(nvml, handle, gi)
+
+
+def memory_of(nvml: Nvml, handle: Handle) -> Memory:
+    """Asks for the bytes used and the bytes in all, without what the driver reserves, where it knows the difference.
+
+    It raises DeviceChanged where a device that told it does so no longer: the sign of a MIG device that is gone.
+    """
+    call = nvml.calls.nvmlDeviceGetMemoryInfo
+    for candidate in (partial(call, handle, version=nvml.calls.nvmlMemory_v2), partial(call, handle)):
+        if nvml.ask(candidate) is not None:
+            return partial(_memory, nvml, candidate)
+    return _unknown
+
+
+def _memory(nvml: Nvml, call: Callable[[], Any]) -> tuple[int | None, int | None]:
+    info = nvml.expect(call)
+    if info is None:
+        raise DeviceChanged("NVML: the device no longer tells its memory")
+    return info.used, info.total
+
+
+def _unknown() -> tuple[None, None]:
+    return None, None
+
+
+class Fields:
+    """Those of `wanted` fields (NVML_FI_DEV_*) that the GPU supports, all by one call."""
+
+    def __init__(self, nvml: Nvml, handle: Handle, wanted: Sequence[int]) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        call = nvml.calls.nvmlDeviceGetFieldValues
+        answers = nvml.ask(call, handle, list(wanted)) or ()
+        self._ids = [each.fieldId for each in answers if meaning(each.nvmlReturn) is not Meaning.UNSUPPORTED]
+
+    def __contains__(self, field: int) -> bool:
+        return field in self._ids
+
+    def read(self) -> dict[int, int]:
+        """By field its value, where there is one."""
+        if not self._ids:
+            return {}
+        answers = self._nvml.ask(self._nvml.calls.nvmlDeviceGetFieldValues, self._handle, self._ids) or ()
+        return {each.fieldId: int(value_of(each.valueType, each.value)) for each in answers if not each.nvmlReturn}

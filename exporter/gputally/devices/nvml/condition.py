@@ -1,0 +1,113 @@
+"""How a physical GPU does: power and energy at each reading, what changes slowly now and then."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from gputally.devices.nvml.capabilities import Fields
+from gputally.devices.nvml.library import Handle, Nvml
+from gputally.model.device import Condition
+
+ENERGY: Final = 83
+POWER_AVERAGE: Final = 185
+"""Of the last second, of the GPU alone and not of the module it sits on: fields are asked with scope 0."""
+THROTTLED: Final[Mapping[int, str]] = {
+    74: "sw_power_cap",
+    76: "sync_boost",
+    269: "sw_thermal",
+    270: "hw_thermal",
+    271: "hw_power_brake",
+}
+"""Fields that count the ns for which the clocks were held down. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
+REASONS: Final[Mapping[int, str]] = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal",
+    0x40: "hw_thermal",
+    0x80: "hw_power_brake",
+    0x100: "display_clocks",
+}
+"""Source: nvml.h, nvmlClocksEventReason*."""
+
+
+class Conditions:
+    """The condition of the GPU `handle`: the slow part of it is asked for at every `slow_every`-th reading."""
+
+    def __init__(self, nvml: Nvml, handle: Handle, slow_every: int) -> None:
+        calls = nvml.calls
+        self._fields = Fields(nvml, handle, (ENERGY, POWER_AVERAGE))
+        energy, power = (
+            partial(calls.nvmlDeviceGetTotalEnergyConsumption, handle),
+            partial(calls.nvmlDeviceGetPowerUsage, handle),
+        )
+        self._energy = nvml.gauge() if ENERGY in self._fields else nvml.gauge(energy)
+        self._power = nvml.gauge() if POWER_AVERAGE in self._fields else nvml.gauge(power)
+        self._slow = _Slow(nvml, handle)
+        self._slow_every = slow_every
+        self._readings = 0
+        self._kept: dict[str, Any] = {}
+
+    def read(self) -> Condition:
+        """Blocks; raises as Nvml.ask does."""
+        if self._readings % self._slow_every == 0:
+            self._kept = self._slow.read()
+        self._readings += 1
+        fields = self._fields.read()
+        energy, power = fields.get(ENERGY), fields.get(POWER_AVERAGE)
+        return Condition(
+            power=self._power() if power is None else power,
+            energy=self._energy() if energy is None else energy,
+            **self._kept,
+        )
+
+
+class _Slow:
+    """What need not be known each second."""
+
+    def __init__(self, nvml: Nvml, handle: Handle) -> None:
+        calls = nvml.calls
+        self._temperature = nvml.gauge(partial(calls.nvmlDeviceGetTemperature, handle, calls.NVML_TEMPERATURE_GPU))
+        self._sm_clock = nvml.gauge(partial(calls.nvmlDeviceGetClockInfo, handle, calls.NVML_CLOCK_SM))
+        self._memory_clock = nvml.gauge(partial(calls.nvmlDeviceGetClockInfo, handle, calls.NVML_CLOCK_MEM))
+        self._power_limit = nvml.gauge(partial(calls.nvmlDeviceGetEnforcedPowerLimit, handle))
+        self._reasons = nvml.gauge(
+            partial(calls.nvmlDeviceGetCurrentClocksEventReasons, handle),
+            partial(calls.nvmlDeviceGetCurrentClocksThrottleReasons, handle),
+        )
+        self._throttled = Fields(nvml, handle, tuple(THROTTLED))
+        errors = partial(calls.nvmlDeviceGetTotalEccErrors, handle)
+        ever = calls.NVML_AGGREGATE_ECC
+        self._corrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_CORRECTED, ever))
+        self._uncorrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, ever))
+        self._rows = nvml.gauge(partial(calls.nvmlDeviceGetRemappedRows, handle))
+
+    def read(self) -> dict[str, Any]:
+        """The arguments of Condition."""
+        return {
+            "temperature": self._temperature(),
+            "sm_clock": self._sm_clock(),
+            "memory_clock": self._memory_clock(),
+            "power_limit": self._power_limit(),
+            "throttle_reasons": reasons_of(self._reasons()),
+            "throttled": tuple((THROTTLED[field], ns) for field, ns in self._throttled.read().items()),
+            "ecc_corrected": self._corrected(),
+            "ecc_uncorrected": self._uncorrected(),
+            **self._rows_of(),
+        }
+
+    def _rows_of(self) -> dict[str, Any]:
+        rows = self._rows()
+        if rows is None:
+            return {}
+        corrected, uncorrected, pending, failed = rows
+        return {"rows_remapped": corrected + uncorrected, "rows_pending": bool(pending), "rows_failed": bool(failed)}
+
+
+def reasons_of(mask: int | None) -> frozenset[str] | None:
+    """The names of the bits of `mask`; a bit that has none here is left out."""
+    if mask is None:
+        return None
+    return frozenset(name for bit, name in REASONS.items() if mask & bit)

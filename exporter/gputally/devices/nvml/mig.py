@@ -1,0 +1,104 @@
+"""How a GPU is cut: its MIG devices, whose indices have gaps, whose handles go stale."""
+
+import re
+from collections.abc import Iterator
+from ctypes import c_void_p, cast
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.weight import sharing_of, unit_weight
+from gputally.devices.nvml.library import Handle, Nvml
+from gputally.model.rules import Rules
+from gputally.model.units import GPU
+
+_NAMED: Final = re.compile(r"MIG (\S+)$")
+_MIB_PER_GB: Final = 1024
+
+
+class Device(Struct, frozen=True, kw_only=True, gc=False):
+    """A whole GPU or a MIG device; `address` is its handle's, which `nvmlDevice_t` points to."""
+
+    uuid: str
+    address: int
+    weight: int = GPU
+    profile: str = ""
+    gi: int | None = None
+    ci: int | None = None
+    placement: int | None = None
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """What utilisation and memory are told of: with `mig` on the MIG devices, by index, else the GPU itself."""
+
+    mig: bool
+    devices: tuple[Device, ...]
+
+
+def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -> Layout:
+    """How the GPU `handle` is cut now, its parts weighed by `rules`. Blocks; raises as Nvml.ask does."""
+    mode = nvml.ask(nvml.calls.nvmlDeviceGetMigMode, handle)
+    if mode is None or mode[0] != nvml.calls.NVML_DEVICE_MIG_ENABLE:
+        return Layout(mig=False, devices=(Device(uuid=uuid, address=address(handle)),))
+    return Layout(mig=True, devices=tuple(_devices(nvml, handle, model, rules)))
+
+
+def handle_at(nvml: Nvml, address: int) -> Handle:
+    """The handle that a device's `address` stands for."""
+    handle: Handle = cast(address, nvml.calls.c_nvmlDevice_t)
+    return handle
+
+
+def weight_of(profile: str, model: str, rules: Rules, *, memory_mib: int = 0) -> int:
+    """µGPU of a MIG device of `profile` on a GPU of `model` with so much memory (0: unknown), as NVML names both.
+
+    It is that of the resource of the same profile, on a node with the labels that GPU Feature Discovery makes.
+    """
+    labels = {"nvidia.com/gpu.product": model.replace(" ", "-"), "nvidia.com/gpu.memory": str(memory_mib)}
+    return unit_weight(f"nvidia.com/mig-{profile}", sharing_of(labels), rules)
+
+
+def _devices(nvml: Nvml, parent: Handle, model: str, rules: Rules) -> Iterator[Device]:
+    calls = nvml.calls
+    memory = nvml.ask(calls.nvmlDeviceGetMemoryInfo, parent)
+    memory_mib = memory.total >> 20 if memory else 0
+    for index in range(nvml.ask(calls.nvmlDeviceGetMaxMigDeviceCount, parent) or 0):
+        handle = nvml.ask(calls.nvmlDeviceGetMigDeviceHandleByIndex, parent, index)
+        uuid = handle and nvml.ask(calls.nvmlDeviceGetUUID, handle)
+        if not handle or not uuid:  # a gap, or destroyed this very moment
+            continue
+        gi = nvml.ask(calls.nvmlDeviceGetGpuInstanceId, handle)
+        profile = _profile(nvml, handle)
+        yield Device(
+            uuid=uuid,
+            address=address(handle),
+            weight=weight_of(profile, model, rules, memory_mib=memory_mib),
+            profile=profile,
+            gi=gi,
+            ci=nvml.ask(calls.nvmlDeviceGetComputeInstanceId, handle),
+            placement=_placement(nvml, parent, gi),
+        )
+
+
+def _profile(nvml: Nvml, handle: Handle) -> str:
+    """`1g.10gb`, from the device's name or else from its size; "" if it tells neither."""
+    if named := _NAMED.search(nvml.ask(nvml.calls.nvmlDeviceGetName, handle) or ""):
+        return named[1]
+    size = nvml.ask(nvml.calls.nvmlDeviceGetAttributes, handle)
+    if size is None:
+        return ""
+    whole, part = size.gpuInstanceSliceCount, size.computeInstanceSliceCount
+    name = f"{whole}g.{round(size.memorySizeMB / _MIB_PER_GB)}gb"
+    return name if part == whole else f"{part}c.{name}"
+
+
+def _placement(nvml: Nvml, parent: Handle, gi: int | None) -> int | None:
+    """The first memory slice of the GPU instance, which only the privileged are told."""
+    instance = None if gi is None else nvml.ask(nvml.calls.nvmlDeviceGetGpuInstanceById, parent, gi)
+    info = None if instance is None else nvml.ask(nvml.calls.nvmlGpuInstanceGetInfo, instance)
+    return None if info is None else int(info.placement.start)
+
+
+def address(handle: Handle) -> int:
+    """Where `handle` points: two that point to one place are one device's."""
+    return cast(handle, c_void_p).value or 0

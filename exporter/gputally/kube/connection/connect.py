@@ -1,0 +1,129 @@
+"""How to reach the API server: kubeconfig, service account, exec plugins, certificates, rotating tokens."""
+
+import asyncio
+import ipaddress
+import os
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from gputally.errors import ConfigError, Problem
+from gputally.kube.answer import Answered
+from gputally.kube.api import Access, Api, new_session
+from gputally.kube.connection import plugin
+from gputally.kube.connection.kubeconfig import Chosen, choose, material
+from gputally.kube.connection.login import Login, of_user, tls_context, token_of
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the operator chose; empty means: find out as kubectl does.
+
+    `kubeconfig` is a path or a list of paths as in the variable KUBECONFIG, `context` one of its contexts.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    service_account: Path = SERVICE_ACCOUNT
+
+
+@asynccontextmanager
+async def connect(choice: Choice, *, answered: Answered | None = None) -> AsyncIterator[Api]:
+    """An Api for the chosen cluster, which tells `answered` of every answer; nothing is sent yet.
+
+    Raises: ConfigError naming file, field and remedy.
+    """
+    read = partial(read_access, choice)
+    access = await asyncio.to_thread(read)  # reads files, may run an exec plugin
+    async with new_session() as session:
+        yield Api(session, access, reread=read, answered=answered)
+
+
+def read_access(choice: Choice) -> Access:
+    """The settings as they stand now in files and environment. Blocks; raises ConfigError."""
+    if paths := _kubeconfig_paths(choice.kubeconfig):
+        return _from_kubeconfig(paths, choice.context)
+    if choice.context:
+        raise ConfigError([Problem("", "context", f"'{choice.context}' needs a kubeconfig; none was found")])
+    return _from_service_account(choice.service_account)
+
+
+def _kubeconfig_paths(named: str) -> tuple[Path, ...]:
+    """The files to merge, in kubectl's order of preference; none means: inside a cluster."""
+    paths = (named or os.environ.get("KUBECONFIG", "")).split(os.pathsep)
+    if found := tuple(Path(path).expanduser() for path in paths if path):
+        return found
+    usual = Path("~/.kube/config").expanduser()
+    return (usual,) if usual.is_file() else ()
+
+
+def _from_service_account(folder: Path) -> Access:
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
+    if not (host and port):
+        text = "no kubeconfig found and not inside a cluster; set KUBECONFIG or name a kubeconfig"
+        raise ConfigError([Problem("", "kubeconfig", text)])
+    token, authority = folder / "token", folder / "ca.crt"
+    if missing := [Problem(str(file), "", "no such file") for file in (token, authority) if not file.is_file()]:
+        raise ConfigError(missing)
+    server, login = f"https://{f'[{host}]' if ':' in host else host}:{port}", token_of(token)
+    return Access(
+        server=server,
+        login=f"the service account token {token}",
+        authorization=login.authorization,
+        tls=tls_context(authority.read_bytes(), login, file=authority),
+        proxy=_proxy(server),
+    )
+
+
+def _from_kubeconfig(paths: Sequence[Path], context: str) -> Access:
+    chosen = choose(paths, context)
+    cluster, file = chosen.cluster, chosen.cluster_file
+    try:
+        login = _login(chosen, paths)
+        authority = material(file, cluster.certificate_authority, cluster.certificate_authority_data)
+    except OSError as error:
+        raise ConfigError([Problem(str(error.filename), "", f"cannot be read: {error.strerror}")]) from None
+    secure, verify = cluster.server.startswith("https"), not cluster.insecure_skip_tls_verify
+    return Access(
+        server=cluster.server.rstrip("/"),
+        login=f"{chosen.user_file}: users[{chosen.user_name}]",
+        authorization=login.authorization,
+        tls=tls_context(authority, login, file=file, verify=verify) if secure else None,
+        server_name=cluster.tls_server_name or None,
+        proxy=cluster.proxy_url or _proxy(cluster.server),
+    )
+
+
+def _login(chosen: Chosen, paths: Sequence[Path]) -> Login:
+    user = chosen.user
+    has_token = user.token or user.token_file
+    asks = user.auth_provider or (user.exec and not has_token)
+    return plugin.ask(chosen, paths) if asks else of_user(user, chosen.user_file)
+
+
+def _proxy(server: str) -> str | None:
+    """The proxy that the environment names for `server`."""
+    proxy = urllib.request.getproxies().get(urlsplit(server).scheme)
+    return None if not proxy or _bypassed(urlsplit(server).hostname or "") else proxy
+
+
+def _bypassed(host: str) -> bool:
+    """Whether NO_PROXY names `host`; networks such as 10.0.0.0/8 count, which the standard library ignores."""
+    if urllib.request.proxy_bypass(host):
+        return True
+    exempt = urllib.request.getproxies().get("no", "").split(",")
+    return any(_within(host, network.strip()) for network in exempt if "/" in network)
+
+
+def _within(host: str, network: str) -> bool:
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False

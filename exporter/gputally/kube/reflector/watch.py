@@ -1,0 +1,109 @@
+"""List and watch one resource for ever.
+
+An endless loop is three small generators: `follow` survives, `listing` is one list, `watch` the changes since then, for
+one response.
+
+A list is asked for whole and taken apart as it comes, since that is what servers send fastest: as a stream of events
+(`sendInitialEvents`) or in pages it takes nearly twice as long.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+
+from msgspec import Struct
+
+from gputally.errors import ApiError
+from gputally.kube.api import Api
+from gputally.kube.backoff import Backoff
+from gputally.kube.failures import Failure, RequestFailed
+from gputally.kube.lines import Lines
+from gputally.kube.list_items import ListItems
+from gputally.kube.reflector.feed import Feed, Resource
+from gputally.model.health import WatchHealth
+from gputally.model.kube import Meta
+from gputally.model.observation import Observation, Resume
+
+
+class Page(Struct, frozen=True):
+    """A part of a listing, of which only the version is looked at."""
+
+    metadata: Meta
+
+
+Batches = AsyncGenerator[list[Observation], None]
+"""What was told together, in order, by one chunk of bytes; never empty."""
+
+
+async def follow(
+    api: Api,
+    resource: Resource,
+    *,
+    health: WatchHealth,
+    clock: Callable[[], int],
+    backoff: Backoff,
+    resume: Resume | None = None,
+) -> Batches:
+    """For ever: what happens to the objects of `resource`, by `clock` (µs).
+
+    Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived.
+    """
+    feed = Feed(resource, health, clock=clock, backoff=backoff, resume=resume)
+    while True:
+        with survived(feed):
+            async with aclosing(watch(api, feed) if feed.version else listing(api, feed)) as batches:
+                async for batch in batches:
+                    yield batch
+        await feed.rest()
+
+
+@contextmanager
+def survived(feed: Feed) -> Iterator[None]:
+    """The loop goes on after any ApiError; all else is a bug and ends it."""
+    try:
+        yield
+    except ApiError as error:
+        feed.failed(error)
+
+
+async def listing(api: Api, feed: Feed) -> Batches:
+    """All objects as they are now. Items come undecoded, so that a bad one spoils nothing else."""
+    resource, asked_us, items = feed.resource, feed.clock(), ListItems()
+    query = api.stream(resource.path, feed.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
+    try:
+        async with query as chunks:
+            yield [feed.begin_listing(as_of_us=asked_us)]
+            async for chunk in chunks:
+                if told := list(feed.read_items(chunk)):
+                    yield told
+        last = items.end()
+    except ValueError as error:
+        raise RequestFailed(f"{api.server}{resource.path}: unexpected answer: {error}", Failure.SERVER) from error
+    yield [*feed.read_items(last), feed.listed(items.version)]
+
+
+async def watch(api: Api, feed: Feed) -> Batches:
+    """The changes since the version the feed has come to, until either side closes the response."""
+    resource = feed.resource
+    if feed.is_doubtful:
+        feed.confirm((await api.get_json(resource.path, feed.newest_params(), Page)).metadata.resource_version)
+    query = api.stream(resource.path, feed.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
+    async with query as chunks:
+        with connection(feed):
+            async for lines in chunks:
+                told: list[Observation] = []
+                try:
+                    told.extend(feed.read(lines, waited_seconds=chunks.waited_seconds))
+                finally:  # what came before an error counts
+                    if told:
+                        yield told
+            feed.ended(waited_seconds=chunks.waited_seconds)
+
+
+@contextmanager
+def connection(feed: Feed) -> Iterator[None]:
+    """`feed` is connected, whatever ends it."""
+    feed.connected()
+    try:
+        yield
+    finally:
+        feed.disconnected()

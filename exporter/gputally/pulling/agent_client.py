@@ -1,0 +1,148 @@
+"""One request to one agent: a report, or why there is none."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, ServerTimeoutError, TCPConnector
+
+import gputally
+from gputally.errors import GputallyError
+from gputally.model.agent import Outcome
+from gputally.model.usage import VERSION, UsageReport
+from gputally.pulling.agent_credentials import tls_contexts, token_file
+from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.plausible import implausible
+
+DEADLINE_SECONDS: Final = 5.0
+MOST_BYTES: Final = 16 << 20
+"""Some hundred times what a busy node has to tell."""
+CONNECT_SECONDS: Final = 2.0
+AT_ONCE: Final = 256
+"""Requests under way at the same time: as many as there are agents, unless hundreds do not answer."""
+_PATH: Final = "/v1/usage"
+_MIG: Final = "MIG-"
+"""What the UUIDs of MIG devices begin with; nothing else is weighed by a basis."""
+_REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class PullFailed(GputallyError):
+    """There is no report of this agent now: ask again at its next turn."""
+
+    def __init__(self, outcome: Outcome, text: str) -> None:
+        super().__init__(text)
+        self.outcome = outcome
+
+
+class AgentClient:
+    """The requests of one process to all agents."""
+
+    def __init__(
+        self,
+        session: ClientSession,
+        choice: AgentChoice,
+        tls: Callable[[], ssl.SSLContext],
+        token: Callable[[], str] | None,
+    ) -> None:
+        self._session = session
+        self._choice = choice
+        self._tls = tls
+        self._token = token
+        self._decoder = msgspec.json.Decoder(UsageReport)
+
+    async def report(self, target: Target, *, deadline_s: float = DEADLINE_SECONDS) -> UsageReport:
+        """What the agent tells of its node. Raises: PullFailed."""
+        url = target.url + _PATH
+        try:
+            async with asyncio.timeout(deadline_s):
+                body = await self._body(url)
+        except ServerTimeoutError as error:
+            raise PullFailed(Outcome.UNREACHABLE, f"{url}: {error}") from error
+        except TimeoutError:
+            raise PullFailed(Outcome.TIMEOUT, f"{url}: no whole answer within {deadline_s:g} s") from None
+        except (ClientError, OSError, ValueError) as error:  # ValueError: a URL that cannot be
+            raise PullFailed(Outcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
+        return self._decoded(body, target, url)
+
+    async def _body(self, url: str) -> bytes:
+        headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
+        async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
+            if response.status in _REFUSALS:
+                raise PullFailed(Outcome.FORBIDDEN, f"{url}: answers {response.status}; {self._remedy()}")
+            if response.status != HTTPStatus.OK:
+                raise PullFailed(Outcome.STATUS, f"{url}: answers {response.status} instead of a report")
+            return await _bounded(response, url)
+
+    def _remedy(self) -> str:
+        if self._choice.token:
+            return f"see to it that {self._choice.token} holds the token it expects"
+        return "name the file of the token it expects with --agents.token-file"
+
+    def _decoded(self, body: bytes, target: Target, url: str) -> UsageReport:
+        try:
+            report = self._decoder.decode(body)
+        except (ValueError, RecursionError) as error:
+            if _version(body) not in (None, VERSION):
+                raise _other_version(url, body) from None
+            raise PullFailed(Outcome.MALFORMED, f"{url}: no report: {error}") from None
+        if report.version != VERSION:
+            raise _other_version(url, body)
+        if report.node != target.node:
+            raise PullFailed(Outcome.NODE, f"{url}: tells of node '{report.node[:253]}'; it is on '{target.node}'")
+        if problem := implausible(report):
+            raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
+        ours = self._choice.mig_basis
+        if report.mig_basis != ours and any(holder.device.startswith(_MIG) for holder in report.holders):
+            text = (
+                f"weighs MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start it with the same file"
+            )
+            raise PullFailed(Outcome.BASIS, f"{url}: {text} --config.file")
+        return report
+
+
+@asynccontextmanager
+async def agent_client(choice: AgentChoice) -> AsyncIterator[AgentClient]:
+    """A client with one session, whose connections are kept from one turn to the next.
+
+    Nothing is unpacked: a small answer could become a huge one. Raises: ConfigError for files that cannot be used.
+    """
+    tls, token = tls_contexts(choice), token_file(choice)
+    headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
+    connector = TCPConnector(limit=AT_ONCE, keepalive_timeout=2 * choice.interval_s)
+    async with ClientSession(
+        connector=connector,
+        headers=headers,
+        auto_decompress=False,
+        timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+    ) as session:
+        yield AgentClient(session, choice, tls, token)
+
+
+async def _bounded(response: ClientResponse, url: str) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise PullFailed(Outcome.OVERSIZED, f"{url}: the answer is larger than {MOST_BYTES >> 20} MiB")
+    return bytes(body)
+
+
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+def _version(body: bytes) -> int | None:
+    """What a report says of its form, whatever else it holds."""
+    try:
+        return msgspec.json.decode(body, type=_Versioned).version
+    except (ValueError, RecursionError):
+        return None
+
+
+def _other_version(url: str, body: bytes) -> PullFailed:
+    text = f"{url}: reports in version {_version(body)}, this gputally reads {VERSION}; upgrade the older of the two"
+    return PullFailed(Outcome.VERSION, text)

@@ -1,1 +1,0 @@
-"""Wiring only: tasks, signals, settings. Nothing here knows the domain."""

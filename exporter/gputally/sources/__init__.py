@@ -1,1 +1,0 @@
-"""What is read from outside: the Kubernetes API by list and watch, and the agents."""

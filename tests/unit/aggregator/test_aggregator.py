@@ -1,0 +1,288 @@
+"""The aggregator in this process, on the simulated cluster: from start to end, in good times and bad."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gputally.accounting.fleet import Fleet
+from gputally.aggregator import aggregator
+from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.books import Books
+from gputally.aggregator.settings import Settings
+from gputally.errors import ApiForbidden, LedgerError
+from gputally.kube.api import Api
+from gputally.kube.reflector.feed import Resource
+from gputally.kube.reflector.watch import Batches
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.kube import Kind
+from gputally.model.observation import Listed, Listing, Observation, Progress
+from gputally.sim.cluster import SimCluster
+from tests.fakes.command import fallen, get, scrape, sum_of
+from tests.fakes.kubeconfigs import kubeconfig
+from tests.fakes.until import until
+from tests.unit.aggregator.conftest import NOON_US
+
+CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
+    return Settings(
+        config=None,
+        prices=None,
+        ledger=tmp_path / "ledger.db",
+        zero_s=0,
+        kubeconfig=kubeconfig_file,
+        addresses=("127.0.0.1:0",),
+    )
+
+
+@asynccontextmanager
+async def aggregating(
+    settings: Settings, cluster: SimCluster, *, real_time: bool = False
+) -> AsyncIterator[tuple[Running, str]]:
+    """A running aggregator and its URL; it is asked to stop at the end. Its time is the simulated one, or real."""
+    started = asyncio.get_running_loop().create_future()
+    clock = None if real_time else cluster.clock.now_us
+    task = asyncio.create_task(aggregate(settings, clock, started=started.set_result))
+    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=20)
+    if task.done():
+        await task
+    running: Running = await started
+    try:
+        yield running, f"http://{running.addresses[0]}"
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until_ready(running: Running) -> None:
+    await until(lambda: not running.ready().missing)
+
+
+async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Settings, cluster: SimCluster) -> None:
+    cluster.faults.hold_lists()
+    async with aggregating(settings, cluster) as (running, url):
+        health, (status, reasons) = await get(f"{url}/healthz"), await get(f"{url}/readyz")
+        cluster.faults.resume()
+        await until_ready(running)
+        ready = await get(f"{url}/readyz")
+
+    assert health == (200, "ok\n")
+    assert status == 503
+    listed = [kind for kind in Kind if kind is not Kind.EVENTS]  # the Events asked for are a selection, not held
+    assert set(reasons.splitlines()) >= {f"watch {kind}: no complete listing yet" for kind in listed}
+    assert ready == (200, "ok\n")
+
+
+async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        await until(lambda: all(watch.connected for watch in running.books.health.watches))
+        samples = await scrape(url)
+
+    assert sum_of(samples, "gputally_nodes") == 8
+    assert sum_of(samples, "gputally_allocated_gpus") == 8
+    assert sum_of(samples, "gputally_watch_connected") == len(Kind)
+    assert {value for name, value in samples.items() if name.startswith("gputally_residual")} == {0}
+
+
+async def test_events_that_wait_make_a_ready_process_no_less_ready(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, _):
+        await until_ready(running)
+        await running.books.backlog.put([Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)])
+
+        assert running.ready().missing == ()
+
+
+async def test_watches_held_back_by_a_full_ledger_are_a_reason_not_to_be_ready(
+    settings: Settings, cluster: SimCluster
+) -> None:
+    async with aggregating(settings, cluster) as (running, _):
+        await until_ready(running)
+        running.books.health.ledger.waiting = 7
+        running.books.room.clear()
+
+        assert running.ready().missing == ("ledger: 7 rows wait to be written, the watches are held back",)
+
+
+async def test_asked_to_stop_it_leaves_everything_in_the_ledger(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        samples = await scrape(url)
+        known = set(running.books.fleet.pods.records)
+
+    with SqliteLedger(settings.ledger) as ledger:
+        saved = ledger.saved(now_us=0)
+        held = {entry.pod_uid for entry in ledger.overlapping(saved.at_us, saved.at_us + 1)}
+    assert known <= {record.uid for record in saved.pods} | held
+    assert len(held) == sum_of(samples, "gputally_allocated_gpus") == 8
+
+
+async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        await scrape(url)
+        before = await scrape(url)
+
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        after = await scrape(url)
+        listings = {watch.kind: watch.listings for watch in running.books.health.watches}
+
+    assert fallen(before, after) == []
+    assert (listings[Kind.PODS], listings[Kind.NODES]) == (0, 0), "the watches of what ends were not resumed"
+    assert {value for name, value in after.items() if name.startswith("gputally_residual")} == {0}
+
+
+async def test_time_is_the_servers_and_how_far_ours_is_off_shows(settings: Settings, tmp_path: Path) -> None:
+    async with SimCluster(start_us=NOON_US) as cluster:
+        settings = replace(settings, kubeconfig=kubeconfig(tmp_path / "other", cluster.url, {"token": "any"}))
+        async with aggregating(settings, cluster, real_time=True) as (running, url):
+            await until_ready(running)
+            samples = await scrape(url)
+            off_s = time.time() - cluster.clock.now_us() / 1_000_000
+
+    assert abs(samples["gputally_clock_skew_seconds"] - off_s) < 1.1
+    assert abs(samples["gputally_books_opened_timestamp_seconds"] - NOON_US / 1_000_000) < 10
+
+
+async def test_a_simulated_time_is_taken_as_it_is(settings: Settings, cluster: SimCluster) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        samples = await scrape(url)
+
+    assert samples["gputally_clock_skew_seconds"] == 0
+
+
+async def test_under_other_rules_all_pods_are_listed_anew(
+    settings: Settings, cluster: SimCluster, tmp_path: Path
+) -> None:
+    async with aggregating(settings, cluster) as (running, _):
+        await until_ready(running)
+    (tmp_path / "config.yaml").write_text(CONFIGURATION)
+
+    async with aggregating(replace(settings, config=tmp_path / "config.yaml"), cluster) as (running, _):
+        await until_ready(running)
+        pods = next(watch for watch in running.books.health.watches if watch.kind is Kind.PODS)
+
+        assert pods.listings == 1
+
+
+async def test_an_api_server_that_goes_away_for_a_while_costs_neither_readiness_nor_pods(
+    settings: Settings, cluster: SimCluster
+) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        watches = running.books.health.watches
+        cluster.faults.refuse(8, 503)
+        cluster.faults.drop_watches()
+        await until(lambda: not any(watch.connected for watch in watches))
+        away = await get(f"{url}/readyz")
+        cluster.registry.create("namespaces", {"metadata": {"name": "later"}})
+        pod = cluster.registry.create("pods", gpu_pod(), "later")
+        await until(lambda: all(watch.connected for watch in watches))
+        await until(lambda: pod.doc["metadata"]["uid"] in running.books.fleet.pods.records)
+
+        assert away == (200, "ok\n")
+        assert [watch.listings for watch in watches] == [1] * len(watches), "a watch lost its place"
+
+
+def gpu_pod() -> dict[str, object]:
+    requests = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
+    return {"metadata": {"name": "late"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": requests}]}}
+
+
+async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_after_that(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, listed = list[Kind](), asyncio.Event()
+
+    async def nodes_last(_: Api, resource: Resource, **__: object) -> Batches:
+        kind = resource.kind
+        yield [Listing(kind=kind, at_us=NOON_US)]
+        if kind is Kind.NODES:
+            await listed.wait()
+        yield [Listed(kind=kind, version="1", at_us=NOON_US, since_us=None, as_of_us=NOON_US)]
+        await asyncio.Event().wait()
+
+    def take(books: Books, batch: list[Observation]) -> None:
+        taken.extend(each.kind for each in batch if isinstance(each, Listed))
+        real_take(books, batch)
+
+    real_take = Books.take
+    monkeypatch.setattr(aggregator, "follow", nodes_last)
+    monkeypatch.setattr(Books, "take", take)
+    async with aggregating(settings, cluster) as (running, _):
+        await until(lambda: running.books.behind == 4 and len(taken) == 2)
+        early = list(taken)
+        listed.set()
+        await until(lambda: len(taken) == len(Kind))
+
+    assert set(early) == {Kind.NAMESPACES, Kind.PRIORITY_CLASSES}
+    assert taken[2] is Kind.NODES
+
+
+async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> Batches:
+        yield [Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)]
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(aggregator, "follow", broken)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await aggregate(settings, cluster.clock.now_us)
+
+    assert raised.group_contains(ZeroDivisionError)
+    with SqliteLedger(settings.ledger) as ledger:
+        assert ledger.saved(now_us=0).pods == ()
+
+
+async def test_a_bug_in_the_accounting_ends_the_process_and_nothing_half_done_is_written(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_in, applied = Fleet.take_in, list[Observation]()
+
+    def breaks_at_the_tenth(fleet: Fleet, observation: Observation) -> None:
+        applied.append(observation)
+        take_in(fleet, observation)
+        if len(applied) == 10:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(Fleet, "take_in", breaks_at_the_tenth)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await aggregate(settings, cluster.clock.now_us)
+
+    assert raised.group_contains(ZeroDivisionError)
+    with SqliteLedger(settings.ledger) as ledger:
+        assert len(ledger.saved(now_us=0).nodes) < 10
+
+
+async def test_a_ledger_that_becomes_corrupt_ends_the_process(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def corrupt(*_: object) -> None:
+        raise LedgerError("is corrupt")
+
+    monkeypatch.setattr(SqliteLedger, "write", corrupt)
+
+    with pytest.raises(LedgerError, match="is corrupt"):
+        await aggregate(settings, cluster.clock.now_us)
+
+
+async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, cluster: SimCluster) -> None:
+    cluster.faults.forbidden = {"pods"}
+    with pytest.raises(ApiForbidden):
+        await aggregate(settings, cluster.clock.now_us)
+
+    with SqliteLedger(settings.ledger) as ledger:
+        assert ledger.overlapping(0, 10**18) == []

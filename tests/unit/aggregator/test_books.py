@@ -1,0 +1,275 @@
+"""Between accounting and ledger: what is left out, what ends the process, and what is written when."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gputally.accounting.changes import Changes, Saved, new_books
+from gputally.accounting.fleet import Fleet
+from gputally.aggregator import books as books_module
+from gputally.aggregator.books import Books
+from gputally.errors import LedgerError, LedgerUnwritable
+from gputally.ledger.protocol import Entry, Line
+from gputally.ledger.sqlite import SqliteLedger
+from gputally.model.health import WatchHealth
+from gputally.model.kube import Kind
+from gputally.model.observation import Listing, Observation, Seen
+from gputally.model.rules import Rules
+from tests.core.manifests import PodForm, as_event, as_pod, preempted_event, us
+from tests.fakes.bookkeeping import Time, open_books
+from tests.fakes.stream import BOOK, stream, surroundings
+from tests.fakes.until import until
+
+OBSERVATIONS = stream(5, 30)
+
+
+class SlowLedger:
+    """A ledger in memory whose writes end when they are let, or fail as they are told."""
+
+    def __init__(self) -> None:
+        self.written: list[Changes] = []
+        self.errors: list[Exception] = []
+        self.began = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        pass
+
+    def saved(self, *, now_us: int) -> Saved:
+        return new_books(now_us)
+
+    def write(self, changes: Changes) -> Line | None:
+        self.began.set()
+        assert self.may_end.wait(10)
+        if self.errors:
+            raise self.errors.pop(0)
+        self.written.append(changes)
+        return 0, 0
+
+    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
+        raise NotImplementedError
+
+    def check(self) -> Iterator[None]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def ledger() -> SlowLedger:
+    return SlowLedger()
+
+
+@pytest.fixture
+async def books(ledger: SlowLedger) -> Books:
+    time = Time()
+    fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
+    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind))
+    books.take(surroundings(time()))
+    return books
+
+
+@pytest.fixture
+def hold(ledger: SlowLedger) -> Iterator[None]:
+    """Writes begin and do not end before the test says so."""
+    ledger.may_end.clear()
+    yield
+    ledger.may_end.set()
+
+
+def seen(gpus: str, name: str = "odd") -> Observation:
+    manifest = PodForm(name=name).manifest()
+    manifest["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    return Seen(kind=Kind.PODS, object=as_pod(manifest), at_us=us(40), since_us=us(40))
+
+
+async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(books: Books) -> None:
+    books.take([seen("half"), seen("10000000000000", name="greedy"), seen("2", name="fine")])
+
+    assert books.health.skipped == {Kind.PODS: 1}
+    assert set(books.fleet.pods.records) == {"uid-greedy", "uid-fine"}
+
+
+async def test_forged_events_are_counted_and_told_of_once_for_each_namespace(
+    books: Books, caplog: pytest.LogCaptureFixture
+) -> None:
+    for i in range(5):
+        forged = preempted_event(PodForm(uid=f"{i}" * 200), by=PodForm(name="by"))
+        books.take([Seen(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
+
+    assert books.health.skipped == {Kind.EVENTS: 5}
+    assert [each.getMessage() for each in caplog.records if "Event" in each.getMessage()] == [
+        "left out of the accounting: object of namespace ml: an Event names what cannot exist"
+    ]
+
+
+async def test_a_listing_is_known_once_it_is_accounted(books: Books) -> None:
+    assert {kind for kind, event in books.listed.items() if event.is_set()} == {Kind.NAMESPACES, Kind.NODES}
+
+
+@pytest.mark.usefixtures("hold")
+async def test_what_happens_while_a_write_is_under_way_is_written_next(books: Books, ledger: SlowLedger) -> None:
+    books.take(OBSERVATIONS[:50])
+    flusher = asyncio.create_task(books.keep_flushed())
+    await until(ledger.began.is_set)
+    books.take(OBSERVATIONS[50:])
+    ledger.may_end.set()
+    await until(lambda: len(ledger.written) == 2)
+
+    flusher.cancel()
+    assert ledger.written[1].resumes[Kind.PODS].version == str(len(OBSERVATIONS))
+
+
+async def test_with_nothing_left_to_account_changes_are_written_at_once(
+    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 3600)
+    books.take(OBSERVATIONS)
+    flusher = asyncio.create_task(books.keep_flushed())
+    await until(lambda: ledger.written)
+
+    flusher.cancel()
+
+
+@pytest.mark.parametrize("busy", ["a backlog", "a listing"])
+async def test_writing_is_put_off_while_there_is_much_to_account_but_not_for_long(
+    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, busy: str
+) -> None:
+    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 0.01)
+    if busy == "a listing":
+        books.take([Listing(kind=Kind.PODS, at_us=us(50))])
+    else:
+        await books.held.put(list(OBSERVATIONS))
+    flusher = asyncio.create_task(books.keep_flushed())
+    await asyncio.sleep(0.01)
+    early = list(ledger.written)
+    await until(lambda: ledger.written)
+
+    flusher.cancel()
+    assert early == []
+
+
+@pytest.mark.usefixtures("hold")
+async def test_changes_whose_write_was_cancelled_are_written_again(books: Books, ledger: SlowLedger) -> None:
+    books.take(OBSERVATIONS[:50])
+    flush = asyncio.create_task(books.flush())
+    await until(ledger.began.is_set)
+    flush.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flush
+    ledger.may_end.set()
+
+    books.close()
+
+    first, last = ledger.written
+    assert first.revisions
+    assert first.revisions.items() <= last.revisions.items()
+
+
+async def test_closing_writes_what_is_left_as_of_now(books: Books, ledger: SlowLedger) -> None:
+    books.take(OBSERVATIONS)
+
+    books._clock = Time(us(90_000))
+    books.close()
+
+    [last] = ledger.written
+    assert last.resumes[Kind.PODS].version == str(len(OBSERVATIONS))
+    assert last.at_us == us(90_000)
+
+
+async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(books: Books, ledger: SlowLedger) -> None:
+    books.take(OBSERVATIONS)
+    ledger.errors = [LedgerUnwritable("x.db: cannot be used now: disk full")]
+
+    with pytest.raises(
+        LedgerUnwritable, match=r"x\.db: cannot be used now: disk full; \d+ rows were not written, of which"
+    ):
+        books.close()
+
+    assert not any(thread.name.startswith("ledger") for thread in threading.enumerate())
+
+
+async def test_after_a_bug_nothing_is_published_or_written(
+    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(books.fleet, "take_in", lambda _: 1 // 0)
+
+    with pytest.raises(ZeroDivisionError):
+        books.take(OBSERVATIONS[:1])
+
+    with pytest.raises(RuntimeError, match="the accounting has failed"):
+        await books.scrape(False)  # noqa: FBT003 - the shape the web side asks for
+    with pytest.raises(RuntimeError, match="the accounting has failed"):
+        await books.flush()
+    books.close()
+    assert ledger.written == []
+
+
+async def test_a_ledger_that_cannot_be_trusted_any_more_ends_the_process(books: Books, ledger: SlowLedger) -> None:
+    ledger.errors = [LedgerError("x.db: is corrupt")]
+
+    with pytest.raises(LedgerError, match="is corrupt"):
+        await books.keep_flushed()
+    books.close()
+
+
+async def test_counters_stand_still_until_the_watches_have_told_what_happened_while_nobody_watched(
+    tmp_path: Path,
+) -> None:
+    running = PodForm(node="n0", scheduled=1000, started=1000)
+    finished = replace(running, version=2, phase="Succeeded", finished=2000)
+    with SqliteLedger(tmp_path / "ledger.db") as ledger:
+        before = open_books(ledger, time := Time(us(1000)), zero_us=0)
+        before.take([told(running, at=1000)])
+        await allocated(before)  # in which series begin as 0
+        time.now_us = us(1500)
+        assert await allocated(before) == pytest.approx(500)
+        before.close()
+
+        after = open_books(ledger, time := Time(us(9000)), zero_us=0)
+        pods = next(watch for watch in after.health.watches if watch.kind is Kind.PODS)
+        pods.synced = False
+        assert await allocated(after) == pytest.approx(500)
+        pods.synced = True
+        await after.held.put([told(finished, at=9000)])
+        assert await allocated(after) == pytest.approx(500)
+        after.take(await after.held.get())
+        assert await allocated(after) == 1000
+        after.close()
+
+
+def told(form: PodForm, *, at: float) -> Observation:
+    return Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(at))
+
+
+async def allocated(books: Books) -> float:
+    """GPU-seconds that the counters show."""
+    text = (await books.scrape(False)).decode()  # noqa: FBT003 - the shape the web side asks for
+    families = text_string_to_metric_families(text)
+    return sum(
+        s.value for family in families for s in family.samples if s.name == "gputally_allocated_gpu_seconds_total"
+    )
+
+
+async def test_a_scrape_is_in_the_ledger_before_it_is_answered(tmp_path: Path) -> None:
+    time = Time()
+    with SqliteLedger(tmp_path / "ledger.db") as ledger:
+        fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
+        books = Books(fleet, ledger, clock=time, watches=())
+        books.take((*surroundings(time()), *OBSERVATIONS[:50]))
+        time.now_us = us(5000)
+        await books.scrape(False)  # noqa: FBT003 - the shape the web side asks for
+
+        assert ledger.saved(now_us=0).evaluated_us == us(5000)
+        books.close()

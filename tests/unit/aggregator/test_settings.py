@@ -1,0 +1,145 @@
+"""Settings: flags over environment over defaults, and everything wrong with them at once."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gputally.aggregator.settings import SETTINGS, Settings, settings_from
+from gputally.errors import ConfigError
+from gputally.model.rules import AgentMarks
+from gputally.pulling.choice import AgentChoice, Target
+from gputally.setting import add_flags, variable
+
+
+def parsed(*arguments: str, environment: Mapping[str, str] | None = None) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_flags(parser, SETTINGS, environment or {})
+    return settings_from(vars(parser.parse_args(arguments)))
+
+
+def problems(*arguments: str) -> list[str]:
+    with pytest.raises(ConfigError) as told:
+        parsed(*arguments)
+    return [str(problem) for problem in told.value.problems]
+
+
+def test_without_flags_the_defaults_apply() -> None:
+    assert parsed() == Settings(config=None, prices=None, ledger=Path("gputally.db"))
+
+
+def test_each_flag_sets_its_setting() -> None:
+    settings = parsed(
+        *(
+            "--config.file",
+            "c.yaml",
+            "--prices.file",
+            "p.yaml",
+            "--ledger",
+            "l.db",
+            "--kubeconfig",
+            "k",
+            "--context",
+            "x",
+        ),
+        *("--metrics.zero-seconds", "0"),
+        *("--api.patience", "3", "--web.listen-address", "127.0.0.1:1, [::1]:2", "--web.max-requests", "7"),
+        *("--log.level", "debug", "--log.format", "json"),
+    )
+
+    assert settings == Settings(
+        config=Path("c.yaml"),
+        prices=Path("p.yaml"),
+        ledger=Path("l.db"),
+        kubeconfig="k",
+        context="x",
+        api_patience_s=3,
+        zero_s=0,
+        addresses=("127.0.0.1:1", "[::1]:2"),
+        max_requests=7,
+        log_level="debug",
+        log_format="json",
+    )
+
+
+def test_each_flag_of_the_agents_sets_its_setting() -> None:
+    settings = parsed(
+        *(
+            "--agents.namespace",
+            "some",
+            "--agents.selector",
+            "app=gpu, part=agent",
+            "--agents.port",
+            "99",
+            "--agents.interval",
+            "5",
+        ),
+        *("--agents.token-file", "t", "--agents.ca-file", "ca", "--agents.cert-file", "c", "--agents.key-file", "k"),
+        *("--agents.urls", "n1=http://10.0.0.1:99/, n2=https://h?a=b"),
+    )
+
+    assert settings.agent_marks == AgentMarks(namespace="some", labels=(("app", "gpu"), ("part", "agent")))
+    assert settings.agents == AgentChoice(
+        port=99,
+        interval_s=5,
+        token=Path("t"),
+        authority=Path("ca"),
+        certificate=Path("c"),
+        key=Path("k"),
+        urls=(Target("n1", "http://10.0.0.1:99"), Target("n2", "https://h?a=b")),
+    )
+    assert parsed("--agents.selector", "").agent_marks == AgentMarks(labels=())
+
+
+def test_all_that_is_wrong_about_agents_is_told_at_once() -> None:
+    told = problems(
+        *("--agents.selector", "app, part=,part=b", "--agents.port", "65536", "--agents.interval", "0"),
+        *("--agents.key-file", "k", "--agents.urls", "n1=http://a,n1=http://b,n2=10.0.0.2"),
+    )
+
+    assert told == [
+        "--agents.selector: 'app' is none; write KEY=VALUE, separate several by commas",
+        "--agents.selector: 'part' is none; write KEY=VALUE, separate several by commas",
+        "--agents.port: '65536' is no port; write one up to 65535",
+        "--agents.interval: '0' is no whole number above 0; write one such as 15",
+        "--agents.key-file: has no certificate; name one with --agents.cert-file",
+        "--agents.urls: names 'n1' more than once",
+        "--agents.urls: '10.0.0.2' is no URL; write one such as http://10.0.0.7:9837",
+    ]
+
+
+def test_a_variable_gives_a_default_that_a_flag_overrides() -> None:
+    environment = {"GPUTALLY_LEDGER": "/data/l.db", "GPUTALLY_WEB_MAX_REQUESTS": "9"}
+
+    settings = parsed("--web.max-requests", "5", environment=environment)
+
+    assert (settings.ledger, settings.max_requests) == (Path("/data/l.db"), 5)
+
+
+def test_variables_are_named_as_their_flags() -> None:
+    assert variable("web.listen-address") == "GPUTALLY_WEB_LISTEN_ADDRESS"
+    assert len({variable(setting.name) for setting in SETTINGS}) == len(SETTINGS)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    told = problems(
+        *("--ledger", "", "--api.patience", "0", "--web.listen-address", "9836", "--web.max-requests", "many"),
+        *("--log.level", "loud", "--log.format", "xml"),
+    )
+
+    assert told == [
+        "--ledger: is empty; name a file",
+        "--api.patience: '0' is no whole number above 0; write one such as 15",
+        "--web.listen-address: '9836' is no address; write HOST:PORT, [IPV6]:PORT or :PORT",
+        "--web.max-requests: 'many' is no whole number above 0; write one such as 15",
+        "--log.level: unknown 'loud'; write debug, info, warning or error",
+        "--log.format: unknown 'xml'; write text or json",
+    ]
+
+
+@pytest.mark.parametrize("text", ["²", "-1", "1.5", ""])
+def test_what_is_no_count_is_refused(text: str) -> None:
+    assert problems(f"--web.max-requests={text}") == [
+        f"--web.max-requests: '{text}' is no whole number above 0; write one such as 15"
+    ]

@@ -1,0 +1,173 @@
+"""One request to one agent: what it tells, or why it cannot be used."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from gputally.errors import ConfigError
+from gputally.model.agent import Outcome
+from gputally.model.rules import MigBasis
+from gputally.model.usage import UsageReport
+from gputally.pulling import agent_client as client_module
+from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
+from gputally.pulling.choice import AgentChoice, Target
+from tests.core.usage import gpu, holder, hour, report
+from tests.fakes.agent import FakeAgent, serving
+
+REPORT = report(holder(hour(12, 20, measured=8, used=6), since=12), at=20, gpus=(gpu(joules=7, watermark=20),))
+
+
+@pytest.fixture
+async def agent() -> AsyncIterator[FakeAgent]:
+    async with serving(FakeAgent(REPORT)) as agent:
+        yield agent
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[AgentClient]:
+    async with agent_client(AgentChoice()) as client:
+        yield client
+
+
+async def failure(client: AgentClient, agent: FakeAgent, *, deadline_s: float = 5) -> tuple[Outcome, str]:
+    """Why there is no report, without the URL."""
+    with pytest.raises(PullFailed) as told:
+        await client.report(Target("n1", agent.url), deadline_s=deadline_s)
+    return told.value.outcome, str(told.value).replace(f"{agent.url}/v1/usage: ", "")
+
+
+async def test_a_report_comes_as_it_was_told(client: AgentClient, agent: FakeAgent) -> None:
+    assert await client.report(Target("n1", agent.url)) == REPORT
+
+
+async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent) -> None:
+    """Else what is idle could cost more than what is allocated. Agents that do not tell weigh by compute."""
+    on_mig = replace(REPORT, holders=(holder(hour(12, 20, measured=8), since=12, device="MIG-1"),))
+    async with agent_client(AgentChoice(mig_basis=MigBasis.MEMORY)) as client:
+        assert await client.report(Target("n1", agent.url)) == REPORT
+        agent.body = on_mig
+        outcome, text = await failure(client, agent)
+        agent.body = replace(on_mig, mig_basis="memory")
+        assert await client.report(Target("n1", agent.url)) == agent.body
+
+    assert outcome is Outcome.BASIS
+    assert text == (
+        "weighs MIG devices by compute, this aggregator by memory; start it with the same file --config.file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "text"),
+    [
+        (b"<html>", Outcome.MALFORMED, "no report: JSON is malformed: invalid character (byte 0)"),
+        (b"", Outcome.MALFORMED, "no report: Input data was truncated"),
+        (b"[" * 100_000, Outcome.MALFORMED, "no report: Expected `object`, got `array`"),
+        (b'{"version": 1}', Outcome.MALFORMED, "no report: Object missing required field `epoch`"),
+        (
+            b'{"version": 2}',
+            Outcome.VERSION,
+            "reports in version 2, this gputally reads 1; upgrade the older of the two",
+        ),
+        (
+            replace(REPORT, version=3),
+            Outcome.VERSION,
+            "reports in version 3, this gputally reads 1; upgrade the older of the two",
+        ),
+        (replace(REPORT, node="n2"), Outcome.NODE, "tells of node 'n2'; it is on 'n1'"),
+        (replace(REPORT, epoch=""), Outcome.MALFORMED, "the head of the report cannot be"),
+    ],
+)
+async def test_what_is_no_report_of_that_node_is_refused(
+    client: AgentClient, agent: FakeAgent, body: UsageReport | bytes, outcome: Outcome, text: str
+) -> None:
+    agent.body = body
+
+    assert await failure(client, agent) == (outcome, text)
+
+
+async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
+    client: AgentClient, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MOST_BYTES", 1 << 20)
+    agent.body = b" " * (1 << 20) + msgspec.json.encode(REPORT)
+
+    assert await failure(client, agent) == (Outcome.OVERSIZED, "the answer is larger than 1 MiB")
+
+
+async def test_an_answer_that_does_not_end_is_given_up(client: AgentClient, agent: FakeAgent) -> None:
+    agent.holding.clear()
+
+    assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no whole answer within 0.05 s")
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+async def test_any_other_status_is_no_report_and_nothing_leads_elsewhere(
+    client: AgentClient, agent: FakeAgent, status: int
+) -> None:
+    agent.status = status
+
+    assert await failure(client, agent) == (Outcome.STATUS, f"answers {status} instead of a report")
+
+
+async def test_nobody_there_is_told(client: AgentClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = FakeAgent(b"")
+        nobody.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    outcome, text = await failure(client, nobody)
+
+    assert outcome is Outcome.UNREACHABLE
+    assert "Cannot connect to host" in text
+
+
+async def test_a_packed_answer_is_not_unpacked(client: AgentClient, agent: FakeAgent) -> None:
+    agent.body = b"\x1f\x8b\x08"
+
+    assert (await failure(client, agent))[0] is Outcome.MALFORMED
+
+
+@asynccontextmanager
+async def showing(token: Path) -> AsyncIterator[AgentClient]:
+    async with agent_client(AgentChoice(token=token)) as client:
+        yield client
+
+
+async def test_a_token_is_shown_and_read_again_when_it_changes(agent: FakeAgent, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    agent.token = "first"
+    async with showing(file) as client:
+        assert await client.report(Target("n1", agent.url)) == REPORT
+
+        agent.token = "second!"
+        refusal = f"answers 401; see to it that {file} holds the token it expects"
+        assert await failure(client, agent) == (Outcome.FORBIDDEN, refusal)
+        file.write_text("second!")
+        assert await client.report(Target("n1", agent.url)) == REPORT
+
+        file.unlink()
+        assert await client.report(Target("n1", agent.url)) == REPORT
+
+
+async def test_without_a_token_one_is_asked_for(client: AgentClient, agent: FakeAgent) -> None:
+    agent.token = "any"
+
+    remedy = "answers 401; name the file of the token it expects with --agents.token-file"
+    assert await failure(client, agent) == (Outcome.FORBIDDEN, remedy)
+
+
+@pytest.mark.parametrize("content", [None, "", "two\nlines", "é"])
+async def test_a_file_without_a_token_is_told_at_the_start(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+
+    with pytest.raises(
+        ConfigError, match=r"token: --agents.token-file: cannot be used: .*; (name a file|write a token)"
+    ):
+        async with showing(file):
+            pass
