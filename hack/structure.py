@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-FOLDERS: Final = ("alerts", "dashboards", "exporter", "hack", "monitoring", "tests")
+FOLDERS: Final = ("alerts", "dashboards", "exporter", "hack", "monitoring", "simulator", "tests")
 FILE_LINES: Final = 300
 FUNCTION_LINES: Final = 40
 POSITIONAL: Final = 5

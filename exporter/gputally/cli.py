@@ -112,7 +112,11 @@ def agent(parsed: argparse.Namespace) -> int:
 
 def demo(parsed: argparse.Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
-    from gputally.demo.demo import Demo, run, seconds  # noqa: PLC0415 - heavy
+    try:
+        from gputally.demo.demo import Demo, run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
+    except ModuleNotFoundError as error:
+        text = "is not installed; the demo needs it: in a clone of gputally, pip install ./simulator"
+        raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
 
     plan = Demo(
         address=parsed.address,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.behaviour.product import Product
 from tests.behaviour.recorder import Recorder
 from tests.behaviour.stage import Stage

@@ -7,11 +7,11 @@ import pytest
 
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.kube import backoff
-from gputally.sim.cluster import SimCluster
-from gputally.sim.hardship import MAX_SKEW_S, NAMESPACE, REBORN, Hardship
-from gputally.sim.replay import Replay
-from gputally.sim.store import Change
-from gputally.sim.trace import read_trace
+from gputally_sim.api.store import Change
+from gputally_sim.cluster import SimCluster
+from gputally_sim.scenarios.hardship import MAX_SKEW_S, NAMESPACE, REBORN, Hardship
+from gputally_sim.trace.replay import Replay
+from gputally_sim.trace.trace import read_trace
 from tests.behaviour.recorder import us
 from tests.behaviour.test_replay import HELIOS, MONDAY_US, OPENB, assert_sound, caught_up, scraped_meanwhile
 from tests.behaviour.traces import Row, aggregating, file, head, query, rows_of

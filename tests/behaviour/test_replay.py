@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gputally.aggregator.aggregator import Running
-from gputally.sim.cluster import SimCluster
-from gputally.sim.replay import Replay
-from gputally.sim.trace import read_nodes, read_trace
+from gputally_sim.cluster import SimCluster
+from gputally_sim.trace.replay import Replay
+from gputally_sim.trace.trace import read_nodes, read_trace
 from tests.behaviour.traces import (
     Allocated,
     Polled,

@@ -17,12 +17,12 @@ from gputally.demo.sim_agents import SimAgents
 from gputally.model.kube import Kind
 from gputally.model.units import GPU
 from gputally.pulling.choice import AgentChoice
-from gputally.sim.cluster import SimCluster
-from gputally.sim.documents import Doc, uid_of
-from gputally.sim.instants import HOUR_US
-from gputally.sim.pods import effective_requests, is_terminal, node_of
-from gputally.sim.store import Change, Verb
-from gputally.sim.utilisation import FULL, Curve, curve_of
+from gputally_sim.api.store import Change, Verb
+from gputally_sim.cluster import SimCluster
+from gputally_sim.documents import Doc, uid_of
+from gputally_sim.instants import HOUR_US
+from gputally_sim.node.pods import effective_requests, is_terminal, node_of
+from gputally_sim.node.utilisation import FULL, Curve, curve_of
 from tests.fakes.command import Samples, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until

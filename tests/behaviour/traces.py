@@ -18,7 +18,7 @@ import pytest
 from gputally.aggregator.aggregator import Running, aggregate
 from gputally.aggregator.settings import Settings
 from gputally.model.kube import Kind
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
 FOLDER = Path(os.environ.get("GPUTALLY_TRACES") or Path(__file__).parents[2] / "../shared/traces").resolve()

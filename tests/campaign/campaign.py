@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputally.sim.replay import Replay
+from gputally_sim.trace.replay import Replay
 from tests.behaviour.product import total
 from tests.behaviour.published import residuals
 from tests.behaviour.recorder import until

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from gputally.sim.cluster import SimCluster
-from gputally.sim.replay import Replay
-from gputally.sim.trace import Trace, read_trace
+from gputally_sim.cluster import SimCluster
+from gputally_sim.trace.replay import Replay
+from gputally_sim.trace.trace import Trace, read_trace
 from tests.behaviour.conftest import grant_documented_rights, kubeconfig_for
 from tests.behaviour.product import Product
 from tests.behaviour.stage import Stage

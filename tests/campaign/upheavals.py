@@ -6,8 +6,8 @@ from functools import partial
 from http import HTTPStatus
 from random import Random
 
-from gputally.sim.cluster import SimCluster
-from gputally.sim.faults import Faults
+from gputally_sim.api.faults import Faults
+from gputally_sim.cluster import SimCluster
 from tests.campaign.disk import Disk
 from tests.campaign.killer import Killer
 from tests.campaign.wall_clock import WallClock

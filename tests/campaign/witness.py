@@ -9,7 +9,7 @@ from typing import Self
 
 import aiohttp
 
-from gputally.sim.store import Change, Store
+from gputally_sim.api.store import Change, Store
 from tests.behaviour.recorder import Record
 from tests.cluster.api import LONGEST_LINE
 from tests.cluster.manifests import Json

@@ -7,9 +7,9 @@ from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
+from gputally.model.measured.usage import GpuHour, Hour
+from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
 from gputally.model.units import GPU, US_PER_HOUR
-from gputally.model.usage import GpuHour, Hour
-from gputally.model.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
 from tests.contract.test_ledger import saved_by

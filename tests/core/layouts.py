@@ -13,10 +13,10 @@ from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
 from gputally.devices.nvml.mig import weight_of
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.device import Gpu, Part, Reading, Span
+from gputally.model.measured.device import Gpu, Part, Reading, Span
+from gputally.model.measured.usage import UsageReport
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.model.usage import UsageReport
 from tests.core.manifests import NodeForm, PodForm, us
 
 A100: Final = "NVIDIA A100-SXM4-80GB"

@@ -3,8 +3,8 @@
 from typing import Any
 
 from gputally.model.kube import Kind
+from gputally.model.measured.usage import HolderReport
 from gputally.model.observation import Progress
-from gputally.model.usage import HolderReport
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay

@@ -14,11 +14,11 @@ from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import grown
 from gputally.model.kube import Kind
+from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
-from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.kube import Kind
+from gputally.model.measured.usage import HolderReport, Hour
 from gputally.model.observation import Observation, Progress
 from gputally.model.units import GPU
-from gputally.model.usage import HolderReport, Hour
 from tests.core.manifests import us
 from tests.core.usage import gpu_us, usage
 from tests.history.workload import Job

@@ -16,7 +16,7 @@ from gputally.demo.sim_agents import SimAgents
 from gputally.export.text import END
 from gputally.model.units import US_PER_SECOND
 from gputally.pulling.choice import AgentChoice
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
 EVERY_S: Final = 60

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
-from gputally.sim.trace import MILLI_PER_GPU, OUTCOMES
+from gputally_sim.trace.trace import MILLI_PER_GPU, OUTCOMES
 from tests.behaviour.traces import FOLDER, Row, rows_of
 from tests.history.window import Window
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from gputally.model.measured.usage import HolderReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
-from gputally.model.usage import HolderReport
 from tests.behaviour.product import Samples, total
 from tests.cluster.manifests import Json, path
 from tests.cluster.objects import condition, container_state, seconds

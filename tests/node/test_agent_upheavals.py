@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from gputally.model.measured.usage import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
-from gputally.model.usage import HolderReport, UsageReport
 from tests.behaviour.product import Samples, total
 from tests.campaign.scrapes import Scrapes
 from tests.cluster.manifests import path

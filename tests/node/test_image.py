@@ -26,6 +26,14 @@ for name in sorted({file.name.partition(".")[0] for file in folder.iterdir()}):
     importlib.import_module(name)
     print(name)
 """
+DEMO = """
+import contextlib, io
+from gputally.cli import main
+said = io.StringIO()
+with contextlib.redirect_stderr(said):
+    status = main(["demo"])
+print(status, said.getvalue())
+"""
 AUTHORITIES = "import ssl; print(len(ssl.create_default_context().get_ca_certs()))"
 
 
@@ -90,8 +98,11 @@ def test_a_command_loads_nothing_of_the_other(image: ProductImage, command: str,
     assert not_its.isdisjoint(json.loads(ran.printed))
 
 
-def test_the_whole_aggregator_works_in_it(image: ProductImage) -> None:
-    assert "gputally demo" in image.run("/usr/local/bin/gputally", "demo", "--for", "2s").printed
+def test_the_demo_says_how_to_get_the_simulator_that_it_lacks(image: ProductImage) -> None:
+    said = image.run("/usr/bin/python3", "-c", DEMO).printed
+
+    assert said.startswith("2 gputally: Python package gputally_sim: is not installed")
+    assert "pip install ./simulator" in said
 
 
 def test_every_module_of_python_finds_its_libraries(image: ProductImage) -> None:

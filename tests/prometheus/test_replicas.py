@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from hack.prometheus import Answer
 from tests.behaviour.conftest import kubeconfig_for
 from tests.behaviour.product import Product

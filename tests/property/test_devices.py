@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gputally.metering.node_books import DeviceBooks
 from gputally.metering.node_snapshot import DeviceSnapshot, HolderTotals
-from gputally.model.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
+from gputally.model.measured.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
+from gputally.model.measured.usage import HolderReport, UsageReport
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import HolderReport, UsageReport
 from gputally.pulling.plausible import implausible
 from tests.unit.metering.naive import NaiveGpu
 

@@ -15,12 +15,12 @@ from gputally.accounting.totals.totals import Total
 from gputally.model.agent import AgentPod
 from gputally.model.history import alike
 from gputally.model.kube import Kind
+from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_SECOND
-from gputally.model.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 
 
 class Known(NamedTuple):

@@ -10,8 +10,8 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.measured.usage import Fault
 from gputally.model.node import CapacityState, Sharing
-from gputally.model.usage import Fault
 
 
 class Waiting(Struct, frozen=True, kw_only=True):

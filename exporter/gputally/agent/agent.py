@@ -21,10 +21,10 @@ from gputally.export.text import registry_text
 from gputally.export.usage import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.node_health import NodeHealth
+from gputally.model.measured.node_health import NodeHealth
+from gputally.model.measured.usage import UsageReport
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock, steady_clock, system_clock
 from gputally.serving import doors, own_token
 

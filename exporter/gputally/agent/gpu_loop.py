@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 from gputally.devices.nvml.seat import Reason, Trouble
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.device import Reading
-from gputally.model.node_health import NodeHealth
+from gputally.model.measured.device import Reading
+from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.process.every import every

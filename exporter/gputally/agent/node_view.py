@@ -5,7 +5,7 @@ from gputally.catalog.agent.node import NODE
 from gputally.catalog.agent.node_view import NodeView
 from gputally.export.text import render
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.node_health import NodeHealth
+from gputally.model.measured.node_health import NodeHealth
 
 
 def node_view(reading: GpuLoop, books: DeviceBooks, health: NodeHealth, *, now_us: int) -> NodeView:

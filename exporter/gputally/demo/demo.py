@@ -25,9 +25,9 @@ from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.process.log import configure
 from gputally.pulling.choice import AgentChoice
-from gputally.sim.cluster import SimCluster
-from gputally.sim.replay import Replay
-from gputally.sim.trace import read_nodes, read_trace
+from gputally_sim.cluster import SimCluster
+from gputally_sim.trace.replay import Replay
+from gputally_sim.trace.trace import read_nodes, read_trace
 
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
 """2026-06-08 06:00 UTC: two hours before the inference of S1 wakes up."""

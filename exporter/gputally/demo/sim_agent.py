@@ -14,11 +14,11 @@ from gputally.agent.node_view import exposition, node_view
 from gputally.demo.sim_sources import SimDriver, SimKubelet
 from gputally.export.usage import usage_route
 from gputally.metering.node_books import JOURNAL_US, DeviceBooks
-from gputally.model.node_health import NodeHealth
+from gputally.model.measured.node_health import NodeHealth
+from gputally.model.measured.usage import UsageReport
 from gputally.model.units import US_PER_SECOND
-from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock
-from gputally.sim.gpus import GpuNode
+from gputally_sim.node.gpus import GpuNode
 
 TURN_US: Final = 60 * US_PER_SECOND
 """Readings further apart say nothing about memory; of utilisation and energy, closer ones would not say more."""

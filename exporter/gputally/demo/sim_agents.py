@@ -21,12 +21,12 @@ from gputally.metering.node_books import JOURNAL_US
 from gputally.model.rules import AgentMarks
 from gputally.model.units import US_PER_SECOND
 from gputally.process.once import Once
-from gputally.sim.cluster import SimCluster
-from gputally.sim.daemons import ADDRESSES, Daemons
-from gputally.sim.devices import Devices
-from gputally.sim.documents import Doc
-from gputally.sim.pods import is_active, node_of
-from gputally.sim.store import Change, Verb
+from gputally_sim.api.store import Change, Verb
+from gputally_sim.cluster import SimCluster
+from gputally_sim.control.daemons import ADDRESSES, Daemons
+from gputally_sim.documents import Doc
+from gputally_sim.node.devices import Devices
+from gputally_sim.node.pods import is_active, node_of
 
 _NAME: Final = "gputally-agent"
 _MARKS: Final = AgentMarks()

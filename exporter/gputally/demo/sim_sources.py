@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.nvml.seat import Reason, Trouble
-from gputally.model.device import Allocations, Condition, Gpu, Part, Process, Reading, Source, Span
+from gputally.model.measured.device import Allocations, Condition, Gpu, Part, Process, Reading, Source, Span
 from gputally.model.units import GPU
 from gputally.process.clock import Clock
-from gputally.sim.gpus import GpuNode, SimGpu
+from gputally_sim.node.gpus import GpuNode, SimGpu
 
 _FIRST_PID: Final = 1000
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputally.metering.apportion import apportion
-from gputally.model.device import Held, Process
+from gputally.model.measured.device import Held, Process
 
 
 class Division(NamedTuple):

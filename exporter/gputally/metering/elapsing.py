@@ -9,7 +9,7 @@ from gputally.metering.holding import hour_of
 from gputally.metering.layout import Layout, Slot
 from gputally.metering.running import Sums
 from gputally.metering.timeline import Piece, Stretch, Timeline
-from gputally.model.device import Part
+from gputally.model.measured.device import Part
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 SPARSE_US: Final = 60 * US_PER_SECOND

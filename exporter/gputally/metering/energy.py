@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from gputally.metering.apportion import apportion
 from gputally.metering.holding import Holding
-from gputally.model.device import MOST_POWER
+from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 
 _MARGIN: Final = 2

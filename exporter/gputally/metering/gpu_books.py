@@ -8,7 +8,7 @@ from gputally.metering.layout import Layout
 from gputally.metering.measuring import Measuring
 from gputally.metering.running import Sums
 from gputally.metering.timeline import Timeline
-from gputally.model.device import Reading, Source
+from gputally.model.measured.device import Reading, Source
 from gputally.model.units import GPU
 
 _TRUEST_FIRST = tuple(Source)

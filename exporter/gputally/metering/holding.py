@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from gputally.model.device import Held
+from gputally.model.measured.device import Held
 from gputally.model.units import US_PER_HOUR
 
 

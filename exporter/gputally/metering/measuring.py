@@ -7,7 +7,7 @@ from gputally.metering.energy import Claim
 from gputally.metering.layout import Slot
 from gputally.metering.running import Sums
 from gputally.metering.timeline import Piece, Stretch, Timeline
-from gputally.model.device import BUSY, Part, Source
+from gputally.model.measured.device import BUSY, Part, Source
 from gputally.model.units import US_PER_SECOND
 
 LATE_US: Final = 10 * US_PER_SECOND

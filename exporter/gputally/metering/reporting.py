@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.metering.gpu_books import GpuBook
 from gputally.metering.holding import Holding
 from gputally.metering.node_snapshot import GpuTotals, HolderTotals
-from gputally.model.usage import GpuHour, GpuReport, HolderReport, Hour
+from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour
 
 
 def holder_report(holding: Holding) -> HolderReport:

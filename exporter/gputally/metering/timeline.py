@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gputally.metering.attribution import shares
 from gputally.metering.holding import Holding, Name, hour_of, name_of
-from gputally.model.device import Allocations, Held
+from gputally.model.measured.device import Allocations, Held
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 KEPT_US: Final = 600 * US_PER_SECOND

@@ -8,8 +8,8 @@ known to be complete. Only facts without an API timestamp of their own depend on
 from msgspec import Struct
 
 from gputally.model.kube import Kind, Object, OwnerReference
+from gputally.model.measured.usage import UsageReport
 from gputally.model.owner import Owner
-from gputally.model.usage import UsageReport
 
 
 class Seen(Struct, frozen=True, kw_only=True, gc=False):

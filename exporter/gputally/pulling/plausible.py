@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from gputally.model.measured.usage import GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.units import US_PER_HOUR
-from gputally.model.usage import GpuReport, HolderReport, Hour, UsageReport
 
 _MOST: Final = 1 << 62
 """A ledger's numbers have 64 bits; an hour of a device stays a thousand times below."""

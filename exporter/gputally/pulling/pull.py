@@ -7,8 +7,8 @@ from typing import Final
 
 from gputally.model.agent import Outcome
 from gputally.model.health import AgentHealth, AgentsHealth
+from gputally.model.measured.usage import UsageReport
 from gputally.model.observation import UsageSeen
-from gputally.model.usage import UsageReport
 from gputally.process.once import Once
 from gputally.pulling.agent_client import AgentClient, PullFailed
 from gputally.pulling.choice import Target

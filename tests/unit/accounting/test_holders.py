@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.usage.holders import allocation, narrowed, owner, span_of
 from gputally.model.allocation import Blind
+from gputally.model.measured.usage_record import Holder, HolderKey
 from gputally.model.pod import PodRecord
-from gputally.model.usage_record import Holder, HolderKey
 from tests.contract.records import pod, segment
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
+from gputally.model.measured.usage import Fault
 from gputally.model.observation import Seen
-from gputally.model.usage import Fault
 from tests.core.manifests import as_pod, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import RUNNING

@@ -10,8 +10,8 @@ from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.errors import KubeletUnreachable
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.device import Condition, Gpu, Part, Reading, Source
-from gputally.model.node_health import NodeHealth
+from gputally.model.measured.device import Condition, Gpu, Part, Reading, Source
+from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
 
 RESOURCE = "nvidia.com/gpu.shared"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
 NOON_US = 1_780_920_000_000_000

@@ -12,10 +12,10 @@ from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.kube import Kind
+from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.pulling.choice import AgentChoice, Target
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.agent import FakeAgent, serving
 from tests.fakes.command import PATIENCE_SECONDS, Samples, fallen, scrape, sum_of
 from tests.fakes.until import until

@@ -21,7 +21,7 @@ from gputally.kube.reflector.watch import Batches
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Listed, Listing, Observation, Progress
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.command import fallen, get, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until

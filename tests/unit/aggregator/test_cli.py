@@ -16,7 +16,7 @@ from gputally import cli
 from gputally.accounting.fleet import Fleet
 from gputally.errors import AddressTaken, LedgerError
 from gputally.ledger.sqlite import SqliteLedger
-from gputally.sim.cluster import SimCluster
+from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready
 from tests.fakes.entrance import TLS, Entrance, config
@@ -254,6 +254,17 @@ def test_of_several_errors_the_first_is_told() -> None:
     first = LedgerError("full")
 
     assert cli._the_one(ExceptionGroup("", [ExceptionGroup("", [first]), AddressTaken("x")])) is first
+
+
+def test_the_demo_says_how_to_get_the_simulator(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "gputally_sim", None)  # as good as not installed
+    for name in [name for name in sys.modules if name.startswith(("gputally.demo.", "gputally_sim."))]:
+        monkeypatch.delitem(sys.modules, name)
+
+    assert cli.main(["demo"]) == 2
+    assert "pip install ./simulator" in capsys.readouterr().err
 
 
 def test_the_cluster_client_is_not_loaded_by_commands_that_need_none(tmp_path: Path) -> None:

@@ -12,20 +12,20 @@ from gputally.aggregator.settings import Settings
 from gputally.demo import sim_agents
 from gputally.demo.sim_agent import SimAgent
 from gputally.demo.sim_agents import SimAgents
+from gputally.model.measured.usage import UsageReport
 from gputally.model.units import GPU, US_PER_SECOND
-from gputally.model.usage import UsageReport
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target
 from gputally.pulling.plausible import implausible
-from gputally.sim import daemons
-from gputally.sim.cluster import SimCluster
-from gputally.sim.devices import Devices
-from gputally.sim.documents import Doc
-from gputally.sim.fleet import NodePool, gpu_node
-from gputally.sim.instants import HOUR_US
-from gputally.sim.pods import GPU as RESOURCE
-from gputally.sim.simulation import Simulation
-from gputally.sim.utilisation import UTILISATION
+from gputally_sim.cluster import SimCluster
+from gputally_sim.control import daemons
+from gputally_sim.documents import Doc
+from gputally_sim.instants import HOUR_US
+from gputally_sim.node.devices import Devices
+from gputally_sim.node.pods import GPU as RESOURCE
+from gputally_sim.node.utilisation import UTILISATION
+from gputally_sim.scenarios.fleet import NodePool, gpu_node
+from gputally_sim.simulation import Simulation
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US

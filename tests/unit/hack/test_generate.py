@@ -9,11 +9,11 @@ from hack.generate import BEGIN, END, main, outdated, with_flags
 from monitoring.config import Config, ConfigInvalid
 from monitoring.generate import boards, groups
 
-MARK = BEGIN.format(module="settings")
+MARK = BEGIN.format(module="gputally.aggregator.settings")
 
 
 def test_the_table_of_flags_replaces_what_stands_between_its_marks() -> None:
-    page = with_flags(f"before\n{MARK}old\n{END}after\n", module="settings", table=SETTINGS)
+    page = with_flags(f"before\n{MARK}old\n{END}after\n", module="gputally.aggregator.settings", table=SETTINGS)
 
     assert page.startswith(f"before\n{MARK}| Flag |")
     assert page.endswith(f"|\n{END}after\n")
@@ -23,15 +23,15 @@ def test_the_table_of_flags_replaces_what_stands_between_its_marks() -> None:
 
 def test_a_page_without_the_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="needs the lines"):
-        with_flags(BEGIN.format(module="other") + END, module="settings", table=SETTINGS)
+        with_flags(BEGIN.format(module="other") + END, module="gputally.aggregator.settings", table=SETTINGS)
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
     """A root with the pages of which only a part is generated."""
     (tmp_path / "docs").mkdir()
-    for page, module in (("configuration", "settings"), ("agent", "agent_settings")):
-        (tmp_path / f"docs/{page}.md").write_text(BEGIN.format(module=module) + END)
+    for page, module in (("configuration", "aggregator.settings"), ("agent", "agent.agent_settings")):
+        (tmp_path / f"docs/{page}.md").write_text(BEGIN.format(module=f"gputally.{module}") + END)
     (tmp_path / CHART).mkdir(parents=True)
     (tmp_path / CHART / "Chart.yaml").write_text("version: 0.0.0\n")
     (tmp_path / VALUES).write_text("# -- A port.\nport: 80\n")

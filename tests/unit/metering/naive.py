@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from gputally.model.device import Allocations, Held, Part, Reading
+from gputally.model.measured.device import Allocations, Held, Part, Reading
 from gputally.model.units import GPU, US_PER_SECOND
 
 BELIEVED_S = 10

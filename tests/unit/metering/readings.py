@@ -4,9 +4,9 @@ from typing import Any
 
 from gputally.metering.node_books import DeviceBooks
 from gputally.metering.node_snapshot import GpuTotals, HolderTotals
-from gputally.model.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
+from gputally.model.measured.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
+from gputally.model.measured.usage import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import HolderReport, UsageReport
 
 HOUR_US = 480_000 * US_PER_HOUR
 START_US = HOUR_US + US_PER_HOUR // 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gputally.metering.energy import Claim, Meter, spent
 from gputally.metering.holding import Holding
-from gputally.model.device import MOST_POWER
+from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import held
 

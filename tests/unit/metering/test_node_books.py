@@ -4,9 +4,9 @@ import pytest
 
 from gputally.metering.node_books import DeviceBooks
 from gputally.metering.running import States, Work
-from gputally.model.device import Source
+from gputally.model.measured.device import Source
+from gputally.model.measured.usage import GpuHour, Hour
 from gputally.model.units import GPU_SECOND
-from gputally.model.usage import GpuHour, Hour
 from tests.unit.metering.readings import (
     HOUR_US,
     NEXT_HOUR,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from gputally.errors import ConfigError
 from gputally.model.agent import Outcome
+from gputally.model.measured.usage import UsageReport
 from gputally.model.rules import MigBasis
-from gputally.model.usage import UsageReport
 from gputally.pulling import agent_client as client_module
 from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target

@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 
-from gputally.sim.cluster import SimCluster
-from gputally.sim.documents import Doc
+from gputally_sim.cluster import SimCluster
+from gputally_sim.documents import Doc
 from tests.unit.sim.world import START_US, furnish
 
 PATIENCE_S = 20.0

@@ -1,4 +1,4 @@
-from gputally.sim.agenda import Agenda, Worklist
+from gputally_sim.agenda import Agenda, Worklist
 
 
 def test_actions_run_in_order_of_time_then_of_entry() -> None:

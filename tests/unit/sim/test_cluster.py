@@ -3,10 +3,10 @@ import asyncio
 import aiohttp
 import pytest
 
-from gputally.sim.clock import SimClock
-from gputally.sim.cluster import SimCluster
-from gputally.sim.instants import HOUR_US, MINUTE_US
-from gputally.sim.simulation import Simulation
+from gputally_sim.clock import SimClock
+from gputally_sim.cluster import SimCluster
+from gputally_sim.instants import HOUR_US, MINUTE_US
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.kube import PATIENCE_S, PODS, serving
 from tests.unit.sim.world import START_US, add, pod, read, seconds
 

@@ -1,6 +1,6 @@
-from gputally.sim.daemons import Daemons
-from gputally.sim.documents import Doc
-from gputally.sim.simulation import Simulation
+from gputally_sim.control.daemons import Daemons
+from gputally_sim.documents import Doc
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import START_US, furnish, node, seconds
 
 LABELS = {"app": "agent"}

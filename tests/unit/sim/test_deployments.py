@@ -1,7 +1,7 @@
-from gputally.sim import workloads
-from gputally.sim.documents import Doc, controller_of
-from gputally.sim.simulation import Simulation
-from gputally.sim.workloads import Work
+from gputally_sim.documents import Doc, controller_of
+from gputally_sim.scenarios import workloads
+from gputally_sim.scenarios.workloads import Work
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import NAMESPACE, condition, key, read, seconds, small_world
 
 

@@ -3,14 +3,14 @@
 from collections import Counter
 from random import Random
 
-from gputally.sim.devices import Devices
-from gputally.sim.documents import Doc
-from gputally.sim.fleet import NodePool, gpu_node
-from gputally.sim.gpus import GpuNode
-from gputally.sim.instants import MINUTE_US, SECOND_US
-from gputally.sim.pods import GPU
-from gputally.sim.simulation import Simulation
-from gputally.sim.utilisation import FULL, UTILISATION
+from gputally_sim.documents import Doc
+from gputally_sim.instants import MINUTE_US, SECOND_US
+from gputally_sim.node.devices import Devices
+from gputally_sim.node.gpus import GpuNode
+from gputally_sim.node.pods import GPU
+from gputally_sim.node.utilisation import FULL, UTILISATION
+from gputally_sim.scenarios.fleet import NodePool, gpu_node
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import START_US, add, furnish, key, node_of, pod, seconds
 
 REPLICAS = 4

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.sim.documents import merge
+from gputally_sim.documents import merge
 
 
 @pytest.mark.parametrize(

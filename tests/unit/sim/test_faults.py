@@ -4,7 +4,7 @@ import json
 import aiohttp
 import pytest
 
-from gputally.sim.workloads import namespace
+from gputally_sim.scenarios.workloads import namespace
 from tests.unit.sim.kube import PODS, Lines, serving
 from tests.unit.sim.test_watching import STREAMING
 from tests.unit.sim.world import add, key, pod

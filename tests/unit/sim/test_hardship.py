@@ -2,12 +2,12 @@ from http import HTTPStatus
 
 import pytest
 
-from gputally.sim.hardship import FORGED, NAMESPACE, REBORN, VANISHING, Hardship
-from gputally.sim.instants import DAY_US, HOUR_US
-from gputally.sim.pods import is_terminal
-from gputally.sim.refusals import StatusError
-from gputally.sim.simulation import Simulation
-from gputally.sim.tap import Tap
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.api.tap import Tap
+from gputally_sim.instants import DAY_US, HOUR_US
+from gputally_sim.node.pods import is_terminal
+from gputally_sim.scenarios.hardship import FORGED, NAMESPACE, REBORN, VANISHING, Hardship
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import START_US, add, condition, node_of, pod, recorded, seconds, small_world
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.sim.instants import format_duration, http_date, parse_duration, parse_instant, rfc3339, rfc3339_micro
+from gputally_sim.instants import format_duration, http_date, parse_duration, parse_instant, rfc3339, rfc3339_micro
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 from typing import Any
 
-from gputally.sim import workloads
-from gputally.sim.documents import Doc, controller_of
-from gputally.sim.jobs import TRACKING
-from gputally.sim.simulation import Simulation
-from gputally.sim.workloads import Work
+from gputally_sim.control.jobs import TRACKING
+from gputally_sim.documents import Doc, controller_of
+from gputally_sim.scenarios import workloads
+from gputally_sim.scenarios.workloads import Work
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import NAMESPACE, add, condition, exists, key, pod, read, recorded, seconds, small_world
 
 

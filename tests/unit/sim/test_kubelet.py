@@ -1,7 +1,7 @@
 import pytest
 
-from gputally.sim.documents import Doc
-from gputally.sim.instants import rfc3339
+from gputally_sim.documents import Doc
+from gputally_sim.instants import rfc3339
 from tests.unit.sim.world import START_US, add, condition, exists, key, pod, read, recorded, seconds, small_world
 
 

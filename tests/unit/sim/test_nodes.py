@@ -1,6 +1,6 @@
-from gputally.sim.instants import rfc3339
-from gputally.sim.pods import GPU
-from gputally.sim.simulation import Simulation
+from gputally_sim.instants import rfc3339
+from gputally_sim.node.pods import GPU
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import (
     START_US,
     add,

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from gputally.sim import workloads
-from gputally.sim.fit import NodeState, PodNeeds, needs_of
-from gputally.sim.instants import rfc3339
-from gputally.sim.pods import GPU
-from gputally.sim.preemption import Budget, Candidate, candidate_on, choose
-from gputally.sim.simulation import Simulation
+from gputally_sim.control.fit import NodeState, PodNeeds, needs_of
+from gputally_sim.control.preemption import Budget, Candidate, candidate_on, choose
+from gputally_sim.instants import rfc3339
+from gputally_sim.node.pods import GPU
+from gputally_sim.scenarios import workloads
+from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import (
     NAMESPACE,
     START_US,

@@ -1,10 +1,10 @@
 import pytest
 
-from gputally.sim import workloads
-from gputally.sim.documents import Doc
-from gputally.sim.instants import rfc3339
-from gputally.sim.pods import GPU, effective_requests
-from gputally.sim.refusals import StatusError
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.documents import Doc
+from gputally_sim.instants import rfc3339
+from gputally_sim.node.pods import GPU, effective_requests
+from gputally_sim.scenarios import workloads
 from tests.unit.sim.world import NAMESPACE, START_US, add, exists, key, pod, read, recorded, seconds, small_world
 
 

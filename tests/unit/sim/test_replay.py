@@ -2,12 +2,12 @@ import logging
 
 import pytest
 
-from gputally.sim.documents import Doc, labels_of
-from gputally.sim.instants import rfc3339
-from gputally.sim.pods import GPU, effective_requests
-from gputally.sim.replay import KEPT_US, MILLI_GPU, Replay
-from gputally.sim.simulation import Simulation
-from gputally.sim.trace import Trace, TraceNode, TracePod
+from gputally_sim.documents import Doc, labels_of
+from gputally_sim.instants import rfc3339
+from gputally_sim.node.pods import GPU, effective_requests
+from gputally_sim.simulation import Simulation
+from gputally_sim.trace.replay import KEPT_US, MILLI_GPU, Replay
+from gputally_sim.trace.trace import Trace, TraceNode, TracePod
 from tests.unit.sim.world import START_US, condition, recorded, seconds
 
 

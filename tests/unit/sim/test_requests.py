@@ -1,7 +1,7 @@
 import pytest
 
-from gputally.sim.refusals import StatusError
-from gputally.sim.requests import parse_path, wants_metadata_only
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.api.requests import parse_path, wants_metadata_only
 
 
 @pytest.mark.parametrize(

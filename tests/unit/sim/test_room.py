@@ -1,5 +1,5 @@
-from gputally.sim.room import Kind, Room
-from gputally.sim.simulation import Simulation
+from gputally_sim.simulation import Simulation
+from gputally_sim.trace.room import Kind, Room
 from tests.unit.sim.world import START_US, node
 
 WHOLE = Kind("nvidia.com/gpu", "A")

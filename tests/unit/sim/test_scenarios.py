@@ -1,11 +1,11 @@
 import pytest
 
-from gputally.sim.documents import controller_of, labels_of
-from gputally.sim.fleet import Fleet, NodePool
-from gputally.sim.instants import DAY_US, HOUR_US, MINUTE_US, parse_instant
-from gputally.sim.pods import effective_requests, is_active, node_of
-from gputally.sim.simulation import Simulation
-from gputally.sim.store import Change
+from gputally_sim.api.store import Change
+from gputally_sim.documents import controller_of, labels_of
+from gputally_sim.instants import DAY_US, HOUR_US, MINUTE_US, parse_instant
+from gputally_sim.node.pods import effective_requests, is_active, node_of
+from gputally_sim.scenarios.fleet import Fleet, NodePool
+from gputally_sim.simulation import Simulation
 
 MONDAY_US = parse_instant("2026-03-02T06:00:00Z")
 

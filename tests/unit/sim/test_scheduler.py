@@ -1,4 +1,4 @@
-from gputally.sim.instants import rfc3339
+from gputally_sim.instants import rfc3339
 from tests.unit.sim.world import START_US, add, condition, key, node_of, pod, read, recorded, seconds, small_world
 
 

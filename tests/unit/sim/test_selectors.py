@@ -1,7 +1,7 @@
 import pytest
 
-from gputally.sim.refusals import StatusError
-from gputally.sim.selectors import field_predicate, label_predicate
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.api.selectors import field_predicate, label_predicate
 
 POD = {
     "metadata": {"name": "a", "namespace": "team", "labels": {"app": "x", "stage": "prod"}},

@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from gputally.sim.documents import Doc
-from gputally.sim.refusals import StatusError
-from gputally.sim.store import Change, Store, Verb
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.api.store import Change, Store, Verb
+from gputally_sim.documents import Doc
 
 
 def thing(name: str, **content: object) -> Doc:

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.errors import ConfigError
-from gputally.sim.trace import Trace, TraceNode, TracePod, read_nodes, read_trace
+from gputally_sim.trace.trace import Trace, TraceNode, TracePod, read_nodes, read_trace
 
 HEADER = "id,tenant,qos,gpu_type,gpu_count,gpu_milli,submit,start,end,node,status,cpu_milli\n"
 PART = TracePod(

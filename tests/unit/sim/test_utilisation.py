@@ -3,8 +3,8 @@ from statistics import mean
 
 import pytest
 
-from gputally.sim.instants import HOUR_US
-from gputally.sim.utilisation import FULL, UTILISATION, Curve, curve_of, drawn, parse
+from gputally_sim.instants import HOUR_US
+from gputally_sim.node.utilisation import FULL, UTILISATION, Curve, curve_of, drawn, parse
 from tests.unit.sim.world import pod, seconds
 
 MINUTE_US = seconds(60)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from gputally.sim import workloads
-from gputally.sim.documents import Doc, Key
-from gputally.sim.instants import SECOND_US, parse_instant
-from gputally.sim.pods import GPU
-from gputally.sim.simulation import Simulation
-from gputally.sim.store import Change
-from gputally.sim.workloads import Work
+from gputally_sim.api.store import Change
+from gputally_sim.documents import Doc, Key
+from gputally_sim.instants import SECOND_US, parse_instant
+from gputally_sim.node.pods import GPU
+from gputally_sim.scenarios import workloads
+from gputally_sim.scenarios.workloads import Work
+from gputally_sim.simulation import Simulation
 
 START_US = parse_instant("2026-03-02T06:00:00Z")
 CLASSES = {"high": 1000, "medium": 500, "low": 100}

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from gputally.model.measured.usage_record import Holder
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
-from gputally.model.usage_record import Holder
 
 GRACE_US = 15 * US_PER_SECOND
 """What is younger may not be known everywhere: a kubelet starts a pod, and is asked, some seconds after its binding."""

@@ -11,9 +11,9 @@ from gputally.accounting.usage.holders import TOLERANCE_US, owner
 from gputally.accounting.usage.usage_bounds import Room, fault_of_holder
 from gputally.accounting.usage.usage_posting import UNKNOWN, Terms, UsagePosting, held_since
 from gputally.model.allocation import Segment
+from gputally.model.measured.usage import Fault, HolderReport, Hour
+from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
 from gputally.model.pod import PodRecord
-from gputally.model.usage import Fault, HolderReport, Hour
-from gputally.model.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
 
 
 class Surroundings(Protocol):

@@ -16,11 +16,11 @@ from gputally.accounting.usage.holders import narrowed
 from gputally.accounting.usage.unheld_usage import UnheldUsage
 from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
+from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_record import Holder
 from gputally.model.observation import UsageSeen
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import UsageReport
-from gputally.model.usage_record import Holder
 
 _SILENT_US = 7 * 24 * US_PER_HOUR
 """An agent that was not heard of for so long will not tell again what it told before."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from gputally.model.device import MOST_POWER
+from gputally.model.measured.device import MOST_POWER
+from gputally.model.measured.usage import Fault, GpuHour, HolderReport, Hour
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import Fault, GpuHour, HolderReport, Hour
 
 _LATE_US: Final = 60 * US_PER_SECOND
 """Energy is that between two readings, and may fall on whoever used the GPU for a moment of that time."""

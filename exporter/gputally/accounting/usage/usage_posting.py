@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.allocation import Segment
+from gputally.model.measured.usage import GpuHour, Hour
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
-from gputally.model.usage import GpuHour, Hour
 
 UNKNOWN = "unknown"
 """The tier of what no known pod used."""

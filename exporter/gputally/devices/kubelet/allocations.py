@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.kubelet.parts import Parts
-from gputally.model.device import Allocations, Held
+from gputally.model.measured.device import Allocations, Held
 
 
 def allocations(holdings: Iterable[Holding], replicas: Mapping[str, int], parts: Parts, *, at_us: int) -> Allocations:

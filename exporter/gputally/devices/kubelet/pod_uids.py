@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gputally.model.device import Allocations, Held
+from gputally.model.measured.device import Allocations, Held
 
 Name: TypeAlias = tuple[str, str]
 """Namespace and name of a pod."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gputally.devices.nvml.capabilities import Fields
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.device import Condition
+from gputally.model.measured.device import Condition
 
 ENERGY: Final = 83
 POWER_AVERAGE: Final = 185

@@ -11,7 +11,7 @@ from typing import Final
 from gputally.devices.nvml.activity import PER_CENT
 from gputally.devices.nvml.library import Handle, Nvml
 from gputally.errors import NvmlError
-from gputally.model.device import BUSY, Source, Span
+from gputally.model.measured.device import BUSY, Source, Span
 
 GRAPHICS_UTILISATION: Final = 1
 APART_US: Final = 100_000

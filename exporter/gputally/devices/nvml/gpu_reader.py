@@ -12,7 +12,7 @@ from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 from gputally.devices.nvml.mig import Device, Layout, handle_at, layout_of
 from gputally.devices.nvml.processes import PodOf, Processes
-from gputally.model.device import Gpu, Part, Reading, Source, Span
+from gputally.model.measured.device import Gpu, Part, Reading, Source, Span
 from gputally.model.rules import Rules
 
 Shared = tuple[str, ...]

@@ -8,7 +8,7 @@ from typing import Final
 from gputally.devices.nvml.activity import PER_CENT
 from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.device import Process
+from gputally.model.measured.device import Process
 
 PodOf = Callable[[int], str | None]
 """The UID of the pod of a process, "" for one of no pod, None where that cannot be seen."""

@@ -5,7 +5,7 @@ from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
-from gputally.model.device import BUSY, Gpu, Held, Part, Reading
+from gputally.model.measured.device import BUSY, Gpu, Held, Part, Reading
 
 
 def gpu(uuid: str, minor: int, *parts: Part) -> Reading:

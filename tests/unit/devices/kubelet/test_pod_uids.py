@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 from gputally.devices.kubelet.pod_uids import PodUids
-from gputally.model.device import Allocations, Held
+from gputally.model.measured.device import Allocations, Held
 
 
 def held(pod: str, namespace: str = "ml") -> Held:

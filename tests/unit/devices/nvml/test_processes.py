@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.devices.nvml.library import Nvml
-from gputally.model.device import Process as Seen
+from gputally.model.measured.device import Process as Seen
 from tests.nvml.script import Fault, Gpu, Process
 from tests.unit.devices.nvml.conftest import Node
 from tests.unit.devices.nvml.readers import look, part, reading, until

@@ -1,0 +1,1 @@
+"""What agents measure: devices and who holds them, what is served of it, and what is kept of it."""

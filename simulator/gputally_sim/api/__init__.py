@@ -1,0 +1,1 @@
+"""The API server: objects, verbs, lists and watches, over HTTP."""

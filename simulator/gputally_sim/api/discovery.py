@@ -1,0 +1,53 @@
+"""Discovery: which groups, versions and resources there are."""
+
+from gputally_sim.api.requests import resources_of
+from gputally_sim.api.resources import RESOURCES, Resource
+from gputally_sim.documents import Doc
+
+_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+
+
+def discovery(path: str) -> Doc | None:
+    """The document at `/api`, `/apis`, `/api/v1` or `/apis/GROUP/VERSION`; None for any other path."""
+    match path.strip("/").split("/"):
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        case ["apis"]:
+            groups = dict.fromkeys(resource.group for resource in RESOURCES if resource.group)
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in groups]}
+        case ["api", version]:
+            return _resource_list("", version)
+        case ["apis", group, version]:
+            return _resource_list(group, version)
+        case _:
+            return None
+
+
+def _group(name: str) -> Doc:
+    version = {"groupVersion": f"{name}/v1", "version": "v1"}
+    return {"name": name, "versions": [version], "preferredVersion": version}
+
+
+def _resource_list(group: str, version: str) -> Doc | None:
+    found = resources_of(group, version)
+    if not found:
+        return None
+    resources = [entry for resource in found for entry in _entries(resource)]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": found[0].api_version,
+        "resources": resources,
+    }
+
+
+def _entries(resource: Resource) -> list[Doc]:
+    own = {
+        "name": resource.plural,
+        "singularName": resource.kind.lower(),
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _VERBS,
+    }
+    status = {**own, "name": f"{resource.plural}/status", "singularName": "", "verbs": ["get", "patch"]}
+    return [own, status] if resource.has_status else [own]

@@ -1,0 +1,1 @@
+"""The control plane: scheduler, controllers, and the Events they write."""

@@ -1,0 +1,93 @@
+"""Who owns what, and what becomes of it when the owner goes."""
+
+from collections import defaultdict
+from functools import partial
+
+from gputally_sim.api.refusals import StatusError
+from gputally_sim.api.registry import Registry
+from gputally_sim.api.store import Change, Verb
+from gputally_sim.documents import Doc, Key, uid_of
+from gputally_sim.instants import SECOND_US
+
+_OWNED = ("pods", "replicasets", "jobs")
+RETRY_US = 10 * SECOND_US
+"""How long a controller waits before it asks again for pods it was refused."""
+_OWNERS = ("deployments", "replicasets", "jobs", "cronjobs")
+
+
+class Owners:
+    """An index from owner uid to what it owns; deletes dependents of a deleted owner in the background."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._owned: defaultdict[tuple[str, str], dict[Key, Doc]] = defaultdict(dict)
+        for plural in _OWNED:
+            registry.store.subscribe(plural, self._observe_owned)
+        for plural in _OWNERS:
+            registry.store.subscribe(plural, self._observe_owner)
+        registry.store.subscribe("namespaces", self._observe_namespace)
+
+    def owned(self, plural: str, owner: str) -> list[Doc]:
+        """Objects of a resource that the object with uid `owner` owns, in order of creation."""
+        return list(self._owned.get((plural, owner), {}).values())
+
+    def _observe_owned(self, change: Change) -> None:
+        for reference in change.now.doc["metadata"].get("ownerReferences") or ():
+            owned = self._owned[change.plural, reference["uid"]]
+            if change.verb is Verb.DELETED:
+                owned.pop(change.key, None)
+            else:
+                owned[change.key] = change.now.doc
+            if not owned:
+                del self._owned[change.plural, reference["uid"]]
+
+    def _observe_owner(self, change: Change) -> None:
+        if change.verb is Verb.DELETED:
+            self._registry.agenda.after(0, partial(self._delete_owned, uid_of(change.now.doc)))
+
+    def _delete_owned(self, owner: str) -> None:
+        for plural in _OWNED:
+            for doc in self.owned(plural, owner):
+                release(self._registry, plural, doc)
+
+    def _observe_namespace(self, change: Change) -> None:
+        if change.verb is Verb.DELETED:
+            self._registry.agenda.after(0, partial(self._empty, change.key[1]))
+
+    def _empty(self, namespace: str) -> None:
+        for plural in (*_OWNERS, "pods", "poddisruptionbudgets", "resourcequotas", "events"):
+            for doc in self._registry.store.docs(plural):
+                if doc["metadata"].get("namespace") == namespace:
+                    release(self._registry, plural, doc)
+
+
+def release(registry: Registry, plural: str, doc: Doc) -> None:
+    """Drop the finalizers of an object nobody accounts for any more, and delete it."""
+    key = doc["metadata"].get("namespace", ""), doc["metadata"]["name"]
+    if doc["metadata"].get("finalizers"):
+        registry.patch(plural, key, {"metadata": {"finalizers": None}})
+    stored = registry.store.get(plural, key)
+    if stored and uid_of(stored.doc) == uid_of(doc):
+        registry.delete(plural, key)
+
+
+def create_pods(registry: Registry, namespace: str, pod: Doc, count: int) -> bool:
+    """Create `count` pods like `pod`; whether the API server took them all."""
+    try:
+        for _ in range(count):
+            registry.create("pods", pod, namespace)
+    except StatusError:
+        return False
+    return True
+
+
+def owner_reference(owner: Doc, kind: str, api_version: str) -> Doc:
+    """The reference of a managed object to its controller."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner["metadata"]["name"],
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

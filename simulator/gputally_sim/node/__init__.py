@@ -1,0 +1,1 @@
+"""Nodes: kubelets, GPUs, and the pods that have them."""

@@ -1,0 +1,199 @@
+"""Kubelets: pods start, run, end and stop as their annotations say.
+
+`pod.gputally.io/start-after`  from binding until containers run; Go duration, default 0s
+`pod.gputally.io/run-for`      from running until completion; without it the pod runs for ever
+`pod.gputally.io/exit`         `Failed` makes that completion a failure
+`pod.gputally.io/stop-after`   from the deletion request until the containers have ended; default 0s, at most the grace
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+
+from gputally_sim.api.registry import Registry
+from gputally_sim.api.store import Change, Verb
+from gputally_sim.documents import Doc, Key, annotation, uid_of
+from gputally_sim.instants import SECOND_US, parse_duration, rfc3339
+from gputally_sim.node.pods import condition, is_terminal, is_terminating, node_of, with_condition
+
+START_AFTER = "pod.gputally.io/start-after"
+RUN_FOR = "pod.gputally.io/run-for"
+EXIT = "pod.gputally.io/exit"
+STOP_AFTER = "pod.gputally.io/stop-after"
+
+_CLEAN_UP_US = 100_000
+"""From the end of the containers until the kubelet lets the API server remove the pod."""
+_SIGTERM_EXIT = 143
+
+
+class Stage(StrEnum):
+    """What a bound pod is at; each stage ends after a delay of its own."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    REMOVABLE = "removable"
+    ENDED = "ended"
+
+
+_Act = Callable[[], None]
+Token = tuple[Stage, int]
+"""A stage, and the grace given for it: a shortened grace makes the stage begin anew."""
+
+
+def stage_of(pod: Doc) -> Token:
+    """The stage of a bound pod."""
+    grace: int = pod["metadata"].get("deletionGracePeriodSeconds", 0)
+    if is_terminal(pod):
+        return (Stage.REMOVABLE if is_terminating(pod) else Stage.ENDED), grace
+    if is_terminating(pod):
+        return Stage.STOPPING, grace
+    return (Stage.RUNNING if pod["status"]["phase"] == "Running" else Stage.STARTING), grace
+
+
+def delay_of(token: Token, pod: Doc) -> int | None:
+    """Microseconds until the stage is over; None for never."""
+    stage, grace = token
+    match stage:
+        case Stage.STARTING:
+            return _duration(pod, START_AFTER)
+        case Stage.RUNNING:
+            return _duration(pod, RUN_FOR) if annotation(pod, RUN_FOR) else None
+        case Stage.STOPPING:
+            return min(_duration(pod, STOP_AFTER), grace * SECOND_US)
+        case Stage.REMOVABLE:
+            return _CLEAN_UP_US
+        case Stage.ENDED:
+            return None
+
+
+def _duration(pod: Doc, name: str) -> int:
+    """What cannot be read is no delay: a client's slip must not end the simulation."""
+    try:
+        return parse_duration(annotation(pod, name, "0s"))
+    except ValueError:
+        return 0
+
+
+class Kubelets:
+    """All kubelets of the cluster.
+
+    Those of `unreachable` nodes go on, but neither hear of deletions nor report anything until they are back.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.unreachable: set[str] = set()
+        self.skews_us: dict[str, int] = {}
+        """By how much the clock of a node is ahead of the API server's; it times all that its kubelet reports."""
+        self._registry = registry
+        self._happened_us: int | None = None
+        self._tokens: dict[str, Token] = {}
+        self._parked: defaultdict[str, list[_Act]] = defaultdict(list)
+        registry.store.subscribe("pods", self._observe)
+
+    def resume(self, node: str) -> None:
+        """Do at once what came due on `node` while it was unreachable or did not exist."""
+        self.unreachable.discard(node)
+        for action in self._parked.pop(node, ()):
+            action()
+
+    def clock_us(self, node: str, us: int) -> int:
+        """What the clock of `node` shows at `us`."""
+        return us + self.skews_us.get(node, 0)
+
+    def _observe(self, change: Change) -> None:
+        pod = change.now.doc
+        uid = uid_of(pod)
+        if change.verb is Verb.DELETED:
+            self._tokens.pop(uid, None)
+        elif node_of(pod) and self._tokens.get(uid) != (token := stage_of(pod)):
+            self._tokens[uid] = token
+            delay_us = delay_of(token, pod)
+            if delay_us is not None:
+                since_us = self._registry.agenda.now_us if self._happened_us is None else self._happened_us
+                due_us = since_us + delay_us
+                self._registry.agenda.at(due_us, partial(self._act, change.key, uid, token, due_us))
+
+    def _act(self, key: Key, uid: str, token: Token, due_us: int) -> None:
+        """End the stage, unless the pod has left it meanwhile or its node is out of reach: that is reported later."""
+        stored = self._registry.store.get("pods", key)
+        if stored is None or uid_of(stored.doc) != uid or stage_of(stored.doc) != token:
+            return
+        pod = stored.doc
+        node = node_of(pod)
+        if node in self.unreachable or self._registry.store.get("nodes", ("", node)) is None:
+            self._parked[node].append(partial(self._act, key, uid, token, due_us))
+        elif token[0] is Stage.REMOVABLE:
+            self._registry.delete("pods", key, grace_seconds=0, uid=uid)
+        else:
+            unheard = token[0] is Stage.STOPPING  # a kubelet out of reach stops nothing before it is back
+            self._happened_us = self._registry.agenda.now_us if unheard else due_us
+            status = next_status(token[0], pod, self.clock_us(node, self._happened_us))
+            self._registry.patch("pods", key, {"status": status}, status=True)
+            self._happened_us = None
+
+
+def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
+    """Status at the end of a stage."""
+    if stage is Stage.STARTING:
+        return started(pod, now_us)
+    if stage is Stage.RUNNING and annotation(pod, EXIT) != "Failed":
+        return ended(pod, now_us, phase="Succeeded", exit_code=0)
+    return ended(pod, now_us, phase="Failed", exit_code=1 if stage is Stage.RUNNING else _SIGTERM_EXIT)
+
+
+def started(pod: Doc, now_us: int) -> Doc:
+    """Status with all containers running."""
+    now = rfc3339(now_us)
+    conditions = pod
+    for kind in ("PodScheduled", "Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready"):
+        if (condition(conditions, kind) or {}).get("status") != "True":
+            conditions = {"status": {"conditions": with_condition(conditions, now_us, kind, "True")}}
+    return {
+        "phase": "Running",
+        "startTime": now,
+        "conditions": conditions["status"]["conditions"],
+        "containerStatuses": [
+            {**_container(each), "ready": True, "started": True, "state": {"running": {"startedAt": now}}}
+            for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def ended(pod: Doc, now_us: int, *, phase: str, exit_code: int) -> Doc:
+    """Status with all containers terminated now; when they started is kept."""
+    conditions = pod
+    for kind in ("ContainersReady", "Ready"):
+        fresh = with_condition(conditions, now_us, kind, "False", reason=f"Pod{_ENDINGS[phase]}")
+        conditions = {"status": {"conditions": fresh}}
+    return {
+        "phase": phase,
+        "startTime": pod["status"].get("startTime") or rfc3339(now_us),
+        "conditions": conditions["status"]["conditions"],
+        "containerStatuses": [
+            {
+                **_container(each),
+                "ready": False,
+                "started": False,
+                "state": {"terminated": _terminated(pod, i, now_us, exit_code)},
+            }
+            for i, each in enumerate(pod["spec"]["containers"])
+        ],
+    }
+
+
+def _terminated(pod: Doc, index: int, now_us: int, exit_code: int) -> Doc:
+    statuses = pod["status"].get("containerStatuses") or []
+    running = statuses[index]["state"].get("running", {}) if index < len(statuses) else {}
+    began = {"startedAt": running["startedAt"]} if "startedAt" in running else {}
+    reason = "Completed" if exit_code == 0 else "Error"
+    return {"exitCode": exit_code, "reason": reason, **began, "finishedAt": rfc3339(now_us)}
+
+
+def _container(container: Doc) -> Doc:
+    image = container.get("image", "")
+    return {"name": container["name"], "image": image, "imageID": image, "restartCount": 0, "lastState": {}}
+
+
+_ENDINGS = {"Succeeded": "Completed", "Failed": "Failed"}

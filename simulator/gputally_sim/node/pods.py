@@ -1,0 +1,86 @@
+"""What a pod document says."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gputally_sim.documents import Doc
+from gputally_sim.instants import rfc3339
+
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+GPU = "nvidia.com/gpu"
+
+
+def is_terminal(pod: Doc) -> bool:
+    """Whether all containers have ended for good."""
+    return pod.get("status", {}).get("phase") in TERMINAL_PHASES
+
+
+def is_terminating(pod: Doc) -> bool:
+    """Whether deletion was asked for."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def is_active(pod: Doc) -> bool:
+    """Whether a controller counts the pod: neither ended nor about to."""
+    return not is_terminal(pod) and not is_terminating(pod)
+
+
+def is_ready(pod: Doc) -> bool:
+    """Whether the pod serves."""
+    return (condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def node_of(pod: Doc) -> str:
+    """The node the pod is bound to, or ""."""
+    name: str = pod["spec"].get("nodeName", "")
+    return name
+
+
+def condition(doc: Doc, kind: str) -> Doc | None:
+    """The condition of that type."""
+    conditions: list[Doc] = doc.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def with_condition(doc: Doc, now_us: int, kind: str, status: str, *, reason: str = "", message: str = "") -> list[Doc]:
+    """All conditions of `doc` with this one set; a transition is timed, a mere change of message is not."""
+    former = condition(doc, kind)
+    fresh = {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_us)}
+    if former is not None and former["status"] == status:
+        fresh["lastTransitionTime"] = former["lastTransitionTime"]
+    fresh |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
+    others = [each for each in doc.get("status", {}).get("conditions") or [] if each["type"] != kind]
+    return [*others, fresh]
+
+
+def effective_requests(spec: Doc) -> dict[str, int]:
+    """Extended resources the pod holds from binding to its end.
+
+    The larger of all containers with all sidecars, and of each init container with the sidecars started before it.
+    Source: k8s.io/component-helpers resource/helpers.go.
+    """
+    held = _sum(map(extended, spec["containers"]))
+    if not spec.get("initContainers"):
+        return dict(held)
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for container in spec["initContainers"]:
+        if container.get("restartPolicy") == "Always":
+            sidecars += extended(container)
+            peak |= sidecars
+        else:
+            peak |= sidecars + extended(container)
+    return dict(peak | (sidecars + held))
+
+
+def extended(container: Doc) -> Counter[str]:
+    """Requests of one container for extended resources; ValueError when one is not a whole number."""
+    requests = (container.get("resources") or {}).get("requests") or {}
+    return Counter({name: int(quantity) for name, quantity in requests.items() if "/" in name})
+
+
+def _sum(parts: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total += part
+    return total

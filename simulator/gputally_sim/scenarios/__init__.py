@@ -1,0 +1,1 @@
+"""What happens in a cluster, as users and operators have it happen."""

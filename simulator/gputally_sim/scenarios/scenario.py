@@ -1,0 +1,24 @@
+"""The scenarios by name."""
+
+from collections.abc import Callable
+
+from gputally_sim.api.registry import Registry
+from gputally_sim.scenarios.fleet import EIGHT_GPU_NODES, ONE_GPU_NODES, Fleet
+from gputally_sim.scenarios.mixed_tiers import MixedTiers
+from gputally_sim.scenarios.tenant_quotas import TenantQuotas
+
+Scenario = Callable[[Registry, int, Fleet | None], None]
+"""Is given the registry, the seed and, to replace the scenario's own, a fleet; begins at the agenda's present time."""
+
+
+def mixed_tiers(registry: Registry, seed: int, fleet: Fleet | None = None) -> None:
+    """S1: inference by day and training by night in five tiers."""
+    MixedTiers(registry, seed, fleet or ONE_GPU_NODES).begin()
+
+
+def tenant_quotas(registry: Registry, seed: int, fleet: Fleet | None = None) -> None:
+    """S2: tenants with quotas, whole-node training next to notebooks, in four tiers."""
+    TenantQuotas(registry, seed, fleet or EIGHT_GPU_NODES).begin()
+
+
+SCENARIOS: dict[str, Scenario] = {"s1": mixed_tiers, "s2": tenant_quotas}

@@ -1,0 +1,1 @@
+"""Recorded workloads, read from files and replayed."""

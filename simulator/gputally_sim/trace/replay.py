@@ -1,0 +1,192 @@
+"""A recorded trace happening again: each pod is created, bound, started and ended when its row says, to the second.
+
+Whole GPUs are asked for as `nvidia.com/gpu`, parts of one as thousandths, `example.com/gpu-milli`. A node offers one of
+the two, so no GPU is counted twice.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+
+from gputally_sim.api.refusals import patiently
+from gputally_sim.api.registry import Registry
+from gputally_sim.documents import Doc, Key
+from gputally_sim.instants import HOUR_US, SECOND_US
+from gputally_sim.node.kubelet import EXIT, RUN_FOR
+from gputally_sim.node.pods import GPU, is_terminal
+from gputally_sim.scenarios import workloads
+from gputally_sim.scenarios.fleet import NodePool, gpu_node
+from gputally_sim.trace.room import Kind, Room
+from gputally_sim.trace.trace import DELETED, MILLI_PER_GPU, OUTCOMES, Trace, TraceNode, TracePod
+
+MILLI_GPU = "example.com/gpu-milli"
+"""A thousandth of a GPU."""
+KEPT_US = HOUR_US
+"""How long a pod that ended by itself stays, as with a Job's ttlSecondsAfterFinished."""
+
+_SCHEDULER = "trace-replay"
+_NO_TENANT = "trace"
+_JOINING_GPUS = 8
+_PRIORITIES = {"guaranteed": 1000, "ls": 800, "burstable": 400, "be": 100}
+_PRODUCTS = {
+    "A10": "NVIDIA-A10",
+    "P100": "Tesla-P100-PCIE-16GB",
+    "T4": "Tesla-T4",
+    "V100M16": "Tesla-V100-SXM2-16GB",
+    "V100M32": "Tesla-V100-SXM2-32GB",
+    "": NodePool.product,
+}
+"""What GPU feature discovery calls the types of the traces; others, renamed by their publishers, stay."""
+
+
+class Replay:
+    """Begins when told to; where nothing fits, a further node joins, as an autoscaler would have it."""
+
+    def __init__(self, registry: Registry, trace: Trace, nodes: Iterable[TraceNode] = ()) -> None:
+        self._registry = registry
+        self._trace = trace
+        self._nodes = nodes
+        self._room = Room(registry.store)
+        self._joined = 0
+        self._ahead = iter(trace.pods)
+        self.begun_us: int | None = None
+        """When the trace's zero was; None before `begin`."""
+
+    @property
+    def end_us(self) -> int:
+        """When the last thing of the trace happens, or would if it began now."""
+        begun_us = self._registry.agenda.now_us if self.begun_us is None else self.begun_us
+        return begun_us + self._trace.end_s * SECOND_US
+
+    @property
+    def progress(self) -> float:
+        """How much of the trace's time is over, from 0 to 1."""
+        if self.begun_us is None:
+            return 0.0
+        gone_us = max(0, self._registry.agenda.now_us - self.begun_us)
+        return min(1.0, gone_us / max(1, self.end_us - self.begun_us))
+
+    def begin(self) -> None:
+        """The trace's zero is the next whole second, as the API tells no parts of seconds."""
+        self.begun_us = -(-self._registry.agenda.now_us // SECOND_US) * SECOND_US
+        for name in sorted({tier_of(pod) for pod in self._trace.pods} - {""}):
+            described = workloads.priority_class(name, _PRIORITIES.get(name, 0), preempts=False)
+            self._registry.create("priorityclasses", described)
+        for name in sorted({namespace_of(pod) for pod in self._trace.pods} - {"default"}):
+            self._registry.create("namespaces", workloads.namespace(name))
+        divided = any(not pod.is_whole for pod in self._trace.pods)
+        for index, node in enumerate(self._nodes):  # every other one is divided, where that is asked for at all
+            self._add_node(node.name, node.gpu_type, node.gpus, MILLI_GPU if divided and index % 2 else GPU)
+        self._expect_next()
+
+    def _expect_next(self) -> None:
+        """Only the next pod is on the agenda, so that a long trace takes no more memory than a short one."""
+        if pod := next(self._ahead, None):
+            self._at(pod.submit_s, partial(self._submit, pod))
+
+    def _submit(self, pod: TracePod) -> None:
+        self._expect_next()
+        self._registry.create("pods", document(pod), namespace_of(pod))
+        if pod.start_s is not None:
+            self._at(pod.start_s, partial(self._start, pod))
+        elif pod.end_s is not None:
+            self._at(pod.end_s, partial(self._registry.delete, "pods", key_of(pod)))
+
+    def _start(self, pod: TracePod) -> None:
+        resource, units = request_of(pod)
+        node = self._room.find(resource, units, pod.gpu_types) or self._join(pod)
+        self._registry.bind(key_of(pod), node)
+        self._room.take(node, units)
+        if pod.end_s is not None:
+            self._at(pod.end_s, partial(self._end, pod, node))
+
+    def _end(self, pod: TracePod, node: str) -> None:
+        """What ended by itself did so by the hand of its kubelet."""
+        _, units = request_of(pod)
+        self._room.take(node, -units)
+        if pod.status == DELETED:
+            self._registry.delete("pods", key_of(pod))
+        else:
+            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
+
+    def _clear(self, pod: TracePod) -> None:
+        """Not before it is known to have ended, which takes longer on a node out of reach."""
+        stored = self._registry.store.get("pods", key_of(pod))
+        if stored and is_terminal(stored.doc):
+            self._registry.delete("pods", key_of(pod))
+        elif stored:
+            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
+
+    def _join(self, pod: TracePod) -> str:
+        name = f"joined-{self._joined}"
+        self._joined += 1
+        gpus = max(_JOINING_GPUS, -(-pod.gpu_milli // MILLI_PER_GPU))
+        resource, _ = request_of(pod)
+        self._add_node(name, next(iter(pod.gpu_types), ""), gpus, resource)
+        return name
+
+    def _add_node(self, name: str, gpu_type: str, gpus: int, resource: str) -> None:
+        units = gpus * MILLI_PER_GPU if resource == MILLI_GPU else gpus
+        self._registry.create("nodes", gpu_node(name, _pool(gpu_type, gpus), offered={resource: units}))
+        self._room.add(name, Kind(resource, gpu_type), units)
+
+    def _at(self, second: int, step: Callable[[], object]) -> None:
+        assert self.begun_us is not None
+        self._registry.agenda.at(self.begun_us + second * SECOND_US, partial(patiently, step))
+
+
+def document(pod: TracePod) -> Doc:
+    """The Pod object: its kubelet lets it run as long as the trace says, if it is to end by itself."""
+    annotations = {}
+    if (phase := OUTCOMES[pod.status]) and pod.start_s is not None and pod.end_s is not None:
+        annotations = {RUN_FOR: f"{pod.end_s - pod.start_s}s"} | ({EXIT: phase} if phase == "Failed" else {})
+    resource, units = request_of(pod)
+    limits = {"limits": {resource: str(units)}}
+    spec: Doc = {
+        "schedulerName": _SCHEDULER,
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "registry.example.org/trace:1", "resources": limits}],
+    }
+    if tier := tier_of(pod):
+        spec["priorityClassName"] = tier
+    return {"metadata": {"name": dns_name(pod.id), "annotations": annotations}, "spec": spec}
+
+
+def request_of(pod: TracePod) -> tuple[str, int]:
+    """The resource the pod asks for, and how much of it."""
+    return (GPU, pod.gpu_milli // MILLI_PER_GPU) if pod.is_whole else (MILLI_GPU, pod.gpu_milli)
+
+
+def key_of(pod: TracePod) -> Key:
+    """Where the Pod object lives."""
+    return namespace_of(pod), dns_name(pod.id)
+
+
+def namespace_of(pod: TracePod) -> str:
+    """One per tenant."""
+    return dns_name(pod.tenant) or _NO_TENANT
+
+
+def tier_of(pod: TracePod) -> str:
+    """The PriorityClass of its QoS, or ""."""
+    return dns_name(pod.qos)
+
+
+@lru_cache(maxsize=4096)
+def dns_name(text: str) -> str:
+    """`text` as Kubernetes takes it for a name."""
+    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")
+
+
+def _pool(gpu_type: str, gpus: int) -> NodePool:
+    name = dns_name(gpu_type)
+    product = _PRODUCTS.get(gpu_type, gpu_type)
+    return NodePool(
+        name=f"{name or 'joined'}-pool",
+        count=1,
+        gpus=gpus,
+        product=product,
+        accelerator=dns_name(product),
+        memory_mib=16384,
+        instance_type=f"{name or 'a100'}-{gpus}",
+    )
