@@ -148,9 +148,12 @@ class Recorder(Record):
 
 
 def span(forms: list[Form]) -> tuple[int, int]:
-    """From the binding to the release (µs); the same moment twice for a pod never bound."""
+    """From the binding to the release (µs); the same moment twice for a pod never bound, or over in that second."""
     marks = [mark for _, pod, _ in forms for mark in bindings(pod)]
-    return (us(marks[0]["lastTransitionTime"]), release(forms)) if marks else (0, 0)
+    if not marks:
+        return 0, 0
+    start_us = us(marks[0]["lastTransitionTime"])
+    return start_us, max(start_us, release(forms))  # a node may read its clock in the second before
 
 
 def lifetime(forms: list[Form], *, begins_us: int | None = None) -> dict[str, int]:

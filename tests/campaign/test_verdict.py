@@ -32,6 +32,14 @@ def test_a_binding_that_could_be_read_is_dated_right() -> None:
     assert len(deviations(charged_from=90, unwatched=(88, 92), taken_back=False)) == 1
 
 
+def test_a_pod_that_ended_before_the_second_of_its_binding_had_nothing() -> None:
+    state = {"terminated": {"startedAt": "1970-01-01T00:01:28Z", "finishedAt": "1970-01-01T00:01:28Z"}}
+    ended = pod(phase="Failed", conditions=BOUND, containerStatuses=[{"state": state}])
+    forms: list[Form] = [("ADDED", ended, 89 * SECOND_US), ("DELETED", ended, 90 * SECOND_US)]
+
+    assert list(exactly(forms, [], [])) == []
+
+
 def deviations(*, charged_from: int, unwatched: Interval, taken_back: bool = True) -> list[str]:
     """What is found wrong with a pod bound at 89 s, taken back at 91 s, if at all, and released at 92 s."""
     last = TAKEN_BACK if taken_back else BOUND

@@ -189,11 +189,12 @@ def told(forms: list[Form]) -> str:
 
 
 def _said(pod: Json) -> Iterator[str]:
-    """The phase; whether and since when it is scheduled, and why not; when its kubelet took it up; its deletion."""
+    """The phase; since when it is scheduled, or why not; when its kubelet took it up; its runs; its deletion."""
     yield pod["status"]["phase"]
     for mark in conditions(pod, "PodScheduled"):
         yield f"scheduled={mark['status']}@{mark['lastTransitionTime']}{mark.get('reason', '')}"
     yield f"taken-up={pod['status'].get('startTime', '')}"
+    yield from (f"{field}={time}" for field in ("startedAt", "finishedAt") for time in times(pod, field))
     yield f"deletion={pod['metadata'].get('deletionTimestamp', '')}"
 
 
