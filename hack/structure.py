@@ -91,7 +91,7 @@ def main() -> int:
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         name, source = path.relative_to(ROOT).as_posix(), path.read_text()
         found += problems(name, source)
-        if name.startswith("exporter/"):
+        if name.startswith(("exporter/", "simulator/")):
             lengths += map(length, functions(ast.parse(source)))
     print("\n".join(found))
     print(f"{len(lengths)} functions of {median(lengths):g} lines in the median, {max(lengths)} at most")
