@@ -61,7 +61,7 @@ class Node:
 
 def reading(at_us: int) -> Reading:
     part = Part(uuid="GPU-a", weight=GPU, source=Source.NONE)
-    gpu = Gpu(uuid="GPU-a", index=0, minor=0, model="NVIDIA H100 80GB HBM3", pci_bus_id="")
+    gpu = Gpu(uuid="GPU-a", index=0, minor=0, model="NVIDIA-H100-80GB-HBM3", pci_bus_id="")
     return Reading(gpu=gpu, at_us=at_us, mig=False, parts=(part,), condition=Condition())
 
 

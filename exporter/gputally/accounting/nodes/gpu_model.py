@@ -1,4 +1,4 @@
-"""The GPU model of a node, by its labels."""
+"""The GPU model of a node, by its labels, and of a GPU, by its driver: spelled the same, so that series join."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,18 @@ LABELS = (
 )
 _LAYOUT = re.compile(r"(-MIG-.+|-SHARED)$")
 """GPU Feature Discovery appends how the GPU is divided; the hardware, and its price, stay the same."""
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_. -]")
 
 
 def gpu_model_of(node_labels: Mapping[str, str]) -> str:
     """The product name as the first of the labels spells it, without its sharing suffix; else `unknown`."""
     product = next((node_labels[key] for key in LABELS if node_labels.get(key)), UNKNOWN)
     return _LAYOUT.sub("", product)
+
+
+def gpu_model_named(name: str) -> str:
+    """The driver's product `name` as GPU Feature Discovery writes it into the label; `unknown` for an empty one.
+
+    Source: NVIDIA/k8s-device-plugin internal/lm/resource.go, sanitise.
+    """
+    return "-".join(_NOT_IN_LABELS.sub("", name).split()) or UNKNOWN

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.nodes.gpu_model import gpu_model_named
 from gputally.devices.nvml.activity import Activity, Silence
 from gputally.devices.nvml.capabilities import Memory, activity_of_gpu, activity_of_instance, memory_of
 from gputally.devices.nvml.condition import Conditions
@@ -159,7 +160,7 @@ def identity(nvml: Nvml, handle: Handle, uuid: str) -> Gpu:
         uuid=uuid,
         index=nvml.demand(calls.nvmlDeviceGetIndex, handle),
         minor=nvml.ask(calls.nvmlDeviceGetMinorNumber, handle),
-        model=nvml.ask(calls.nvmlDeviceGetName, handle) or "unknown",
+        model=gpu_model_named(nvml.ask(calls.nvmlDeviceGetName, handle) or ""),
         pci_bus_id=pci.busId if pci else "",
     )
 

@@ -50,11 +50,11 @@ def handle_at(nvml: Nvml, address: int) -> Handle:
 
 
 def weight_of(profile: str, model: str, rules: Rules, *, memory_mib: int = 0) -> int:
-    """µGPU of a MIG device of `profile` on a GPU of `model` with so much memory (0: unknown), as NVML names both.
+    """µGPU of a MIG device of `profile` on a GPU of `model` with so much memory (0: unknown).
 
     It is that of the resource of the same profile, on a node with the labels that GPU Feature Discovery makes.
     """
-    labels = {"nvidia.com/gpu.product": model.replace(" ", "-"), "nvidia.com/gpu.memory": str(memory_mib)}
+    labels = {"nvidia.com/gpu.product": model, "nvidia.com/gpu.memory": str(memory_mib)}
     return unit_weight(f"nvidia.com/mig-{profile}", sharing_of(labels), rules)
 
 

@@ -88,7 +88,10 @@ class Condition(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False):
-    """A physical GPU, which keeps its UUID over reboots, where its index and minor number may change."""
+    """A physical GPU, which keeps its UUID over reboots, where its index and minor number may change.
+
+    `model` is spelled like the node label of GPU Feature Discovery.
+    """
 
     uuid: str
     index: int

@@ -30,7 +30,7 @@ def test_a_gpu_tells_what_it_is_and_how_it_does(node: Node, nvml: Nvml) -> None:
 
     condition = seen.condition
     assert (seen.gpu.uuid, seen.gpu.index, seen.gpu.minor) == ("GPU-a", 0, 3)
-    assert (seen.gpu.model, seen.gpu.pci_bus_id) == ("NVIDIA H100 80GB HBM3", "00000000:3B:00.0")
+    assert (seen.gpu.model, seen.gpu.pci_bus_id) == ("NVIDIA-H100-80GB-HBM3", "00000000:3B:00.0")
     assert (seen.parts[0].memory_used, seen.parts[0].memory_total) == (
         700 << 20,
         1000 << 20,

@@ -176,12 +176,12 @@ def test_a_device_without_a_telling_name_has_the_profile_of_its_size(node: Node,
 @pytest.mark.parametrize(
     ("profile", "model", "weight"),
     [
-        ("1g.10gb", "NVIDIA H100 80GB HBM3", 142_857),
+        ("1g.10gb", "NVIDIA-H100-80GB-HBM3", 142_857),
         ("1g.10gb+me", "NVIDIA A100-SXM4-80GB", 142_857),
-        ("7g.80gb", "NVIDIA H100 80GB HBM3", 1_000_000),
-        ("1c.3g.40gb", "NVIDIA H100 80GB HBM3", 142_857),
+        ("7g.80gb", "NVIDIA-H100-80GB-HBM3", 1_000_000),
+        ("1c.3g.40gb", "NVIDIA-H100-80GB-HBM3", 142_857),
         ("2g.12gb", "NVIDIA A30", 500_000),
-        ("1g.24gb", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 250_000),
+        ("1g.24gb", "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 250_000),
     ],
 )
 def test_a_mig_device_weighs_as_many_compute_slices_as_it_has(profile: str, model: str, weight: int) -> None:
