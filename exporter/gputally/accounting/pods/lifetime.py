@@ -96,7 +96,7 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
     """The end of a terminal pod; a finishing time replaces an end that was only observed, and the last one counts."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished = None if _is_collected(pod) and starts_again(pod) else finished_at(pod)
+    finished = None if starts_again(pod) and _is_collected(pod) else finished_at(pod)
     finished_us = to_us(finished) if finished else None
     if finished_us is None or true_times(finished_us, record.clock)[1] < (record.scheduled_us or 0) - OFF_US:
         collected_us = _collected_us(pod, at_us)  # nobody knows, or a clock that stepped back

@@ -48,9 +48,9 @@ def starts_again(pod: Pod) -> bool:
     Source: k8s.io/kubernetes pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted.
     """
     policy = pod.spec.restart_policy
-    if any(container.restart_policy for container in pod.spec.containers):
+    if policy != "Always" and (policy != "OnFailure" or pod.status.phase != "Failed"):
         return False
-    return policy == "Always" or (policy == "OnFailure" and pod.status.phase == "Failed")
+    return not any(container.restart_policy for container in pod.spec.containers)
 
 
 def _ran(status: ContainerStatus, pod: Pod) -> bool:
