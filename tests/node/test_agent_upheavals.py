@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from gputally.model.measured.usage import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
+from tests.behaviour.recorder import until
 from tests.campaign.scrapes import Scrapes
 from tests.cluster.manifests import path
 from tests.cluster.objects import container_state, seconds
@@ -73,6 +75,8 @@ async def test_a_kubelet_that_is_restarted_ends_nobody(scene: Scene) -> None:
 
 async def test_a_kubelet_that_registers_anew_keeps_its_pods(scene: Scene) -> None:
     pod = await scene.run("kept", gpus=2)
+    started = seconds(container_state(pod, "running")["startedAt"])
+    await until(lambda: time.time() > started + 1, within=5)  # the API tells births to the second
     node = f"/api/v1/nodes/{scene.node.name}"
     before = await scene.api.get(node)
     free = total(await scene.product.until(lambda samples: total(samples, HELD) == 2), FREE, state="free")
