@@ -5,7 +5,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +97,20 @@ def aggregator(parsed: argparse.Namespace) -> int:
     return _until_stopped(lambda: aggregate(chosen))
 
 
+@contextmanager
+def _needing(remedy: str) -> Iterator[None]:
+    """Import what may not be installed. Raises: ConfigError with the package and the `remedy`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        problem = Problem("", f"Python package {error.name}", f"is not installed; {remedy}")
+        raise ConfigError([problem]) from None
+
+
 def agent(parsed: argparse.Namespace) -> int:
     """Run the agent of this node until it is asked to stop."""
-    try:
+    with _needing("the agent needs it: pip install 'gputally[agent]'"):
         from gputally.agent.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
-    except ModuleNotFoundError as error:
-        text = "is not installed; the agent needs it: pip install 'gputally[agent]'"
-        raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
     from gputally.process.log import configure  # noqa: PLC0415 - as above
 
     chosen = agent_settings.agent_settings_from(vars(parsed))
@@ -112,11 +120,8 @@ def agent(parsed: argparse.Namespace) -> int:
 
 def demo(parsed: argparse.Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
-    try:
+    with _needing("the demo needs it: in a clone of gputally, pip install ./simulator"):
         from gputally.demo.demo import Demo, run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
-    except ModuleNotFoundError as error:
-        text = "is not installed; the demo needs it: in a clone of gputally, pip install ./simulator"
-        raise ConfigError([Problem("", f"Python package {error.name}", text)]) from None
 
     plan = Demo(
         address=parsed.address,

@@ -212,8 +212,8 @@ async def release(books: Books) -> None:
 async def settle_down(books: Books) -> None:
     """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
 
-    Otherwise it looks at all of it now and then, in the middle of a scrape. Some hundred objects of it are garbage,
-    which stays: to look for them first would take 40 ms of a start with 20,000 pods.
+    Otherwise it looks at all of it now and then, in the middle of a scrape. A few hundred of these objects are
+    garbage and stay: collecting them first would add 40 ms to a start with 20,000 pods.
     """
     for listed in books.listed.values():
         await listed.wait()

@@ -1,1 +1,1 @@
-"""The Kubernetes API: what it serves where, how it fails, what time it has, and what is watched."""
+"""The Kubernetes API: requests, discovery, errors, server time and the table of watched resources."""

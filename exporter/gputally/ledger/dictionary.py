@@ -6,7 +6,7 @@ from typing import Any
 
 Row = tuple[Any, ...]
 _REMEMBERED = 20_000
-"""Numbers, before all are looked up anew: names of jobs are new ones for ever."""
+"""The cache is cleared at this size, since new job names never stop coming."""
 
 
 class Dictionary:

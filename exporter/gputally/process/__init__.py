@@ -1,1 +1,1 @@
-"""What every process of ours has: a clock, a log, and what is done again and again."""
+"""Shared by all processes: the clock, logging, and periodic tasks."""

@@ -1,1 +1,1 @@
-"""Nodes: kubelets, GPUs, and the pods that have them."""
+"""Nodes: kubelets, GPUs, and the pods that hold them."""

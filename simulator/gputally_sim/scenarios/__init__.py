@@ -1,1 +1,1 @@
-"""What happens in a cluster, as users and operators have it happen."""
+"""Scenarios: what users and operators do in the simulated cluster."""

@@ -1,4 +1,4 @@
-"""Labels of machines that register anew: another Node with the same GPUs."""
+"""A machine that registers as a new Node has the same GPUs, so the labels of the old Node still hold."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""Nodes: what they offer, since when, and what becomes of their capacity."""
+"""Nodes: the GPUs that they offer, since when, and the states of their capacity."""

@@ -84,9 +84,9 @@ class Nodes:
         return replace(record, lost=inherited(before, born_us=created_us)) if before else record
 
     def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
-        """What nobody told of the incarnations that this one continues was so of them, too.
+        """Apply the labels that this incarnation reports to those that it continues: the machine is the same.
 
-        Labels that each had lost lapsed up to the birth of the next.
+        Labels that an earlier incarnation had lost may still lapse until the next one was created.
         """
         present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
         while record.continues in self.accounts:

@@ -1,1 +1,1 @@
-"""Under which terms a pod holds its GPUs: tier, tenant, job and what else its allocation is labelled with."""
+"""The terms of an allocation: tier, tenant, job and its other labels."""

@@ -1,1 +1,1 @@
-"""Price books: what operators write of prices, read strictly."""
+"""Price books: the files that operators write, read and validated."""

@@ -1,1 +1,1 @@
-"""How to reach an API server, and how to prove to it who we are."""
+"""How to reach an API server and log in."""

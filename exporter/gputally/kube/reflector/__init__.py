@@ -1,1 +1,1 @@
-"""List and watch: one resource at a time, for ever, through broken connections."""
+"""List and watch one resource, across broken connections."""

@@ -1,1 +1,1 @@
-"""What agents measure: devices and who holds them, what is served of it, and what is kept of it."""
+"""What agents measure: devices, who holds them, usage reports, and the usage that is stored."""
