@@ -28,6 +28,7 @@ from gputally.model.units import US_PER_SECOND
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are looked at."""
+_OF_ONE_KIND = (Seen, Gone, Progress)
 
 
 class Fleet:
@@ -80,7 +81,7 @@ class Fleet:
 
         Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
         """
-        of_pods = isinstance(observation, Seen | Gone | Progress) and observation.kind is Kind.PODS
+        of_pods = isinstance(observation, _OF_ONE_KIND) and observation.kind is Kind.PODS
         if not (of_pods or isinstance(observation, UsageSeen)):
             self.settle()  # what follows may change how pods are accounted from then on
         self.advance(observation.at_us)

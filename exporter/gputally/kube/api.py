@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -65,7 +65,7 @@ def new_session() -> ClientSession:
     return ClientSession(headers=headers, read_bufsize=BUFFER_BYTES)
 
 
-Split = Callable[[bytes], list[bytes]]
+Split = Callable[[bytes], Sequence[bytes | memoryview]]
 """What a chunk of bytes completes: lines, or the items of a list."""
 
 
@@ -83,7 +83,7 @@ class Batches:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> list[bytes]:
+    async def __anext__(self) -> Sequence[bytes | memoryview]:
         """Raises RequestFailed when the connection breaks or falls silent."""
         with _reached(self._url, silence=Failure.IDLE):
             chunk = b"" if self._nothing_came_before else await self._lying_ready()

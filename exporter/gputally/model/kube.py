@@ -90,7 +90,6 @@ class Condition(_Camel, frozen=True):
     type: str
     status: str
     reason: str | None = None
-    message: str | None = None
     last_transition_time: datetime | None = None
 
 

@@ -1,7 +1,7 @@
 """Requests, their credentials and their errors, over real HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
@@ -220,7 +220,7 @@ async def test_an_answer_asked_for_apart_comes_on_a_connection_of_its_own(server
     assert [each.is_apart for each in told] == [False, True, True]
 
 
-async def first_lines(api: Api) -> list[bytes]:
+async def first_lines(api: Api) -> Sequence[bytes | memoryview]:
     async with api.stream("/api/v1/pods", {}, split=Lines().feed, idle_seconds=10) as batches:
         return await anext(batches)
 

@@ -161,9 +161,10 @@ def never_held(record: PodRecord, by: End | None) -> bool:
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
     """When the pod was bound, as the scheduler's binding or the kubelet tells."""
     condition = _condition(pod, "PodScheduled") if pod.spec.node_name else None
-    if condition and condition.status == "True" and (bound := condition.last_transition_time):
-        return min(to_us(max(bound, pod.metadata.creation_timestamp or bound)), at_us)
-    return None
+    if condition is None or condition.status != "True" or condition.last_transition_time is None:
+        return None
+    bound, created = condition.last_transition_time, pod.metadata.creation_timestamp
+    return min(to_us(created if created and created > bound else bound), at_us)
 
 
 def _claimed_us(pod: Pod, at_us: int) -> int | None:
@@ -192,7 +193,10 @@ def created_us(pod: Pod, at_us: int) -> int:
 
 def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
     times = starts(pod)
-    return min(true_times(to_us(min(times)), clock)[0], at_us) if times else None
+    if not times:
+        return None
+    first_us = to_us(min(times))
+    return min(true_times(first_us, clock)[0] if clock else first_us, at_us)
 
 
 def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
@@ -239,6 +243,6 @@ def _condition(pod: Pod, kind: str) -> Condition | None:
 
 
 def _earliest(known: int | None, new: int | None) -> int | None:
-    if known is None or new is None:
-        return new if known is None else known
+    if new is None or known is None:
+        return known if new is None else new
     return min(known, new)

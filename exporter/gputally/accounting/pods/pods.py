@@ -62,16 +62,15 @@ class Pods:
     def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
         """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
         if record := self._known_or_new(pod, at_us):
-            renewed = self._renewed(record, pod, at_us)
-            self._learn(lifetime.seen(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+            record = self._renewed(record, pod, at_us)
+            self._learn(lifetime.seen(record, pod, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
         """Take in a pod's deletion with its last form; None when it asks for no GPU or was deleted before."""
-        record = self._known_or_new(pod, at_us)
-        if record is None:
+        if (record := self._known_or_new(pod, at_us)) is None:
             return None
-        renewed = self._renewed(record, pod, at_us)
-        self._learn(lifetime.gone(renewed, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+        ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
+        self._learn(ended, at_us=at_us)
         return self._leave(self._settled(record.uid), at_us)
 
     def settle(self) -> Iterator[tuple[PodRecord, int]]:
@@ -192,17 +191,18 @@ class Pods:
 
         Versions say nothing: they go back when etcd is restored.
         """
-        labels = kept_labels(pod.metadata.labels, self._rules)
+        labels, preempted_us = kept_labels(pod.metadata.labels, self._rules), lifetime.preempted_us(record, pod, at_us)
+        if labels == record.labels and preempted_us == record.preempted_us:
+            return record
         if labels != record.labels and record.uid in self._news:
             record = self._settled(record.uid)  # labels count from when they are told, see _learn
-        return replace(record, labels=labels, preempted_us=lifetime.preempted_us(record, pod, at_us))
+        return replace(record, labels=labels, preempted_us=preempted_us)
 
     def _learn(self, record: PodRecord, *, at_us: int) -> None:
         """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""
         before = self.records.get(record.uid)
         if record != before:
-            accounted, _ = self._news.get(record.uid, (before, at_us))
-            self._news[record.uid] = accounted, at_us
+            self._news[record.uid] = self._news.get(record.uid, (before, at_us))[0], at_us
         self.records[record.uid] = record
         if before and before.labels != record.labels:
             self._settled(record.uid)

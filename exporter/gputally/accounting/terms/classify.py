@@ -37,8 +37,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
     """The labels of a pod that anything here looks at, which is all that is remembered of them."""
     if not labels:
         return ()
-    wanted = _wanted_keys(rules)
-    return tuple(sorted([(key, value) for key, value in labels.items() if key in wanted]))
+    return tuple([(key, labels[key]) for key in sorted(_wanted_keys(rules).intersection(labels))])
 
 
 @lru_cache(maxsize=8)

@@ -1,5 +1,6 @@
 """Posting allocations to the totals: what changed between two states of a record, and nothing else."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from gputally.accounting.pods.segments import held
@@ -11,6 +12,7 @@ from gputally.model.units import US_PER_SECOND
 SCHEDULING_BOUNDS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 """Upper bounds (s) of the time-to-schedule histogram: page-level delays finely, queueing for hours coarsely."""
 BEYOND = "+Inf"
+_BOUNDS = (*map(str, SCHEDULING_BOUNDS_S), BEYOND)
 
 
 class Posting:
@@ -37,8 +39,8 @@ class Posting:
             return
         waited_us = max(0, record.scheduled_us - record.created_us)
         tier = record.terms[-1].labels[0]
-        bound = next((b for b in SCHEDULING_BOUNDS_S if waited_us <= b * US_PER_SECOND), None)
-        self._totals.count(Total.SCHEDULED, (tier, str(bound or BEYOND)), 1, at_us=at_us)
+        bound = _BOUNDS[bisect_left(SCHEDULING_BOUNDS_S, -(-waited_us // US_PER_SECOND))]  # seconds, rounded up
+        self._totals.count(Total.SCHEDULED, (tier, bound), 1, at_us=at_us)
         self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
 
     def _blind(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:

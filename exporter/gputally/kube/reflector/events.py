@@ -10,7 +10,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube import Meta, Object, Status
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, gc=False):
     """ADDED, MODIFIED or DELETED, with the object as it is or last was."""
 
     type: str
@@ -50,16 +50,16 @@ _bookmark = msgspec.json.Decoder(_BookmarkObject)
 _status = msgspec.json.Decoder(Status)
 
 
-def decoder(shape: type[Object]) -> Callable[[bytes], Change | Bookmark | Status]:
+def decoder(shape: type[Object]) -> Callable[[bytes | memoryview], Change | Bookmark | Status]:
     """A function from a line to what it says; it raises ValueError or RecursionError for a line that says nothing.
 
     Nearly all lines are changes, so a line is decoded as one in a single pass: 1.6 times as fast as
     reading the envelope first. Bookmarks and errors, whose objects have other shapes, are read again.
     """
-    typed = msgspec.defstruct("Typed", [("object", shape)], bases=(Change,), frozen=True, kw_only=True)
+    typed = msgspec.defstruct("Typed", [("object", shape)], bases=(Change,), frozen=True, kw_only=True, gc=False)
     change: msgspec.json.Decoder[Any] = msgspec.json.Decoder(typed)
 
-    def decode(line: bytes) -> Change | Bookmark | Status:
+    def decode(line: bytes | memoryview) -> Change | Bookmark | Status:
         try:
             decoded: Change = change.decode(line)
         except ValueError:
@@ -69,7 +69,7 @@ def decoder(shape: type[Object]) -> Callable[[bytes], Change | Bookmark | Status
     return decode
 
 
-def other(line: bytes) -> Bookmark | Status | None:
+def other(line: bytes | memoryview) -> Bookmark | Status | None:
     """The bookmark or error in `line`, None for a change."""
     envelope = _envelope.decode(line)
     if envelope.type == "BOOKMARK":
@@ -86,7 +86,7 @@ def identified(found: Object) -> Object:
     raise MalformedObject(meta.uid or f"{meta.namespace}/{meta.name}", f"no {lacking}")
 
 
-def deletion(line: bytes, shape: type[Object]) -> Change | None:
+def deletion(line: bytes | memoryview, shape: type[Object]) -> Change | None:
     """What must not be missed of an object that cannot be decoded whole: that it was deleted."""
     try:
         told = msgspec.json.decode(line, type=_Deletion)

@@ -127,7 +127,7 @@ class Feed:
         self._as_of_us = as_of_us
         return Listing(kind=self.resource.kind, at_us=self.clock())
 
-    def read(self, lines: Iterable[bytes], *, waited_seconds: float) -> Iterator[Observation]:
+    def read(self, lines: Iterable[bytes | memoryview], *, waited_seconds: float) -> Iterator[Observation]:
         """What the lines of one chunk say, after such a wait; objects passed over become one Progress at its end.
 
         Raises: the ApiError that an ERROR event stands for, which says nothing of how far the stream has come.
@@ -138,6 +138,7 @@ class Feed:
         if said and not isinstance(said[0], Status):
             self._continuity.arrived(at_us, waited_seconds=self._waited_seconds)
             self._waited_seconds = 0.0
+            self._go_on()
         passed_over = False
         for each in said:
             match each:
@@ -159,7 +160,7 @@ class Feed:
         self._waited_seconds = 0.0
         self._continuity.arrived(self.clock(), waited_seconds=waited_seconds)
 
-    def read_items(self, items: Iterable[bytes]) -> Iterator[Observation]:
+    def read_items(self, items: Iterable[bytes | memoryview]) -> Iterator[Observation]:
         """Some of the objects of a listing."""
         at_us = self._alive()
         since_us = self._continuity.since_us(at_us)
@@ -212,7 +213,7 @@ class Feed:
         at_us = self.health.last_activity_us = self.clock()
         return at_us
 
-    def _decoded(self, line: bytes) -> Change | Bookmark | Status | None:
+    def _decoded(self, line: bytes | memoryview) -> Change | Bookmark | Status | None:
         try:
             decoded = self._decode(line)
             if isinstance(decoded, Change):
@@ -232,7 +233,6 @@ class Feed:
         self.version = metadata.resource_version
         if change.type == "ADDED" and metadata.creation_timestamp:
             self._continuity.created(to_us(metadata.creation_timestamp), at_us)
-        self._go_on()
 
     def _changed(self, change: Change, at_us: int) -> Seen | Gone:
         told = Gone if change.type == "DELETED" else Seen
@@ -243,7 +243,6 @@ class Feed:
         self.health.bookmarks += 1
         self.version = bookmark.version or self.version
         self._continuity.bookmarked(at_us)
-        self._go_on()
         return self._progress(at_us)
 
     def _progress(self, at_us: int) -> Progress:
