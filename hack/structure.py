@@ -5,7 +5,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -16,6 +16,8 @@ FILE_LINES: Final = 300
 FUNCTION_LINES: Final = 40
 POSITIONAL: Final = 5
 """Arguments that a call may pass by position; tests, which pytest calls by name, may have more."""
+PACKAGE_MODULES: Final = 15
+PRODUCT: Final = "exporter/gputally/"
 SHAPELESS: Final = frozenset({"common.py", "helpers.py", "misc.py", "util.py", "utils.py"})
 CORE: Final = tuple(f"exporter/gputally/{each}/" for each in ("model", "accounting", "metering", "catalog"))
 IMPURE: Final = frozenset({"input", "now", "open", "print", "today", "utcnow"})
@@ -40,6 +42,26 @@ def problems(path: str, source: str) -> Iterator[str]:
     if path.startswith(CORE):
         yield from (f"{path}:{line}: the core may not call {name}()" for line, name in _impure_calls(tree))
     yield from (f"{path}:{line}: give the reason of '{what}'" for line, what in unexplained(source))
+
+
+def repeated(sources: Mapping[str, str]) -> Iterator[str]:
+    """Names of modules and classes that lead to more than one place of the product, and packages too large to read."""
+    places: dict[str, list[str]] = {}
+    modules: dict[str, int] = {}
+    for path, source in sources.items():
+        folder, _, file = path.rpartition("/")
+        if not file.startswith("__"):
+            modules[folder] = modules.get(folder, 0) + 1
+            places.setdefault(f"modules named {file}", []).append(path)
+        for each in ast.parse(source).body:
+            if isinstance(each, ast.ClassDef):
+                places.setdefault(f"classes named {each.name}", []).append(path)
+    yield from (f"{', '.join(paths)}: {what}" for what, paths in places.items() if len(paths) > 1)
+    yield from (
+        f"{folder}: {count} modules, {PACKAGE_MODULES} at most; divide it by subject"
+        for folder, count in modules.items()
+        if count > PACKAGE_MODULES
+    )
 
 
 def functions(tree: ast.AST) -> list[Function]:
@@ -88,11 +110,15 @@ def main() -> int:
     """Check every file; the last line tells how long functions are."""
     found: list[str] = []
     lengths: list[int] = []
+    product: dict[str, str] = {}
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         name, source = path.relative_to(ROOT).as_posix(), path.read_text()
         found += problems(name, source)
         if name.startswith(("exporter/", "simulator/")):
             lengths += map(length, functions(ast.parse(source)))
+        if name.startswith(PRODUCT):
+            product[name] = source
+    found += repeated(product)
     print("\n".join(found))
     print(f"{len(lengths)} functions of {median(lengths):g} lines in the median, {max(lengths)} at most")
     return 1 if found else 0

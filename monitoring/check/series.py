@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gputally.catalog.all import GROUPS
-from gputally.catalog.metric import Kind, Metric
+from gputally.catalog.metric import Metric, MetricType
 from monitoring.allowed import Foreign
 from monitoring.check import dimension
 from monitoring.check.dimension import COUNT, STATE, Dimension
@@ -30,7 +30,7 @@ METRICS: Final[tuple[Metric[Any], ...]] = tuple(metric for group in GROUPS.value
 
 def exposed(metric: Metric[Any]) -> Iterator[str]:
     """The names of its series."""
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricType.HISTOGRAM:
         yield from (f"{metric.name}{ending}" for ending in ("_bucket", "_sum", "_count"))
     else:
         yield metric.name
@@ -53,8 +53,8 @@ def _series(metric: Metric[Any], name: str) -> Series:
     labels, own = frozenset(metric.labels), dimension.of_name(metric.name)
     if name.endswith("_bucket"):
         return Series(labels | {"le"}, COUNT, metric.grows, own)
-    if metric.kind is Kind.HISTOGRAM and name.endswith("_count"):
+    if metric.kind is MetricType.HISTOGRAM and name.endswith("_count"):
         return Series(labels, COUNT, metric.grows)
-    if metric.kind is Kind.GAUGE and metric.help.startswith(_WHETHER):
+    if metric.kind is MetricType.GAUGE and metric.help.startswith(_WHETHER):
         return Series(labels, STATE)
     return Series(labels, own, metric.grows)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.aggregator.aggregator import Running
+from gputally.aggregator.aggregator import RunningAggregator
 from gputally_sim.cluster import SimCluster
 from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_nodes, read_trace
@@ -105,7 +105,7 @@ async def replayed(trace: Path, scratch: Path, *, nodes: Path | None = None) -> 
         return await watched(cluster, replay, running)
 
 
-async def watched(cluster: SimCluster, replay: Replay, running: Running) -> list[Samples]:
+async def watched(cluster: SimCluster, replay: Replay, running: RunningAggregator) -> list[Samples]:
     """Scrapes until the replay is over and accounted. The last is not the first one in which a series exists."""
     scrapes = await scraped_meanwhile(replay, running)
     await caught_up(cluster, running)
@@ -113,7 +113,7 @@ async def watched(cluster: SimCluster, replay: Replay, running: Running) -> list
     return [*scrapes, await scrape(url), await scrape(url)]
 
 
-async def scraped_meanwhile(replay: Replay, running: Running) -> list[Samples]:
+async def scraped_meanwhile(replay: Replay, running: RunningAggregator) -> list[Samples]:
     """Scrapes until the replay is over."""
     scrapes = list[Samples]()
     async with asyncio.timeout(180):
@@ -123,7 +123,7 @@ async def scraped_meanwhile(replay: Replay, running: Running) -> list[Samples]:
     return scrapes
 
 
-async def caught_up(cluster: SimCluster, running: Running) -> None:
+async def caught_up(cluster: SimCluster, running: RunningAggregator) -> None:
     """All that has happened to pods by now is accounted; a watch that was in trouble may take its time."""
     last = cluster.store.version_of("pods")
     async with asyncio.timeout(60):

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from gputally.accounting.totals.totals import Total
-from gputally.aggregator.aggregator import Running
+from gputally.aggregator.aggregator import RunningAggregator
 from gputally.aggregator.settings import Settings
 from gputally.demo.sim_agents import SimAgents
 from gputally.model.kube import Kind
@@ -98,7 +98,7 @@ class Truth:
             return
         if change.verb is Verb.DELETED or is_terminal(pod):
             life.ended_us = now_us
-        elif pod["status"]["phase"] == "Running" and life.started_us is None:
+        elif pod["status"]["phase"] == "RunningAggregator" and life.started_us is None:
             life.started_us = now_us
 
     def _begun(self, pod: Doc, now_us: int) -> Life | None:
@@ -118,7 +118,7 @@ class Outcome:
 
     now_us: int
     truth: Truth
-    running: Running
+    running: RunningAggregator
     samples: Samples
 
     def total(self, total: Total) -> Counter[Group]:
@@ -207,7 +207,7 @@ def pace(cluster: SimCluster, speed: float) -> int:
     return clock.start_us
 
 
-async def told(cluster: SimCluster, agents: SimAgents, running: Running) -> None:
+async def told(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> None:
     """Wait until everything that has happened is accounted, by the API and by agents, of which each told it twice."""
     last = cluster.store.version_of("pods")
     await until(lambda: int(running.books.fleet.resumes[Kind.PODS].version) >= last)

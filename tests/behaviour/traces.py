@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
 from gputally.model.kube import Kind
 from gputally_sim.cluster import SimCluster
@@ -158,7 +158,7 @@ def query(ledger: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 @asynccontextmanager
-async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Running]:
+async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[RunningAggregator]:
     """The product on the cluster, with the demo's configuration; at the end its ledger is complete."""
     started = asyncio.get_running_loop().create_future()
     settings = Settings(
@@ -181,7 +181,7 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
             await task
 
 
-def accounted(running: Running) -> int:
+def accounted(running: RunningAggregator) -> int:
     """Up to which version of the cluster pods are accounted."""
     resume = running.books.fleet.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.export.text import render
 from tests.bench.figure import Figure
 from tests.bench.timing import best_ms
@@ -44,7 +44,7 @@ def families(series: int) -> Families:
 def _metric(number: int) -> Metric[Any]:
     name = f"gputally_subject{number}_gpu_seconds_total"
     labels = ("tier", "tenant", "gpu_model")
-    return Metric(name=name, kind=Kind.COUNTER, help="GPU-seconds allocated.", labels=labels, rows=lambda _: ())
+    return Metric(name=name, kind=MetricType.COUNTER, help="GPU-seconds allocated.", labels=labels, rows=lambda _: ())
 
 
 def _row(index: int, rng: random.Random) -> Row:

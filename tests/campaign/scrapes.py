@@ -6,11 +6,11 @@ import time
 import aiohttp
 
 from gputally.catalog.all import FLEET
-from gputally.catalog.metric import Kind
+from gputally.catalog.metric import MetricType
 
 PERIOD_S = 0.05
 PATIENCE = aiohttp.ClientTimeout(total=5)
-COUNTERS = tuple(metric.family for metric in FLEET if metric.kind in (Kind.COUNTER, Kind.HISTOGRAM))
+COUNTERS = tuple(metric.family for metric in FLEET if metric.kind in (MetricType.COUNTER, MetricType.HISTOGRAM))
 RESIDUAL = "gputally_residual_gpu_seconds"
 WRITABLE = "gputally_ledger_writable"
 

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.agent import AgentPod
-from gputally.model.measured.usage import GpuHour, Hour
+from gputally.model.agent_pod import AgentPod
 from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
+from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.units import GPU, US_PER_HOUR
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us

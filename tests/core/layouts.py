@@ -14,7 +14,7 @@ from gputally.devices.kubelet.parts import Parts
 from gputally.devices.nvml.mig import weight_of
 from gputally.metering.node_books import DeviceBooks
 from gputally.model.measured.device import Gpu, Part, Reading, Span
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from tests.core.manifests import NodeForm, PodForm, us

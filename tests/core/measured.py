@@ -3,7 +3,7 @@
 from typing import Any
 
 from gputally.model.kube import Kind
-from gputally.model.measured.usage import HolderReport
+from gputally.model.measured.usage_report import HolderReport
 from gputally.model.observation import Progress
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING

@@ -11,7 +11,7 @@ from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.admission import Admitted, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.history import grown
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.observation import UsageSeen
 from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.manifests import us

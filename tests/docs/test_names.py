@@ -4,7 +4,7 @@ import sqlite3
 import pytest
 
 from gputally.catalog.all import GROUPS
-from gputally.catalog.metric import Kind, Metric
+from gputally.catalog.metric import Metric, MetricType
 from gputally.ledger.schema import migrations
 from gputally.model.allocation import End, State
 from gputally.model.node import CapacityState
@@ -29,7 +29,7 @@ def test_the_changelog_names_every_metric() -> None:
 
 
 def test_a_counter_is_only_shown_through_a_rate() -> None:
-    counters = [name for name, metric in METRICS.items() if metric.kind is Kind.COUNTER]
+    counters = [name for name, metric in METRICS.items() if metric.kind is MetricType.COUNTER]
     for page, text in TEXTS.items():
         for query in re.findall(r"^```promql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             for name in counters:

@@ -13,7 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.core import Metric as Family
 from prometheus_client.openmetrics import exposition
 
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row
+from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
 from gputally.model.units import US_PER_SECOND
 
 Families = Iterable[tuple[Metric[Any], Iterable[Row | HistogramRow]]]
@@ -46,17 +46,17 @@ class _Collector:
 def _family(metric: Metric[Any], rows: Iterable[Row | HistogramRow], *, created: bool) -> Family:
     family: Family
     match metric.kind:
-        case Kind.COUNTER:
+        case MetricType.COUNTER:
             family = CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
-        case Kind.GAUGE:
+        case MetricType.GAUGE:
             family = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
-        case Kind.INFO:
+        case MetricType.INFO:
             family = InfoMetricFamily(metric.family, metric.help, labels=metric.labels)
-        case Kind.HISTOGRAM:
+        case MetricType.HISTOGRAM:
             family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
     for row in rows:
         _add(family, row)
-        if created and row.created_us is not None and metric.kind in (Kind.COUNTER, Kind.HISTOGRAM):
+        if created and row.created_us is not None and metric.kind in (MetricType.COUNTER, MetricType.HISTOGRAM):
             labels = dict(zip(metric.labels, row.labels, strict=True))
             family.add_sample(f"{family.name}_created", labels, row.created_us / US_PER_SECOND)
     return family

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row
+from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
 from gputally.export.text import render
 from tests.conftest import Golden
 from tests.golden.client import Families, rendered
@@ -15,15 +15,15 @@ NASTY_HELP = 'Says "back\\slash"\nand\ttab, ünïcode.'
 BORN_US = 1_760_000_000_123_456
 
 
-def metric(kind: Kind, name: str, *labels: str, text: str = NASTY_HELP) -> Metric[Any]:
+def metric(kind: MetricType, name: str, *labels: str, text: str = NASTY_HELP) -> Metric[Any]:
     return Metric(name=name, kind=kind, help=text, labels=labels, rows=lambda _: ())
 
 
-COUNTER = metric(Kind.COUNTER, "gputally_allocated_gpu_seconds_total", "tier", "tenant")
-GAUGE = metric(Kind.GAUGE, "gputally_capacity_gpus", "node", "gpu_model")
-INFO = metric(Kind.INFO, "gputally_build_info", "version", "revision")
-HISTOGRAM = metric(Kind.HISTOGRAM, "gputally_pending_duration_seconds", "tier", "a_pool")
-BARE = metric(Kind.GAUGE, "gputally_pods")
+COUNTER = metric(MetricType.COUNTER, "gputally_allocated_gpu_seconds_total", "tier", "tenant")
+GAUGE = metric(MetricType.GAUGE, "gputally_capacity_gpus", "node", "gpu_model")
+INFO = metric(MetricType.INFO, "gputally_build_info", "version", "revision")
+HISTOGRAM = metric(MetricType.HISTOGRAM, "gputally_pending_duration_seconds", "tier", "a_pool")
+BARE = metric(MetricType.GAUGE, "gputally_pods")
 
 NASTY: Families = [
     (
@@ -34,8 +34,8 @@ NASTY: Families = [
     (INFO, [Row(("0.1.0", ""), 1)]),
     (HISTOGRAM, [HistogramRow(("batch", "p\\q"), (("0.5", 0), ("10.0", 3), ("+Inf", 4_000_000)), 71.25, BORN_US)]),
     (BARE, [Row((), 7)]),
-    (metric(Kind.COUNTER, "gputally_nothing_total", "tier"), []),
-    (metric(Kind.HISTOGRAM, "gputally_never_seconds"), []),
+    (metric(MetricType.COUNTER, "gputally_nothing_total", "tier"), []),
+    (metric(MetricType.HISTOGRAM, "gputally_never_seconds"), []),
 ]
 
 
@@ -69,8 +69,8 @@ def test_any_labels_and_values_are_written_as_the_client_writes_them(
     *, text: str, rows: list[Row], openmetrics: bool
 ) -> None:
     families: Families = [
-        (metric(Kind.COUNTER, "gputally_some_total", "b", "a", text=text), rows),
-        (metric(Kind.GAUGE, "gputally_other", "b", "a", text=text), rows),
+        (metric(MetricType.COUNTER, "gputally_some_total", "b", "a", text=text), rows),
+        (metric(MetricType.GAUGE, "gputally_other", "b", "a", text=text), rows),
     ]
 
     assert render(families, openmetrics=openmetrics) == rendered(families, openmetrics=openmetrics)
@@ -87,6 +87,6 @@ def histogram_rows(draw: st.DrawFn) -> HistogramRow:
 @FORMATS
 @given(rows=st.lists(histogram_rows()))
 def test_any_histogram_is_written_as_the_client_writes_it(*, rows: list[HistogramRow], openmetrics: bool) -> None:
-    families: Families = [(metric(Kind.HISTOGRAM, "gputally_some_seconds", "z", "a"), rows)]
+    families: Families = [(metric(MetricType.HISTOGRAM, "gputally_some_seconds", "z", "a"), rows)]
 
     assert render(families, openmetrics=openmetrics) == rendered(families, openmetrics=openmetrics)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.kube import Kind
-from gputally.model.measured.usage import HolderReport, Hour
+from gputally.model.measured.usage_report import HolderReport, Hour
 from gputally.model.observation import Observation, Progress
 from gputally.model.units import GPU
 from tests.core.manifests import us

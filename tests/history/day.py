@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
@@ -59,7 +59,7 @@ async def _append(session: aiohttp.ClientSession, target: Target, path: Path, *,
         out.write(moment.join((*samples, b"up 1", b"")))
 
 
-def _targets(cluster: SimCluster, agents: SimAgents, running: Running) -> list[Target]:
+def _targets(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> list[Target]:
     found = [Target("gputally", "gputally", f"http://{running.addresses[0]}")]
     for pod in cluster.store.docs("pods"):
         node, address = pod["spec"].get("nodeName"), pod["status"].get("podIP")
@@ -69,7 +69,7 @@ def _targets(cluster: SimCluster, agents: SimAgents, running: Running) -> list[T
 
 
 @asynccontextmanager
-async def _stage(scenario: str, scratch: Path) -> AsyncIterator[tuple[SimCluster, SimAgents, Running]]:
+async def _stage(scenario: str, scratch: Path) -> AsyncIterator[tuple[SimCluster, SimAgents, RunningAggregator]]:
     """The demo without its table. The aggregator ends with it."""
     cluster = SimCluster(seed=2 + (scenario == "s2"), speed=SPEED, start_us=MONDAY_SIX_US)
     agents, begun = SimAgents(cluster), asyncio.get_running_loop().create_future()

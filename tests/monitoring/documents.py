@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gputally.catalog.metric import Kind, Metric
+from gputally.catalog.metric import Metric, MetricType
 from monitoring.check.answer import Answer, answers, with_recorded
 from monitoring.check.asked import asked
 from monitoring.check.grafana import Dashboard
@@ -22,21 +22,21 @@ RULES: Final = "alerts/generated/rules/small.yaml"
 TARGET: Final = ("cluster", "instance")
 
 
-def metric(name: str, kind: Kind, *labels: str, text: str = "A thing.") -> Metric[Any]:
+def metric(name: str, kind: MetricType, *labels: str, text: str = "A thing.") -> Metric[Any]:
     return Metric(name=name, kind=kind, help=text, labels=labels, rows=lambda _: ())
 
 
 CATALOG: Final[Sequence[Metric[Any]]] = (
-    metric("pods", Kind.GAUGE, "tier", "tenant"),
-    metric("oldest_timestamp_seconds", Kind.GAUGE, "tier"),
-    metric("share_ratio", Kind.GAUGE, "tier"),
-    metric("capacity_gpus", Kind.GAUGE, "pool"),
-    metric("gpu_up", Kind.GAUGE, "gpu", text="Whether the GPU answers."),
-    metric("gpu_info", Kind.INFO, "gpu", "model"),
-    metric("held_gpu_seconds_total", Kind.COUNTER, "tier", "tenant"),
-    metric("paid_cost_total", Kind.COUNTER, "tier", "currency"),
-    metric("energy_joules_total", Kind.COUNTER, "tier"),
-    metric("wait_seconds", Kind.HISTOGRAM, "tier"),
+    metric("pods", MetricType.GAUGE, "tier", "tenant"),
+    metric("oldest_timestamp_seconds", MetricType.GAUGE, "tier"),
+    metric("share_ratio", MetricType.GAUGE, "tier"),
+    metric("capacity_gpus", MetricType.GAUGE, "pool"),
+    metric("gpu_up", MetricType.GAUGE, "gpu", text="Whether the GPU answers."),
+    metric("gpu_info", MetricType.INFO, "gpu", "model"),
+    metric("held_gpu_seconds_total", MetricType.COUNTER, "tier", "tenant"),
+    metric("paid_cost_total", MetricType.COUNTER, "tier", "currency"),
+    metric("energy_joules_total", MetricType.COUNTER, "tier"),
+    metric("wait_seconds", MetricType.HISTOGRAM, "tier"),
 )
 KNOWN: Final[Vocabulary] = vocabulary(CATALOG, foreign={}, target=TARGET)
 

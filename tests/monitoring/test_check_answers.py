@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.catalog.metric import Kind
+from gputally.catalog.metric import MetricType
 from monitoring.allowed import Foreign
 from monitoring.check import allowances, coverage
 from tests.monitoring.documents import (
@@ -87,7 +87,7 @@ def test_a_rule_that_records_itself_leads_nowhere() -> None:
 
 
 def test_a_metric_that_serves_nobody_is_named() -> None:
-    pods, waits = metric("pods", Kind.GAUGE, "tier"), metric("wait_seconds", Kind.HISTOGRAM, "tier")
+    pods, waits = metric("pods", MetricType.GAUGE, "tier"), metric("wait_seconds", MetricType.HISTOGRAM, "tier")
     found, _ = answered(loaded(board(panel(target("rate(wait_seconds_count[5m])")), variables=[])))
 
     assert list(map(str, coverage.problems([pods, waits], found))) == [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gputally.catalog.agent.gpu import GRAVE_XIDS
+from gputally.catalog.agent.gpu_metrics import GRAVE_XIDS
 from hack.pictures.dashboard import read
 from hack.pictures.variables import Window, chosen, expand
 from hack.promtool import REMEDY, ROOT, program

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from gputally.catalog.all import FLEET
-from gputally.catalog.metric import Kind
+from gputally.catalog.metric import MetricType
 from hack.prometheus import Prometheus
 from tests.monitoring_e2e import targets
 from tests.monitoring_e2e.day import SCRAPE_S, Day, Succession, window
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 OURS = f'{{job="{targets.AGGREGATOR}"}}'
 NAMES = {metric.name for metric in FLEET}
-COUNTERS = [metric.name for metric in FLEET if metric.kind is Kind.COUNTER]
+COUNTERS = [metric.name for metric in FLEET if metric.kind is MetricType.COUNTER]
 TRUTH: Mapping[tuple[str, str], dict[tuple[str, ...], float]] = {
     ("fleet", "What becomes of the GPUs"): {("allocated",): 12, ("cordoned",): 1},
     ("tiers", "GPUs held"): {

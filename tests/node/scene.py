@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gputally.model.measured.usage import HolderReport, UsageReport
+from gputally.model.measured.usage_report import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND
 from tests.behaviour.conftest import grant_documented_rights
 from tests.behaviour.product import Product, Samples, total

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage import HolderReport
+from gputally.model.measured.usage_report import HolderReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.cluster.manifests import Json, path

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage import HolderReport, UsageReport
+from gputally.model.measured.usage_report import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import until

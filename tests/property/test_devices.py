@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from gputally.metering.node_books import DeviceBooks
 from gputally.metering.node_snapshot import DeviceSnapshot, HolderTotals
-from gputally.model.measured.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
-from gputally.model.measured.usage import HolderReport, UsageReport
+from gputally.model.measured.device import (
+    Gpu,
+    GpuCondition,
+    Part,
+    PartAllocation,
+    PartAllocations,
+    Process,
+    Reading,
+    Source,
+    Span,
+)
+from gputally.model.measured.usage_report import HolderReport, UsageReport
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.plausible import implausible
 from tests.unit.metering.naive import NaiveGpu
@@ -41,8 +51,8 @@ class Node:
     random: Random
     books: DeviceBooks = field(default_factory=DeviceBooks)
     naive: dict[str, NaiveGpu] = field(default_factory=dict)
-    polls: list[tuple[int, Allocations]] = field(default_factory=list)
-    held: set[Held] = field(default_factory=set)
+    polls: list[tuple[int, PartAllocations]] = field(default_factory=list)
+    held: set[PartAllocation] = field(default_factory=set)
     layouts: dict[str, dict[str, int]] = field(default_factory=dict)
     told_to: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
@@ -53,7 +63,7 @@ class Node:
         for _ in range(self.random.choice((0, 0, 1, 2))):
             pod = self.random.choice([*PODS])
             replicas, in_all = PODS[pod]
-            held = Held(
+            held = PartAllocation(
                 part=f"{self._gpu()}/{self.random.choice(PARTS)}",
                 namespace="ml",
                 pod=pod,
@@ -65,7 +75,7 @@ class Node:
             )
             self.held ^= {held}
         self.now += 1
-        self.polls.append((self.now, Allocations(at_us=us(self.now), held=tuple(self.held))))
+        self.polls.append((self.now, PartAllocations(at_us=us(self.now), held=tuple(self.held))))
         self.books.allocated(self.polls[-1][1])
 
     def again(self) -> None:
@@ -76,7 +86,7 @@ class Node:
         before = self.books.snapshot(us(self.now))
         self.books.allocated(self.polls[-1][1])
         assert self.books.snapshot(us(self.now)) == before
-        self.polls.append((self.now, Allocations(at_us=us(self.now), held=self.polls[-1][1].held)))
+        self.polls.append((self.now, PartAllocations(at_us=us(self.now), held=self.polls[-1][1].held)))
         self.books.allocated(self.polls[-1][1])
         assert self.books.snapshot(us(self.now)).holders == before.holders
 
@@ -94,7 +104,7 @@ class Node:
             at_us=us(self.now),
             mig="whole" not in self.layouts[gpu],
             parts=tuple(parts),
-            condition=Condition(energy=self._counter(gpu)),
+            condition=GpuCondition(energy=self._counter(gpu)),
         )
         self.books.read(reading)
         if known:

@@ -9,7 +9,7 @@ from gputally.accounting.totals.totals import Total
 from gputally.accounting.usage.usage_bounds import KEPT_US
 from gputally.model.kube import Kind
 from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.observation import Progress, UsageSeen
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.plausible import implausible

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.observation import Progress, UsageSeen
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import us

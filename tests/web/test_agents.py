@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gputally.export.usage import PATH, usage_route
+from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.model.agent import Outcome
+from gputally.model.agent_pod import Outcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target
 from gputally.serving import doors, own_token

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gputally.accounting.pods.lifetime import created_us
 from gputally.accounting.pods.request import holds_gpu
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Pod
 from gputally.model.rules import Rules
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gputally.accounting.totals.admission import Admitted, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.nodes.node import NODE_READING
+from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.pod_record import POD_READING

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.nodes.node import quantities_on
+from gputally.accounting.nodes.node_facts import quantities_on
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
-from gputally.model.measured.usage import Fault
+from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState, Sharing
 
 

@@ -10,19 +10,19 @@ from gputally import __version__
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
-from gputally.agent.node_view import exposition, node_view
+from gputally.agent.node_exposition import exposition, node_view
 from gputally.devices.kubelet.holdings import Wanted
-from gputally.devices.kubelet.pod_resources import PodResources
+from gputally.devices.kubelet.pod_resources import PodResourcesClient
 from gputally.devices.nvml.gpu_reader import Habits
 from gputally.devices.nvml.gpus import Gpus
 from gputally.devices.pod_of_process import PodOfProcess
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text
-from gputally.export.usage import PATH, usage_route
+from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.metering.node_books import DeviceBooks
 from gputally.model.measured.node_health import NodeHealth
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.process.clock import Clock, steady_clock, system_clock
@@ -35,7 +35,7 @@ STALE_SECONDS: Final = 30.0
 """After so long without any reading, or any word of the kubelet, the agent is not ready."""
 
 
-class Node:
+class RunningAgent:
     """A running agent: its books and its loops, and where it answers."""
 
     def __init__(self, *, name: str, epoch: str, books: DeviceBooks, health: NodeHealth, clock: Clock) -> None:
@@ -73,7 +73,7 @@ class Node:
 
 
 async def run_agent(
-    settings: AgentSettings, clock: Clock | None = None, *, started: Callable[[Node], None] | None = None
+    settings: AgentSettings, clock: Clock | None = None, *, started: Callable[[RunningAgent], None] | None = None
 ) -> None:
     """Run until cancelled; the first task to fail ends all.
 
@@ -94,11 +94,11 @@ async def run_agent(
     )
     async with (
         await Gpus.open(habits) as gpus,
-        PodResources(settings.kubelet, wanted=wanted) as kubelet,
+        PodResourcesClient(settings.kubelet, wanted=wanted) as kubelet,
     ):
         health = NodeHealth(version=__version__, python=sys.version.split()[0])
         health.driver, health.nvml = gpus.driver.driver, gpus.driver.nvml
-        node = Node(name=settings.node, epoch=f"{clock():x}", books=books, health=health, clock=clock)
+        node = RunningAgent(name=settings.node, epoch=f"{clock():x}", books=books, health=health, clock=clock)
         reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
         asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
         site = _site(node, reading, settings, tokens=tokens)
@@ -119,7 +119,9 @@ def _rules(path: Path | None) -> Rules:
     return read_rules(path)
 
 
-def _site(node: Node, reading: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]) -> Site:
+def _site(
+    node: RunningAgent, reading: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]
+) -> Site:
     async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
         return node.exposition(reading, openmetrics=openmetrics)
 

@@ -15,7 +15,7 @@ PATIENCE_US: Final = 10 * US_PER_SECOND
 """For so long a GPU that hangs or fails may come back as if nothing had been: the driver remembers what it did."""
 
 
-class Gpus(Protocol):
+class GpuSource(Protocol):
     """What there is to read: the driver's GPUs, or simulated ones."""
 
     async def read_all(self, now_us: int) -> Sequence[Reading | Trouble]:
@@ -28,7 +28,9 @@ class Gpus(Protocol):
 class GpuLoop:
     """`readings` are the last ones of the GPUs that answer, by UUID; `down` are the UUIDs of those that do not."""
 
-    def __init__(self, gpus: Gpus, books: DeviceBooks, health: NodeHealth, *, clock: Clock, interval_s: float) -> None:
+    def __init__(
+        self, gpus: GpuSource, books: DeviceBooks, health: NodeHealth, *, clock: Clock, interval_s: float
+    ) -> None:
         self.readings: dict[str, Reading] = {}
         self.down: set[str] = set()
         self._gpus = gpus

@@ -14,7 +14,7 @@ from gputally.devices.kubelet.parts import Parts
 from gputally.devices.kubelet.pod_uids import PodUids
 from gputally.errors import KubeletRefused, KubeletUnreachable
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.measured.device import Allocations, Reading
+from gputally.model.measured.device import PartAllocations, Reading
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
@@ -45,7 +45,7 @@ class Kubelet(Protocol):
 class Uids(Protocol):
     """Who knows the UIDs of pods, which a kubelet does not tell."""
 
-    def name(self, allocations: Allocations) -> Allocations:
+    def name(self, allocations: PartAllocations) -> PartAllocations:
         """The same with the UIDs, "" for those that cannot be told."""
 
 
@@ -75,7 +75,7 @@ class KubeletLoop:
         self._trouble = Once(logger, "kubelet")
         self._turns = 0
         self._offer = Offer()
-        self._last = Allocations(at_us=0, held=())
+        self._last = PartAllocations(at_us=0, held=())
         self._settled_us = 0
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class KubeletLoop:
             self._last = self._uids.name(self._with_missing(found))
             self._books.allocated(self._last)
 
-    async def _ask(self) -> Allocations:
+    async def _ask(self) -> PartAllocations:
         held = await self._kubelet.list()
         at_us = self._clock()
         parts = Parts(self._known.values())
@@ -123,7 +123,7 @@ class KubeletLoop:
             self._offer.told(allocatable, parts, held={each.part for each in self._last.held})
         self._turns = LOOK_SOON if self._offer.unhealthy else LOOK_EVERY
 
-    def _with_missing(self, found: Allocations) -> Allocations:
+    def _with_missing(self, found: PartAllocations) -> PartAllocations:
         """What a kubelet tells that has just come back, with what it does not know yet."""
         if found.at_us >= self._settled_us:
             return found

@@ -58,7 +58,7 @@ _FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
 """Known before the first pod, so that pods are classified once and right."""
 
 
-class Running:
+class RunningAggregator:
     """A running aggregator: its books, and where and whom it answers."""
 
     def __init__(self, books: Books, doors: Callable[[], Door]) -> None:
@@ -83,7 +83,7 @@ class Running:
 
 
 async def aggregate(
-    settings: Settings, clock: Clock | None = None, *, started: Callable[[Running], None] | None = None
+    settings: Settings, clock: Clock | None = None, *, started: Callable[[RunningAggregator], None] | None = None
 ) -> None:
     """Run until cancelled; the first task to fail ends all. Time is the API server's, unless `clock` tells it.
 
@@ -113,7 +113,9 @@ async def aggregate(
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_agreed, server_time, ask),
                 }
-                await _run(api, Running(books, entrance), settings, clock=clock, beside=beside, started=started)
+                await _run(
+                    api, RunningAggregator(books, entrance), settings, clock=clock, beside=beside, started=started
+                )
             finally:
                 books.close()
 
@@ -143,12 +145,12 @@ def _saved(ledger: SqliteLedger, *, now_us: int) -> Saved:
 
 async def _run(
     api: Api,
-    running: Running,
+    running: RunningAggregator,
     settings: Settings,
     *,
     clock: Clock,
     beside: Mapping[str, Callable[[], Coroutine[None, None, None]]],
-    started: Callable[[Running], None] | None,
+    started: Callable[[RunningAggregator], None] | None,
 ) -> None:
     """`beside` is what else runs for ever, by name."""
     site = _site(running, max_requests=settings.max_requests)
@@ -227,7 +229,7 @@ async def _pump(feed: Batches, backlog: Backlog) -> None:
             await backlog.put(batch)
 
 
-def _site(running: Running, *, max_requests: int) -> Site:
+def _site(running: RunningAggregator, *, max_requests: int) -> Site:
     return Site(
         title="gputally aggregator",
         about="Accounts who held which GPUs, at which priority tier, for which tenant, at what cost.",

@@ -12,7 +12,7 @@ from gputally.aggregator.owner_queue import AT_ONCE, OwnerQueue
 from gputally.errors import ApiError
 from gputally.kube.api import Api
 from gputally.kube.failures import Failure, failure_of
-from gputally.kube.owners import Answer, Owners
+from gputally.kube.owners import OwnerAnswer, Owners
 from gputally.model.owner import Lookup, Owner
 from gputally.process.clock import Clock
 from gputally.process.once import Once
@@ -97,7 +97,7 @@ class OwnerWalk:
         await self._books.backlog.put([answer.seen])
         return None
 
-    def _failed(self, owner: Owner, error: ApiError) -> Answer:
+    def _failed(self, owner: Owner, error: ApiError) -> OwnerAnswer:
         failure = failure_of(error)
         self._trouble.warn(str(error), reason=failure)
         trial = self._trials.setdefault(owner, _Trial())
@@ -106,4 +106,4 @@ class OwnerWalk:
             return self._owners.unknown(Lookup.GIVEN_UP, owner)
         pause_s = min(FIRST_PAUSE_SECONDS * 2**trial.tries, LONGEST_PAUSE_SECONDS)
         trial.tries = min(trial.tries + 1, MOST_TRIES)
-        return Answer(Lookup.FAILED, pause_s=pause_s)
+        return OwnerAnswer(Lookup.FAILED, pause_s=pause_s)

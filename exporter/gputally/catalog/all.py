@@ -4,8 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.catalog.agent.node import NODE_GROUPS
-from gputally.catalog.aggregator import agents, allocation, books, capacity, health, pending, preemption, prices, usage
+from gputally.catalog.agent.node_metrics import NODE_GROUPS
+from gputally.catalog.aggregator import accounting_metrics as books
+from gputally.catalog.aggregator import agent_metrics as agents
+from gputally.catalog.aggregator import allocation_metrics as allocation
+from gputally.catalog.aggregator import capacity_metrics as capacity
+from gputally.catalog.aggregator import health_metrics as health
+from gputally.catalog.aggregator import pending_metrics as pending
+from gputally.catalog.aggregator import preemption_metrics as preemption
+from gputally.catalog.aggregator import price_metrics as prices
+from gputally.catalog.aggregator import usage_metrics as usage
 from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (

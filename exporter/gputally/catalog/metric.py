@@ -13,7 +13,7 @@ View = TypeVar("View")
 """What a row function reads: an immutable snapshot with its evaluation time."""
 
 
-class Kind(StrEnum):
+class MetricType(StrEnum):
     """The types of OpenMetrics that are in use here."""
 
     COUNTER = "counter"
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     created_us: int | None = None
 
 
-class Samples(Struct, frozen=True):
+class Columns(Struct, frozen=True):
     """Many rows by column: what a family of thousands of series yields. As an iterable it is its rows."""
 
     labels: Sequence[tuple[str, ...]]
@@ -57,7 +57,7 @@ class HistogramRow(NamedTuple):
     created_us: int | None = None
 
 
-SUFFIX: Final = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+SUFFIX: Final = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}
 """The ending that a kind demands; the family is the name without it."""
 
 
@@ -71,7 +71,7 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     """
 
     name: str
-    kind: Kind
+    kind: MetricType
     help: str
     labels: tuple[str, ...] = ()
     rows: Callable[[View], Iterable[Row | HistogramRow]]
@@ -86,7 +86,7 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     @property
     def grows(self) -> bool:
         """Whether its values must never fall."""
-        return self.kind in (Kind.COUNTER, Kind.HISTOGRAM)
+        return self.kind in (MetricType.COUNTER, MetricType.HISTOGRAM)
 
     @property
     def family(self) -> str:
@@ -158,7 +158,7 @@ def lint_catalog(metrics: Iterable[Metric[Any]]) -> list[str]:
 
 
 def _exposed(metric: Metric[Any]) -> set[str]:
-    suffixes = ("_bucket", "_count", "_sum", "_created") if metric.kind is Kind.HISTOGRAM else ()
+    suffixes = ("_bucket", "_count", "_sum", "_created") if metric.kind is MetricType.HISTOGRAM else ()
     return {metric.name, metric.family, *(metric.name + suffix for suffix in suffixes)}
 
 
@@ -168,7 +168,9 @@ def _spelling(metric: Metric[Any]) -> Iterator[str]:
     words = metric.name.split("_")
     if "by" in words:
         yield "labels say by what a metric is split; take it out of the name"
-    yield from (f"take the type {kind} out of the name" for kind in Kind if kind in words and kind is not Kind.INFO)
+    yield from (
+        f"take the type {kind} out of the name" for kind in MetricType if kind in words and kind is not MetricType.INFO
+    )
 
 
 def _ending(metric: Metric[Any]) -> Iterator[str]:

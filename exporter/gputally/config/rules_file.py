@@ -10,8 +10,8 @@ from gputally.config.digest import digest
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
-from gputally.config.tenants import tenants
-from gputally.config.tiers import tiers
+from gputally.config.tenant_rules import tenants
+from gputally.config.tier_rules import tiers
 from gputally.config.values import label_key, member, whole
 from gputally.model.rules import AgentMarks, Limits, MigBasis, Rules
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Final, Self
 
-from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
 from gputally.demo.sim_agents import SimAgents
 from gputally.demo.table import table
@@ -163,7 +163,7 @@ async def _until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _accounted(running: Running) -> int:
+def _accounted(running: RunningAggregator) -> int:
     """Up to which version of the cluster pods are accounted."""
     resume = running.books.fleet.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0
@@ -232,11 +232,11 @@ class _Screen:
         self._now_us = cluster.now_us
         self._replay = replay
         self._start_us = cluster.clock.now_us()
-        self._running: Running | None = None
+        self._running: RunningAggregator | None = None
         self._begun = asyncio.Event()
         self._height = 0
 
-    def begin(self, running: Running) -> None:
+    def begin(self, running: RunningAggregator) -> None:
         """The aggregator serves: say where."""
         self._running = running
         demo = self._demo
@@ -248,7 +248,7 @@ class _Screen:
         sys.stdout.flush()
         self._begun.set()
 
-    async def running(self) -> Running:
+    async def running(self) -> RunningAggregator:
         """The aggregator, once it serves."""
         await self._begun.wait()
         assert self._running is not None

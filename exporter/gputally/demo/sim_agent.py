@@ -10,12 +10,12 @@ from gputally import __version__
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
-from gputally.agent.node_view import exposition, node_view
+from gputally.agent.node_exposition import exposition, node_view
 from gputally.demo.sim_sources import SimDriver, SimKubelet
-from gputally.export.usage import usage_route
+from gputally.export.usage_route import usage_route
 from gputally.metering.node_books import JOURNAL_US, DeviceBooks
 from gputally.model.measured.node_health import NodeHealth
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.nvml.seat import Reason, Trouble
-from gputally.model.measured.device import Allocations, Condition, Gpu, Part, Process, Reading, Source, Span
+from gputally.model.measured.device import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.units import GPU
 from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode, SimGpu
@@ -41,7 +41,9 @@ class SimDriver:
             at_us=now_us,
             mig=False,
             parts=(part,),
-            condition=Condition(power=power, power_limit=gpu.full_power, energy=self._node.energy(gpu.index, now_us)),
+            condition=GpuCondition(
+                power=power, power_limit=gpu.full_power, energy=self._node.energy(gpu.index, now_us)
+            ),
         )
 
     def _look(self, gpu: SimGpu, from_us: int, now_us: int) -> tuple[Part, int]:
@@ -89,7 +91,7 @@ class SimKubelet:
         """All devices: none is ever unhealthy."""
         return self._offered
 
-    def name(self, allocations: Allocations) -> Allocations:
+    def name(self, allocations: PartAllocations) -> PartAllocations:
         """The same with the UIDs of the pods."""
         uids = {(each.namespace, each.pod): each.uid for each in self._node.holders(allocations.at_us)}
         named = (replace(held, pod_uid=uids.get((held.namespace, held.pod), "")) for held in allocations.held)

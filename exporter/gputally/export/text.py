@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row, Samples
+from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, Row
 from gputally.model.units import US_PER_SECOND
 
 END: Final = b"# EOF\n"
@@ -45,10 +45,10 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
     lines: list[str] = []
     for metric, rows in metrics:
         lines.append(_header(metric, openmetrics=openmetrics))
-        if metric.kind is Kind.HISTOGRAM:
+        if metric.kind is MetricType.HISTOGRAM:
             lines += _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
         else:
-            created = openmetrics and metric.kind is Kind.COUNTER
+            created = openmetrics and metric.kind is MetricType.COUNTER
             lines += _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
     return "".join(lines).encode() + more + (END if openmetrics else b"")
 
@@ -127,21 +127,21 @@ def escaped(value: str) -> str:
 @lru_cache(maxsize=4096)
 def _header(metric: Metric[Any], *, openmetrics: bool) -> str:
     name = metric.family if openmetrics else metric.name
-    kind = "gauge" if metric.kind is Kind.INFO and not openmetrics else metric.kind
+    kind = "gauge" if metric.kind is MetricType.INFO and not openmetrics else metric.kind
     text = metric.help.replace("\\", r"\\").replace("\n", r"\n")
     if openmetrics:
         text = text.replace('"', r"\"")
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
-def _by_column(rows: Iterable[Row]) -> Samples:
-    if isinstance(rows, Samples):
+def _by_column(rows: Iterable[Row]) -> Columns:
+    if isinstance(rows, Columns):
         return rows
     columns = tuple(zip(*rows, strict=True))
-    return Samples(*columns) if columns else Samples((), ())
+    return Columns(*columns) if columns else Columns((), ())
 
 
-def _samples(metric: Metric[Any], samples: Samples, *, created: bool) -> list[str]:
+def _samples(metric: Metric[Any], samples: Columns, *, created: bool) -> list[str]:
     prefixes = _series(metric.name, metric.labels).prefixes(samples.labels)
     lines = [f"{prefix}{text}\n" for prefix, text in zip(prefixes, numbers(samples.values), strict=True)]
     if created and samples.created_us:

@@ -26,7 +26,7 @@ FORBIDDEN_SECONDS: Final = 600.0
 """How long a kind that may not be read is not asked for: rights are granted by people."""
 
 
-class Answer(NamedTuple):
+class OwnerAnswer(NamedTuple):
     """How a lookup ended; without `seen`, the owner may be looked up again after `pause_s`."""
 
     result: Lookup
@@ -56,7 +56,7 @@ class Owners:
         self._forbidden_until_s: dict[tuple[str, str], float] = {}
         self._missing_rights = Once(logger, "owners")
 
-    async def look_up(self, owner: Owner) -> Answer:
+    async def look_up(self, owner: Owner) -> OwnerAnswer:
         """The owner's controller, or why it is not known. Raises: ApiError when another try may succeed."""
         if not can_exist(owner.reference):
             return self.unknown(Lookup.REFUSED, owner)
@@ -66,15 +66,15 @@ class Owners:
             raise
         except ApiForbidden as error:
             self._missing_rights.warn(f"all stay unknown: {error}")
-            return Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+            return OwnerAnswer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
         if served is None:
-            return Answer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
+            return OwnerAnswer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
         pause_s = self._forbidden_until_s.get(served.resource, 0.0) - self._now()
         if pause_s > 0:
-            return Answer(Lookup.FORBIDDEN, pause_s=pause_s)
+            return OwnerAnswer(Lookup.FORBIDDEN, pause_s=pause_s)
         return await self._fetch(served, owner)
 
-    async def _fetch(self, served: Served, owner: Owner) -> Answer:
+    async def _fetch(self, served: Served, owner: Owner) -> OwnerAnswer:
         path = path_of(served, owner)
         try:
             found = await self._api.get_json(
@@ -85,7 +85,7 @@ class Owners:
         except ApiForbidden:
             self._missing_rights.warn(f"those of kind {owner.reference.kind} stay unknown: {remedy(path)}")
             self._forbidden_until_s[served.resource] = self._now() + FORBIDDEN_SECONDS
-            return Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+            return OwnerAnswer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
         except AnswerTooLarge:
             return self.unknown(Lookup.OVERSIZED, owner)
         except RequestRefused as error:
@@ -94,12 +94,12 @@ class Owners:
             return self.unknown(Lookup.REFUSED, owner)
         return self._found(owner, found)
 
-    def unknown(self, result: Lookup, owner: Owner) -> Answer:
+    def unknown(self, result: Lookup, owner: Owner) -> OwnerAnswer:
         """For good: nothing is known above the owner."""
-        return Answer(result, OwnerSeen(owner=owner, parent=None, at_us=self._clock()))
+        return OwnerAnswer(result, OwnerSeen(owner=owner, parent=None, at_us=self._clock()))
 
-    def _found(self, owner: Owner, found: OwnerMeta) -> Answer:
+    def _found(self, owner: Owner, found: OwnerMeta) -> OwnerAnswer:
         if found.metadata.uid != owner.reference.uid:
             return self.unknown(Lookup.GONE, owner)
         parent = controller_of(found.metadata.owner_references)
-        return Answer(Lookup.FOUND, OwnerSeen(owner=owner, parent=parent, at_us=self._clock()))
+        return OwnerAnswer(Lookup.FOUND, OwnerSeen(owner=owner, parent=parent, at_us=self._clock()))

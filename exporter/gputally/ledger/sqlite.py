@@ -16,11 +16,11 @@ from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger import integrity, rows, usage_rows
-from gputally.ledger.allocations import Allocations
+from gputally.ledger.allocation_tables import AllocationTables
 from gputally.ledger.lock import Lock
 from gputally.ledger.protocol import Entry, Line
 from gputally.ledger.schema import connect
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -42,7 +42,7 @@ class SqliteLedger:
         self._lock.acquire()
         try:
             self._connection = connect(path)
-            self._allocations = Allocations(self._connection)
+            self._allocations = AllocationTables(self._connection)
         except BaseException:
             self._lock.release()
             raise

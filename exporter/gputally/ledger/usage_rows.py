@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gputally.accounting.changes import Changes
-from gputally.model.measured.usage import GpuHour, Hour
 from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
+from gputally.model.measured.usage_report import GpuHour, Hour
 
 Row = tuple[Any, ...]
 _HOLDER: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")

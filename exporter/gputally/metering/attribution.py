@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputally.metering.apportion import apportion
-from gputally.model.measured.device import Held, Process
+from gputally.model.measured.device import PartAllocation, Process
 
 
 class Division(NamedTuple):
@@ -17,7 +17,7 @@ class Division(NamedTuple):
 _NOBODY = Division((), 1)
 
 
-def shares(weight: int, held: Sequence[Held]) -> tuple[int, ...]:
+def shares(weight: int, held: Sequence[PartAllocation]) -> tuple[int, ...]:
     """The share in µGPU of each who holds a part of that `weight`; together never more than it.
 
     Who holds it exclusively has all of it, who holds replicas floor(weight / replicas in all) for each, which is what
@@ -36,7 +36,9 @@ def shares(weight: int, held: Sequence[Held]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def division(held: Sequence[Held], held_shares: Sequence[int], processes: Sequence[Process] | None) -> Division:
+def division(
+    held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
+) -> Division:
     """How to divide the use of a part that is `held` in these shares: by what its processes did, else by shares.
 
     Processes count where all of them can be seen and it is known which pods hold the part; what those of others did
@@ -56,7 +58,7 @@ def divided(amount: int, by: Division) -> tuple[Sequence[int], int]:
 
 
 def memory(
-    held: Sequence[Held],
+    held: Sequence[PartAllocation],
     held_shares: Sequence[int],
     processes: Sequence[Process] | None,
     memory_used: int | None,
@@ -71,7 +73,7 @@ def memory(
     return found
 
 
-def _claim(weight: int, held: Held) -> int:
+def _claim(weight: int, held: PartAllocation) -> int:
     in_all = max(1, held.replicas_in_all)
     unit = held.unit or weight // in_all
     return min(weight, unit * min(max(0, held.replicas), in_all))
@@ -82,7 +84,7 @@ def _weights(held_shares: Sequence[int]) -> tuple[int, ...]:
     return tuple(held_shares) if any(held_shares) else (1,) * len(held_shares)
 
 
-def _by_pod(held: Sequence[Held]) -> dict[tuple[str, str], list[int]]:
+def _by_pod(held: Sequence[PartAllocation]) -> dict[tuple[str, str], list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
     for index, each in enumerate(held):
         found.setdefault((each.namespace, each.pod), []).append(index)
@@ -95,7 +97,9 @@ def _divide(found: list[int], amount: int, pod: Sequence[int], weights: Sequence
         found[index] = part
 
 
-def _by_busy(held: Sequence[Held], held_shares: Sequence[int], processes: Sequence[Process] | None) -> Division | None:
+def _by_busy(
+    held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
+) -> Division | None:
     pods = _seen(held, processes)
     busy = [(each.pod_uid or "", each.busy) for each in processes or () if each.busy]
     if pods is None or not busy:
@@ -108,7 +112,7 @@ def _by_busy(held: Sequence[Held], held_shares: Sequence[int], processes: Sequen
 
 
 def _by_memory(
-    held: Sequence[Held], held_shares: Sequence[int], processes: Sequence[Process] | None
+    held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
 ) -> Sequence[int] | None:
     pods = _seen(held, processes)
     if pods is None:
@@ -122,7 +126,7 @@ def _by_memory(
     return _of_pods(pods, by_uid, held_shares)[0]
 
 
-def _seen(held: Sequence[Held], processes: Sequence[Process] | None) -> dict[str, list[int]] | None:
+def _seen(held: Sequence[PartAllocation], processes: Sequence[Process] | None) -> dict[str, list[int]] | None:
     """The holders by their pod's UID; None where that, or whose a process is, cannot be told.
 
     The only pod may be without one: it is "" then, and has what any pod's processes do.

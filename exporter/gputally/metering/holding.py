@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from gputally.model.measured.device import Held
+from gputally.model.measured.device import PartAllocation
 from gputally.model.units import US_PER_HOUR
 
 
@@ -17,7 +17,7 @@ class Name(NamedTuple):
     container: str
 
 
-def name_of(held: Held) -> Name:
+def name_of(held: PartAllocation) -> Name:
     """The name of who holds."""
     return Name(held.part, held.namespace, held.pod, held.container)
 
@@ -58,13 +58,13 @@ class Tally(Struct, eq=False, gc=False):
     until_us: int | None = None
 
 
-class Holding(Struct, eq=False, kw_only=True):
+class HolderMeter(Struct, eq=False, kw_only=True):
     """One container that holds a part, since `since_us`; times are as in model/usage.HolderReport.
 
     `gpu` and `share` (µGPU) are as last known: "" and 0 as long as nothing was read of the part.
     """
 
-    held: Held
+    held: PartAllocation
     since_us: int
     seen_us: int
     after_us: int | None

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gputally.metering.holding import Holding, Name, name_of
+from gputally.metering.holding import HolderMeter, Name, name_of
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 SHOWN_US: Final = 600 * US_PER_SECOND
@@ -17,17 +17,17 @@ class Journal:
     def __init__(self, *, journal_us: int, most: int) -> None:
         self.dropped = 0
         """Holders left out early because there were too many."""
-        self.ended: deque[Holding] = deque()
+        self.ended: deque[HolderMeter] = deque()
         self._journal_us = max(journal_us, SHOWN_US)
         self._most = most
-        self._names: dict[Name, Holding] = {}
+        self._names: dict[Name, HolderMeter] = {}
         """The last holder of each name, those that ended first in the order of their end."""
 
-    def __iter__(self) -> Iterator[Holding]:
+    def __iter__(self) -> Iterator[HolderMeter]:
         """The last holder of each name that is exported."""
         return iter(self._names.values())
 
-    def changed(self, begun: Iterable[Holding], ended: Iterable[Holding], *, present: int) -> None:
+    def changed(self, begun: Iterable[HolderMeter], ended: Iterable[HolderMeter], *, present: int) -> None:
         """Some began and some ended, and so many are `present`; who has the name of another goes on with its tally."""
         for holding in ended:
             holding.tally.until_us = holding.until_us
@@ -41,7 +41,7 @@ class Journal:
             self._put(holding)
         self._drop(present)
 
-    def forget(self, now_us: int, present: Iterable[Holding]) -> None:
+    def forget(self, now_us: int, present: Iterable[HolderMeter]) -> None:
         """Leave what is too old."""
         before_us = now_us - self._journal_us
         while self.ended and (self.ended[0].until_us or 0) <= before_us:
@@ -53,7 +53,7 @@ class Journal:
             if holding.until_us is not None and holding.until_us <= now_us - SHOWN_US:
                 del self._names[name]
 
-    def _put(self, holding: Holding) -> None:
+    def _put(self, holding: HolderMeter) -> None:
         """As the last one of its name, behind all others."""
         name = name_of(holding.held)
         self._names.pop(name, None)

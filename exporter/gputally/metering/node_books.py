@@ -7,8 +7,8 @@ from gputally.metering.journal import Journal, forget_hours
 from gputally.metering.node_snapshot import DeviceSnapshot
 from gputally.metering.reporting import gpu_report, gpu_totals, holder_report, holder_totals, watermark_us
 from gputally.metering.timeline import Timeline
-from gputally.model.measured.device import Allocations, Reading
-from gputally.model.measured.usage import VERSION, UsageReport
+from gputally.model.measured.device import PartAllocations, Reading
+from gputally.model.measured.usage_report import VERSION, UsageReport
 from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
@@ -40,7 +40,7 @@ class DeviceBooks:
         self._gpus: dict[str, GpuBook] = {}
         self._unknown_devices = 0
 
-    def allocated(self, allocations: Allocations) -> None:
+    def allocated(self, allocations: PartAllocations) -> None:
         """Take in who holds what, all of it; what is not newer than what was told last changes nothing."""
         if self._timeline.at_us is not None and allocations.at_us <= self._timeline.at_us:
             return

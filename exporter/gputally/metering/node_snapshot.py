@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from gputally.metering.running import States, Work
+from gputally.metering.running import MeasuredWork, States
 
 
 class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
@@ -21,7 +21,7 @@ class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
     watermark_us: int
     states: States
-    work: Work
+    work: MeasuredWork
 
 
 class HolderTotals(Struct, frozen=True, kw_only=True, gc=False):

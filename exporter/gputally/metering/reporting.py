@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from gputally.metering.gpu_books import GpuBook
-from gputally.metering.holding import Holding
+from gputally.metering.holding import HolderMeter
 from gputally.metering.node_snapshot import GpuTotals, HolderTotals
-from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour
+from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour
 
 
-def holder_report(holding: Holding) -> HolderReport:
+def holder_report(holding: HolderMeter) -> HolderReport:
     """A holder, present or ended, with all its hours."""
     held = holding.held
     return HolderReport(
@@ -66,7 +66,7 @@ def gpu_totals(book: GpuBook) -> GpuTotals:
     )
 
 
-def holder_totals(holding: Holding) -> HolderTotals:
+def holder_totals(holding: HolderMeter) -> HolderTotals:
     """All that holders of that name did, of whom this is the last."""
     held, tally = holding.held, holding.tally
     is_held = holding.until_us is None
@@ -91,7 +91,7 @@ def holder_totals(holding: Holding) -> HolderTotals:
     )
 
 
-def _hour(start_us: int, holding: Holding) -> Hour:
+def _hour(start_us: int, holding: HolderMeter) -> Hour:
     amounts = holding.hours[start_us]
     return Hour(
         start_us=start_us,

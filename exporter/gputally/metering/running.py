@@ -26,7 +26,7 @@ class States(Struct, gc=False):
         return self.held + self.free + self.unhealthy + self.unsliced + self.unknown + self.lost
 
 
-class Work(Struct, gc=False):
+class MeasuredWork(Struct, gc=False):
     """What the GPU did in the time for which its utilisation is known, `measured`; energy in mJ.
 
     `used` is the integral of utilisation. Of it, `unattributed` is nobody's though it is known who held what, and
@@ -43,7 +43,7 @@ class Work(Struct, gc=False):
     energy_faults: int = 0
 
 
-class UnheldHour(Struct, gc=False):
+class UnheldMeter(Struct, gc=False):
     """As in model/usage.GpuHour."""
 
     unattributed: int = 0
@@ -54,8 +54,8 @@ class Sums(Struct, eq=False):
     """All sums of one GPU, with `hours` of what was nobody's."""
 
     states: States = field(default_factory=States)
-    work: Work = field(default_factory=Work)
-    hours: dict[int, UnheldHour] = field(default_factory=dict)
+    work: MeasuredWork = field(default_factory=MeasuredWork)
+    hours: dict[int, UnheldMeter] = field(default_factory=dict)
 
     def unattributed(self, at_us: int, amount: int) -> None:
         """So much was used, at that time, by nobody who held it."""
@@ -68,5 +68,5 @@ class Sums(Struct, eq=False):
         self.work.unheld_energy += energy
         self._hour(at_us).energy += energy
 
-    def _hour(self, at_us: int) -> UnheldHour:
-        return self.hours.setdefault(hour_of(at_us), UnheldHour())
+    def _hour(self, at_us: int) -> UnheldMeter:
+        return self.hours.setdefault(hour_of(at_us), UnheldMeter())

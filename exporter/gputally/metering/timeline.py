@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.metering.attribution import shares
-from gputally.metering.holding import Holding, Name, hour_of, name_of
-from gputally.model.measured.device import Allocations, Held
+from gputally.metering.holding import HolderMeter, Name, hour_of, name_of
+from gputally.model.measured.device import PartAllocation, PartAllocations
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 KEPT_US: Final = 600 * US_PER_SECOND
@@ -24,8 +24,8 @@ class Stretch(Struct, eq=False):
     """
 
     from_us: int
-    holdings: tuple[Holding, ...] = ()
-    held: tuple[Held, ...] = ()
+    holdings: tuple[HolderMeter, ...] = ()
+    held: tuple[PartAllocation, ...] = ()
     offered: bool = True
     weight: int | None = None
     shares: tuple[int, ...] = ()
@@ -45,11 +45,11 @@ class Piece(NamedTuple):
     stretch: Stretch | None
 
 
-class Changes(NamedTuple):
+class HolderChanges(NamedTuple):
     """Who began to hold a part, and who ended; `parts` are those that it matters for."""
 
-    begun: list[Holding]
-    ended: list[Holding]
+    begun: list[HolderMeter]
+    ended: list[HolderMeter]
     parts: set[str]
 
 
@@ -62,7 +62,7 @@ class Timeline:
     def __init__(self, *, believed_us: int) -> None:
         self.at_us: int | None = None
         """When the kubelet told last."""
-        self.present: dict[Name, Holding] = {}
+        self.present: dict[Name, HolderMeter] = {}
         self._believed_us = believed_us
         self._first_us = 0
         self._blind: list[tuple[int, int]] = []
@@ -74,9 +74,9 @@ class Timeline:
         """Up to when it is known who holds what, unless the kubelet tells again."""
         return 0 if self.at_us is None else self.at_us + self._believed_us
 
-    def allocated(self, allocations: Allocations) -> Changes:
+    def allocated(self, allocations: PartAllocations) -> HolderChanges:
         """Take in all there is now; what is not newer than what is known changes nothing."""
-        changes = Changes([], [], set())
+        changes = HolderChanges([], [], set())
         if self.at_us is not None and allocations.at_us <= self.at_us:
             return changes
         self._look(allocations.at_us)
@@ -117,7 +117,7 @@ class Timeline:
         self._first_us = max(self._first_us, at_us - KEPT_US)
         self._blind = [blind for blind in self._blind if blind[1] > self._first_us]
 
-    def _compare(self, held: dict[Name, Held], changes: Changes, at_us: int) -> None:
+    def _compare(self, held: dict[Name, PartAllocation], changes: HolderChanges, at_us: int) -> None:
         for name in [*self.present]:
             if name not in held or _is_another(self.present[name].held, held[name]):
                 ended = self.present.pop(name)
@@ -125,7 +125,7 @@ class Timeline:
                 changes.ended.append(ended)
                 changes.parts.add(name.part)
         for name in sorted(held.keys() - self.present.keys()):
-            holding = Holding(held=held[name], since_us=at_us, seen_us=at_us, after_us=self.at_us)
+            holding = HolderMeter(held=held[name], since_us=at_us, seen_us=at_us, after_us=self.at_us)
             self.present[name] = holding
             changes.begun.append(holding)
             changes.parts.add(name.part)
@@ -135,7 +135,7 @@ class Timeline:
                 changes.parts.add(name.part)
 
     def _begin_stretches(self, parts: set[str], at_us: int) -> None:
-        holdings: dict[str, list[Holding]] = {part: [] for part in sorted(parts)}
+        holdings: dict[str, list[HolderMeter]] = {part: [] for part in sorted(parts)}
         for name in sorted(self.present):
             if name.part in holdings:
                 holdings[name.part].append(self.present[name])
@@ -177,12 +177,12 @@ def _index(history: Sequence[Stretch], at_us: int) -> int:
     return bisect_right(history, at_us, key=lambda stretch: stretch.from_us) - 1
 
 
-def _is_another(was: Held, held: Held) -> bool:
+def _is_another(was: PartAllocation, held: PartAllocation) -> bool:
     """Whether it is another pod of the same name."""
     return was.pod_uid != held.pod_uid and bool(was.pod_uid and held.pod_uid)
 
 
-def _learn(holding: Holding, held: Held) -> bool:
+def _learn(holding: HolderMeter, held: PartAllocation) -> bool:
     """Take what the kubelet says now; whether that differs from before. A pod's UID once known stays so."""
     if held == holding.held:
         return False

@@ -8,7 +8,7 @@ known to be complete. Only facts without an API timestamp of their own depend on
 from msgspec import Struct
 
 from gputally.model.kube import Kind, Object, OwnerReference
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.owner import Owner
 
 

@@ -12,8 +12,8 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, S
 
 import gputally
 from gputally.errors import GputallyError
-from gputally.model.agent import Outcome
-from gputally.model.measured.usage import VERSION, UsageReport
+from gputally.model.agent_pod import Outcome
+from gputally.model.measured.usage_report import VERSION, UsageReport
 from gputally.pulling.agent_credentials import tls_contexts, token_file
 from gputally.pulling.choice import AgentChoice, Target
 from gputally.pulling.plausible import implausible

@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.rules import MigBasis
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from gputally.model.measured.usage import GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.units import US_PER_HOUR
 
 _MOST: Final = 1 << 62

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from gputally.model.agent import Outcome
+from gputally.model.agent_pod import Outcome
 from gputally.model.health import AgentHealth, AgentsHealth
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageSeen
 from gputally.process.once import Once
 from gputally.pulling.agent_client import AgentClient, PullFailed

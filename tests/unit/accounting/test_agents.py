@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gputally.accounting.agents import Agents, is_watched
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import Gone, Seen
 from gputally.model.rules import AgentMarks, Rules

@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.measured.usage import Fault
+from gputally.model.measured.usage_report import Fault
 from gputally.model.observation import Seen
 from tests.core.manifests import as_pod, us
 from tests.core.measured import POD, STRANGER, complete, started, tell

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.totals.totals import Total
-from gputally.model.measured.usage import Fault
+from gputally.model.measured.usage_report import Fault
 from gputally.model.units import GPU, US_PER_HOUR
 from tests.core.manifests import us
 from tests.core.measured import POD, complete, started, tell

@@ -10,7 +10,7 @@ from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.errors import KubeletUnreachable
 from gputally.metering.node_books import DeviceBooks
-from gputally.model.measured.device import Condition, Gpu, Part, Reading, Source
+from gputally.model.measured.device import Gpu, GpuCondition, Part, Reading, Source
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
 
@@ -62,7 +62,7 @@ class Node:
 def reading(at_us: int) -> Reading:
     part = Part(uuid="GPU-a", weight=GPU, source=Source.NONE)
     gpu = Gpu(uuid="GPU-a", index=0, minor=0, model="NVIDIA-H100-80GB-HBM3", pci_bus_id="")
-    return Reading(gpu=gpu, at_us=at_us, mig=False, parts=(part,), condition=Condition())
+    return Reading(gpu=gpu, at_us=at_us, mig=False, parts=(part,), condition=GpuCondition())
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.measured.usage import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.choice import AgentChoice, Target
 from gputally_sim.cluster import SimCluster

@@ -11,7 +11,7 @@ import pytest
 
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import aggregator
-from gputally.aggregator.aggregator import Running, aggregate
+from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.books import Books
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
@@ -45,7 +45,7 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
 @asynccontextmanager
 async def aggregating(
     settings: Settings, cluster: SimCluster, *, real_time: bool = False
-) -> AsyncIterator[tuple[Running, str]]:
+) -> AsyncIterator[tuple[RunningAggregator, str]]:
     """A running aggregator and its URL; it is asked to stop at the end. Its time is the simulated one, or real."""
     started = asyncio.get_running_loop().create_future()
     clock = None if real_time else cluster.clock.now_us
@@ -53,7 +53,7 @@ async def aggregating(
     await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=20)
     if task.done():
         await task
-    running: Running = await started
+    running: RunningAggregator = await started
     try:
         yield running, f"http://{running.addresses[0]}"
     finally:
@@ -62,7 +62,7 @@ async def aggregating(
             await task
 
 
-async def until_ready(running: Running) -> None:
+async def until_ready(running: RunningAggregator) -> None:
     await until(lambda: not running.ready().missing)
 
 

@@ -12,7 +12,7 @@ from gputally.aggregator.settings import Settings
 from gputally.demo import sim_agents
 from gputally.demo.sim_agent import SimAgent
 from gputally.demo.sim_agents import SimAgents
-from gputally.model.measured.usage import UsageReport
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.units import GPU, US_PER_SECOND
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target

@@ -1,22 +1,22 @@
 import pytest
 
-from gputally.catalog.metric import Kind, Metric, Row, Stability, lint, lint_catalog
+from gputally.catalog.metric import Metric, MetricType, Row, Stability, lint, lint_catalog
 
 
 def gauge(name: str, *, help: str = "GPUs that exist.", labels: tuple[str, ...] = ()) -> Metric[object]:  # noqa: A002 - as Metric names it
-    return Metric(name=name, kind=Kind.GAUGE, help=help, labels=labels, rows=lambda _: ())
+    return Metric(name=name, kind=MetricType.GAUGE, help=help, labels=labels, rows=lambda _: ())
 
 
-def of_kind(kind: Kind, name: str) -> Metric[object]:
+def of_kind(kind: MetricType, name: str) -> Metric[object]:
     return Metric(name=name, kind=kind, help="GPUs that exist.", rows=lambda _: ())
 
 
 GOOD = [
-    of_kind(Kind.COUNTER, "gputally_allocated_gpu_seconds_total"),
-    of_kind(Kind.GAUGE, "gputally_capacity_gpus"),
-    of_kind(Kind.GAUGE, "gputally_last_sync_timestamp_seconds"),
-    of_kind(Kind.HISTOGRAM, "gputally_scheduling_duration_seconds"),
-    of_kind(Kind.INFO, "gputally_build_info"),
+    of_kind(MetricType.COUNTER, "gputally_allocated_gpu_seconds_total"),
+    of_kind(MetricType.GAUGE, "gputally_capacity_gpus"),
+    of_kind(MetricType.GAUGE, "gputally_last_sync_timestamp_seconds"),
+    of_kind(MetricType.HISTOGRAM, "gputally_scheduling_duration_seconds"),
+    of_kind(MetricType.INFO, "gputally_build_info"),
     gauge("gputally_used_ratio", labels=("tier", "gpu_model", "h100_count")),
 ]
 
@@ -85,8 +85,8 @@ def test_a_label_that_would_hurt_is_reported(labels: tuple[str, ...], problem: s
     assert problem in found
 
 
-@pytest.mark.parametrize(("kind", "suffix"), [(Kind.COUNTER, "_total"), (Kind.INFO, "_info")])
-def test_a_name_without_the_ending_of_its_kind_is_no_metric(kind: Kind, suffix: str) -> None:
+@pytest.mark.parametrize(("kind", "suffix"), [(MetricType.COUNTER, "_total"), (MetricType.INFO, "_info")])
+def test_a_name_without_the_ending_of_its_kind_is_no_metric(kind: MetricType, suffix: str) -> None:
     with pytest.raises(ValueError, match=suffix):
         of_kind(kind, "gputally_gpus")
 
@@ -94,9 +94,9 @@ def test_a_name_without_the_ending_of_its_kind_is_no_metric(kind: Kind, suffix: 
 @pytest.mark.parametrize(
     ("metric", "family"),
     [
-        (of_kind(Kind.COUNTER, "gputally_gpu_seconds_total"), "gputally_gpu_seconds"),
-        (of_kind(Kind.INFO, "gputally_build_info"), "gputally_build"),
-        (of_kind(Kind.GAUGE, "gputally_gpus"), "gputally_gpus"),
+        (of_kind(MetricType.COUNTER, "gputally_gpu_seconds_total"), "gputally_gpu_seconds"),
+        (of_kind(MetricType.INFO, "gputally_build_info"), "gputally_build"),
+        (of_kind(MetricType.GAUGE, "gputally_gpus"), "gputally_gpus"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.kind,
 )
@@ -119,8 +119,12 @@ def test_a_catalog_reports_the_problems_of_each_metric() -> None:
     ("first", "second", "clash"),
     [
         (gauge("gputally_gpus"), gauge("gputally_gpus"), "gputally_gpus"),
-        (of_kind(Kind.COUNTER, "gputally_gpus_total"), gauge("gputally_gpus"), "gputally_gpus"),
-        (of_kind(Kind.COUNTER, "gputally_pods_total"), of_kind(Kind.INFO, "gputally_pods_info"), "gputally_pods"),
+        (of_kind(MetricType.COUNTER, "gputally_gpus_total"), gauge("gputally_gpus"), "gputally_gpus"),
+        (
+            of_kind(MetricType.COUNTER, "gputally_pods_total"),
+            of_kind(MetricType.INFO, "gputally_pods_info"),
+            "gputally_pods",
+        ),
     ],
     ids=["same name", "counter and gauge", "counter and info"],
 )
@@ -138,6 +142,6 @@ def test_the_rows_of_a_metric_are_a_function_of_its_view() -> None:
     def rows(view: dict[str, int]) -> list[Row]:
         return [Row((tier,), gpus) for tier, gpus in view.items()]
 
-    metric = Metric(name="gputally_gpus", kind=Kind.GAUGE, help="GPUs that exist.", labels=("tier",), rows=rows)
+    metric = Metric(name="gputally_gpus", kind=MetricType.GAUGE, help="GPUs that exist.", labels=("tier",), rows=rows)
 
     assert list(metric.rows({"prod": 8})) == [Row(("prod",), 8)]

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.export.tenants import only
 from gputally.export.text import render
 
 GPUS: Metric[object] = Metric(
-    name="gputally_gpus", kind=Kind.GAUGE, help="GPUs.", labels=("tier", "tenant", "a"), rows=lambda _: ()
+    name="gputally_gpus", kind=MetricType.GAUGE, help="GPUs.", labels=("tier", "tenant", "a"), rows=lambda _: ()
 )
-NODES: Metric[object] = Metric(name="gputally_nodes", kind=Kind.GAUGE, help="Nodes.", rows=lambda _: ())
+NODES: Metric[object] = Metric(name="gputally_nodes", kind=MetricType.GAUGE, help="Nodes.", rows=lambda _: ())
 TEXTS = st.text(st.sampled_from('ab"\\\n\r\x0b,={}# tenant=é')) | st.sampled_from(["vision", "serving"])
 
 

@@ -3,15 +3,15 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector, generate_latest
 
-from gputally.catalog.metric import Kind, Metric, Row, Samples
+from gputally.catalog.metric import Columns, Metric, MetricType, Row
 from gputally.export.text import _Series, numbers, registry_text, render
 from tests.golden.client import generate_openmetrics
 
 TIERS: Metric[Any] = Metric(
-    name="gputally_gpus", kind=Kind.GAUGE, help="GPUs.", labels=("tier", "pool"), rows=lambda _: ()
+    name="gputally_gpus", kind=MetricType.GAUGE, help="GPUs.", labels=("tier", "pool"), rows=lambda _: ()
 )
 BORN_US = 1_760_000_000_500_000
-COUNTER: Metric[Any] = Metric(name="gputally_x_total", kind=Kind.COUNTER, help="X.", rows=lambda _: ())
+COUNTER: Metric[Any] = Metric(name="gputally_x_total", kind=MetricType.COUNTER, help="X.", rows=lambda _: ())
 
 
 def test_labels_are_written_in_the_order_of_their_names() -> None:
@@ -39,15 +39,15 @@ def test_rows_may_come_from_a_generator() -> None:
 @pytest.mark.parametrize("openmetrics", [False, True])
 def test_columns_are_written_as_their_rows_are_also_when_series_join(*, openmetrics: bool) -> None:
     counter: Metric[Any] = Metric(
-        name="gputally_y_total", kind=Kind.COUNTER, help="Y.", labels=("a",), rows=lambda _: ()
+        name="gputally_y_total", kind=MetricType.COUNTER, help="Y.", labels=("a",), rows=lambda _: ()
     )
     labels = (("x",), ("y",))
 
     for columns in (
-        Samples(labels, [1, 2.5], [BORN_US, None]),
-        Samples(labels, [2, 3], [BORN_US, None]),
-        Samples((*labels, ("z",)), [2, 3, 4], [BORN_US, None, BORN_US]),
-        Samples((), []),
+        Columns(labels, [1, 2.5], [BORN_US, None]),
+        Columns(labels, [2, 3], [BORN_US, None]),
+        Columns((*labels, ("z",)), [2, 3, 4], [BORN_US, None, BORN_US]),
+        Columns((), []),
     ):
         assert render([(counter, columns)], openmetrics=openmetrics) == render(
             [(counter, list(columns))], openmetrics=openmetrics

@@ -1,6 +1,6 @@
 import pytest
 
-from hack.structure import problems
+from hack.structure import problems, repeated
 
 PATH = "exporter/gputally/accounting/cut.py"
 
@@ -60,3 +60,24 @@ def test_a_file_is_named_after_what_is_in_it() -> None:
 
 def test_only_the_core_is_kept_from_the_clock() -> None:
     assert list(problems("exporter/gputally/process/clock.py", "datetime.now(UTC)\n")) == []
+
+
+def test_a_module_or_class_of_the_product_is_named_once() -> None:
+    sources = {
+        "exporter/gputally/kube/lines.py": "class Lines: ...",
+        "exporter/gputally/totals/lines.py": "class Sums: ...",
+        "exporter/gputally/totals/rows.py": "class Lines: ...",
+        "exporter/gputally/totals/__init__.py": "",
+        "exporter/gputally/kube/__init__.py": "",
+    }
+
+    assert sorted(repeated(sources)) == [
+        "exporter/gputally/kube/lines.py, exporter/gputally/totals/lines.py: modules named lines.py",
+        "exporter/gputally/kube/lines.py, exporter/gputally/totals/rows.py: classes named Lines",
+    ]
+
+
+def test_a_package_of_sixteen_modules_is_to_be_divided() -> None:
+    sources = {f"exporter/gputally/kube/m{number}.py": "" for number in range(16)}
+
+    assert list(repeated(sources)) == ["exporter/gputally/kube: 16 modules, 15 at most; divide it by subject"]

@@ -10,7 +10,7 @@ from gputally.errors import ApiUnreachable
 from gputally.kube.api import Api
 from gputally.kube.discovery import LIFETIME_SECONDS, Served
 from gputally.kube.failures import LoginRefused
-from gputally.kube.owners import FORBIDDEN_SECONDS, MOST_BYTES, Answer, Owners, path_of
+from gputally.kube.owners import FORBIDDEN_SECONDS, MOST_BYTES, OwnerAnswer, Owners, path_of
 from gputally.model.kube import OwnerReference
 from gputally.model.observation import OwnerSeen
 from gputally.model.owner import Lookup, Owner
@@ -49,7 +49,7 @@ def owners(api: Api, clock: Clock, seconds: Seconds) -> Owners:
     return Owners(api, clock=clock, now=seconds)
 
 
-def ask(owners: Owners, asked: Owner | None = None) -> asyncio.Task[Answer]:
+def ask(owners: Owners, asked: Owner | None = None) -> asyncio.Task[OwnerAnswer]:
     """The question in the background, so that the test can answer it."""
     return asyncio.create_task(asyncio.wait_for(owners.look_up(asked or owner()), PATIENCE_SECONDS))
 
@@ -85,7 +85,7 @@ async def test_an_owner_is_seen_with_its_controller_from_its_metadata_alone(
     request.answer(owned())
 
     assert request.headers["Accept"].startswith("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-    assert await asked == Answer(Lookup.FOUND, OwnerSeen(owner=owner(), parent=JOB_SET, at_us=clock.now))
+    assert await asked == OwnerAnswer(Lookup.FOUND, OwnerSeen(owner=owner(), parent=JOB_SET, at_us=clock.now))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_kind_that_discovery_does_not_have_is_asked_for_again_after_a_wh
     asked = ask(owners, owner(kind="Invented"))
     answered = asyncio.create_task(beyond_discovery(server))
 
-    assert await asked == Answer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
+    assert await asked == OwnerAnswer(Lookup.UNKNOWN_KIND, pause_s=LIFETIME_SECONDS)
     answered.cancel()
 
 
@@ -167,11 +167,11 @@ async def test_a_missing_permission_is_said_once_and_asked_about_again_after_ten
 ) -> None:
     asked = ask(owners)
     (await beyond_discovery(server)).refuse(403)
-    assert await asked == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+    assert await asked == OwnerAnswer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
 
     seconds.now += 240
     elsewhere = owner("other", namespace="elsewhere")
-    assert await owners.look_up(elsewhere) == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS - 240)
+    assert await owners.look_up(elsewhere) == OwnerAnswer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS - 240)
     assert server.is_left_alone
     asked = ask(owners, owner(kind="CronJob"))
     (await beyond_discovery(server)).refuse(404)
@@ -195,7 +195,7 @@ async def test_without_the_right_to_discover_all_stay_unknown_for_ten_minutes(
 ) -> None:
     asked = ask(owners)
     (await server.request()).refuse(403)
-    assert await asked == Answer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
+    assert await asked == OwnerAnswer(Lookup.FORBIDDEN, pause_s=FORBIDDEN_SECONDS)
     assert (await owners.look_up(owner("other"))).result is Lookup.FORBIDDEN
     assert server.is_left_alone
 

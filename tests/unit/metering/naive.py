@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from gputally.model.measured.device import Allocations, Held, Part, Reading
+from gputally.model.measured.device import Part, PartAllocation, PartAllocations, Reading
 from gputally.model.units import GPU, US_PER_SECOND
 
 BELIEVED_S = 10
@@ -16,7 +16,7 @@ Holder = tuple[str, str]
 """Part and pod."""
 
 
-def naive_shares(weight: int, holders: Sequence[Held]) -> list[int]:
+def naive_shares(weight: int, holders: Sequence[PartAllocation]) -> list[int]:
     """Each pod has one container here."""
     claims = [weight * each.replicas // each.replicas_in_all for each in holders]
     total = sum(claims)
@@ -60,14 +60,14 @@ class NaiveGpu:
         self.counter_faults = 0
         self.is_lost = False
 
-    def lose(self, at: int, polls: Sequence[tuple[int, Allocations]]) -> None:
+    def lose(self, at: int, polls: Sequence[tuple[int, PartAllocations]]) -> None:
         if not self.is_lost:
             self._states(at, polls)
         else:
             self.sums.lost += GPU * (at - self.at)
         self.at, self.is_lost = at, True
 
-    def read(self, reading: Reading, at: int, polls: Sequence[tuple[int, Allocations]], zero_us: int) -> None:
+    def read(self, reading: Reading, at: int, polls: Sequence[tuple[int, PartAllocations]], zero_us: int) -> None:
         used: dict[Holder | None, Fraction] = {}
         held: dict[Holder | None, Fraction] = {}
         if self.is_lost:
@@ -83,7 +83,7 @@ class NaiveGpu:
         self.upto = {part.uuid: max(self.upto.get(part.uuid, at), at - LATE_S) for part in reading.parts}
         self.at, self.is_lost = at, False
 
-    def _states(self, to: int, polls: Sequence[tuple[int, Allocations]]) -> dict[Holder | None, Fraction]:
+    def _states(self, to: int, polls: Sequence[tuple[int, PartAllocations]]) -> dict[Holder | None, Fraction]:
         had: dict[Holder | None, Fraction] = {}
         for second in range(self.at, to):
             self.sums.unsliced += GPU - sum(self.parts.values())
@@ -106,7 +106,7 @@ class NaiveGpu:
         self,
         part: Part,
         at: int,
-        polls: Sequence[tuple[int, Allocations]],
+        polls: Sequence[tuple[int, PartAllocations]],
         zero_us: int,
         used: dict[Holder | None, Fraction],
     ) -> None:
@@ -118,7 +118,9 @@ class NaiveGpu:
                     self._second(part, span.busy, holders_at(part.uuid, second, polls), used)
         self.upto[part.uuid] = upto
 
-    def _second(self, part: Part, busy: int, holders: list[Held] | None, used: dict[Holder | None, Fraction]) -> None:
+    def _second(
+        self, part: Part, busy: int, holders: list[PartAllocation] | None, used: dict[Holder | None, Fraction]
+    ) -> None:
         use = self.parts[part.uuid] * busy  # in 10^-6 µGPU·s, which are µs·µGPU
         self.sums.used += use
         if holders is None:
@@ -160,7 +162,7 @@ class NaiveGpu:
                 _add(self.sums.energy_by_holder, who, delta * amount / total)
 
 
-def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, Allocations]]) -> list[Held] | None:
+def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, PartAllocations]]) -> list[PartAllocation] | None:
     """Who held the part in the second that begins then; None where nobody knows."""
     last = next((poll for poll in reversed(polls) if poll[0] <= second), None)
     if last is None or second >= last[0] + BELIEVED_S or second < polls[-1][0] - KEPT_S:
@@ -168,7 +170,7 @@ def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, Allocations]])
     return sorted(each for each in last[1].held if each.part == uuid)
 
 
-def portions(part: Part, holders: Sequence[Held], weight: int) -> Iterator[tuple[Held, Fraction]]:
+def portions(part: Part, holders: Sequence[PartAllocation], weight: int) -> Iterator[tuple[PartAllocation, Fraction]]:
     """Each holder's portion of what the part did."""
     busy = [each for each in part.processes or () if each.busy]
     total = sum(each.busy or 0 for each in busy)

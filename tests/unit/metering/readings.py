@@ -4,8 +4,18 @@ from typing import Any
 
 from gputally.metering.node_books import DeviceBooks
 from gputally.metering.node_snapshot import GpuTotals, HolderTotals
-from gputally.model.measured.device import Allocations, Condition, Gpu, Held, Part, Process, Reading, Source, Span
-from gputally.model.measured.usage import HolderReport, UsageReport
+from gputally.model.measured.device import (
+    Gpu,
+    GpuCondition,
+    Part,
+    PartAllocation,
+    PartAllocations,
+    Process,
+    Reading,
+    Source,
+    Span,
+)
+from gputally.model.measured.usage_report import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 
 HOUR_US = 480_000 * US_PER_HOUR
@@ -33,16 +43,16 @@ def reading(at: float, *parts: Part, gpu: str = "GPU-0", energy: int | None = No
         at_us=us(at),
         mig=len(parts) != 1,
         parts=parts,
-        condition=Condition(energy=energy),
+        condition=GpuCondition(energy=energy),
     )
 
 
-def held(pod: str = "a", *, part: str = "GPU-0", container: str = "main", **more: Any) -> Held:  # noqa: ANN401 - any field
-    return Held(part=part, namespace="ml", pod=pod, container=container, resource="nvidia.com/gpu", **more)
+def held(pod: str = "a", *, part: str = "GPU-0", container: str = "main", **more: Any) -> PartAllocation:  # noqa: ANN401 - any field
+    return PartAllocation(part=part, namespace="ml", pod=pod, container=container, resource="nvidia.com/gpu", **more)
 
 
-def allocations(at: float, *held: Held, **more: Any) -> Allocations:  # noqa: ANN401 - any field of allocations
-    return Allocations(at_us=us(at), held=held, **more)
+def allocations(at: float, *held: PartAllocation, **more: Any) -> PartAllocations:  # noqa: ANN401 - any field of allocations
+    return PartAllocations(at_us=us(at), held=held, **more)
 
 
 def process(pod_uid: str | None, busy: int | None = None, memory: int | None = None) -> Process:

@@ -3,13 +3,13 @@
 import pytest
 
 from gputally.metering.attribution import Division, divided, division, memory, shares
-from gputally.model.measured.device import Held, Process
+from gputally.model.measured.device import PartAllocation, Process
 from tests.unit.metering.readings import held, process
 
 A, B = held("a", pod_uid="ua"), held("b", pod_uid="ub")
 
 
-def replicas(pod: str, count: int, in_all: int) -> Held:
+def replicas(pod: str, count: int, in_all: int) -> PartAllocation:
     return held(pod, replicas=count, replicas_in_all=in_all, pod_uid=f"u{pod}")
 
 
@@ -35,7 +35,7 @@ def replicas(pod: str, count: int, in_all: int) -> Held:
     ],
 )
 def test_shares_are_the_weight_the_replicas_or_an_equal_part_and_never_more_than_the_part(
-    holders: list[Held], expected: tuple[int, ...]
+    holders: list[PartAllocation], expected: tuple[int, ...]
 ) -> None:
     assert shares(142_857, holders) == expected
 
@@ -71,7 +71,7 @@ def test_a_part_too_light_to_be_divided_is_used_in_equal_parts() -> None:
     ],
 )
 def test_use_is_divided_by_what_processes_did_or_else_by_shares(
-    holders: list[Held], processes: list[Process] | None, expected: Division
+    holders: list[PartAllocation], processes: list[Process] | None, expected: Division
 ) -> None:
     held_shares = (600, 400)[: len(holders)]
 
@@ -110,7 +110,7 @@ def test_what_is_divided_adds_up_and_the_first_of_equals_has_what_is_left(
     ],
 )
 def test_memory_is_that_of_the_pods_processes_or_else_divided_by_shares(
-    holders: list[Held], processes: list[Process] | None, used: int | None, expected: list[int] | None
+    holders: list[PartAllocation], processes: list[Process] | None, used: int | None, expected: list[int] | None
 ) -> None:
     found = memory(holders, (600, 400)[: len(holders)], processes, used)
 

@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.metering.energy import Claim, Meter, spent
-from gputally.metering.holding import Holding
+from gputally.metering.holding import HolderMeter
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import held
 
-A, B = (Holding(held=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
+A, B = (HolderMeter(held=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
 
 
-def claim(holding: Holding | None, amount: int) -> Claim:
+def claim(holding: HolderMeter | None, amount: int) -> Claim:
     return Claim(holding, 0, 1, amount)
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from gputally.metering.node_books import DeviceBooks
-from gputally.metering.running import States, Work
+from gputally.metering.running import MeasuredWork, States
 from gputally.model.measured.device import Source
-from gputally.model.measured.usage import GpuHour, Hour
+from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.units import GPU_SECOND
 from tests.unit.metering.readings import (
     HOUR_US,
@@ -59,7 +59,7 @@ def test_a_gpus_time_is_held_or_free_and_its_use_somebodys_or_nobodys(books: Dev
 
     found = gpu_totals(books, 4)
     assert found.states == States(held=3 * GPU_SECOND, free=GPU_SECOND)
-    assert found.work == Work(
+    assert found.work == MeasuredWork(
         measured=3 * GPU_SECOND,
         used=2 * GPU_SECOND,
         unattributed=GPU_SECOND // 2,

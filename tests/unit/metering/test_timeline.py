@@ -1,7 +1,7 @@
 """A container holds a part from the poll that first lists it to the poll that first does not."""
 
 from gputally.metering.timeline import Timeline
-from gputally.model.measured.device import Allocations
+from gputally.model.measured.device import PartAllocations
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import NEXT_HOUR, START_US, allocations, held, us
 
@@ -9,7 +9,7 @@ Spans = list[tuple[float, float, list[str] | None]]
 """From and to in seconds, and the pods; None where nobody knows."""
 
 
-def told(*polls: Allocations) -> Timeline:
+def told(*polls: PartAllocations) -> Timeline:
     timeline = Timeline(believed_us=10 * US_PER_SECOND)
     for poll in polls:
         timeline.allocated(poll)

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.errors import ConfigError
-from gputally.model.agent import Outcome
-from gputally.model.measured.usage import UsageReport
+from gputally.model.agent_pod import Outcome
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import MigBasis
 from gputally.pulling import agent_client as client_module
 from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client

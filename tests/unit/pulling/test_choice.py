@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.model.agent import AgentPod
+from gputally.model.agent_pod import AgentPod
 from gputally.pulling.choice import AgentChoice, Target
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.measured.usage import GpuHour
+from gputally.model.measured.usage_report import GpuHour
 from gputally.model.units import US_PER_HOUR
 from gputally.pulling.plausible import implausible
 from tests.core.usage import gpu, holder, hour, report

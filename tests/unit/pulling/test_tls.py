@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
-from gputally.model.agent import Outcome
+from gputally.model.agent_pod import Outcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target
 from tests.core.usage import report

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
 from gputally.accounting.nodes.node_history import classes
 from gputally.accounting.pods.release import Home, NodeLife
-from gputally.accounting.totals.lines import Lines
+from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
@@ -165,7 +165,7 @@ class NodeAccount:
         return outdated
 
     def _post(self, outdated: Iterable[CapacitySlice], fresh: Iterable[CapacitySlice], *, at_us: int) -> None:
-        lines = Lines()
+        lines = Netting()
         for slices, sign in ((outdated, -1), (fresh, 1)):
             for each in slices:
                 for state, quantity in each.parts:

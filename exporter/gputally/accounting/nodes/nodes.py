@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, home_of, may_have_existed
-from gputally.accounting.nodes.node import lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_account import NodeAccount
+from gputally.accounting.nodes.node_facts import lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
 from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described
 from gputally.accounting.nodes.reclassified import Reclassified, as_one

@@ -1,6 +1,6 @@
 """What stands for a node that is not known, though pods are bound to it: it has no GPUs."""
 
-from gputally.accounting.nodes.node import NO_POOL
+from gputally.accounting.nodes.node_facts import NO_POOL
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.price import Asset
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.node import quantities_on
+from gputally.accounting.nodes.node_facts import quantities_on
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.pods.release import Home, released
 from gputally.accounting.pods.request import limited

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from gputally.accounting.totals.admission import Admission, Value
-from gputally.accounting.totals.lines import Lines
+from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
 from gputally.model.allocation import Segment
 
@@ -90,7 +90,7 @@ class Totals:
         self._families = {total: Family() for total in Total}
         for (total, labels), each in self.series.items():
             self._families[total].add(labels, each)
-        self._allocated = Lines()
+        self._allocated = Netting()
         self._looked = self._amounts()
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from gputally.accounting.shared import shared
 from gputally.accounting.usage.holders import TOLERANCE_US, owner
 from gputally.accounting.usage.usage_bounds import Room, fault_of_holder
-from gputally.accounting.usage.usage_posting import UNKNOWN, Terms, UsagePosting, held_since
+from gputally.accounting.usage.usage_posting import UNKNOWN, UsagePosting, UsageTerms, held_since
 from gputally.model.allocation import Segment
-from gputally.model.measured.usage import Fault, HolderReport, Hour
 from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
+from gputally.model.measured.usage_report import Fault, HolderReport, Hour
 from gputally.model.pod import PodRecord
 
 
-class Surroundings(Protocol):
+class PodLookup(Protocol):
     """What is known of pods besides what agents tell."""
 
     def pod(self, uid: str) -> PodRecord | None:
@@ -47,7 +47,7 @@ class Telling(NamedTuple):
         return self.at_us + self.ahead_us
 
 
-class Held(Struct):
+class HolderHours(Struct):
     """A holder with its hours as last told; `told_uid` is its pod's UID if the node tells it."""
 
     holder: Holder
@@ -77,8 +77,8 @@ class Noted(Struct):
 class HeldUsage:
     """The holders of one node, of this life of its agent and, until it is decided whose they were, of earlier ones."""
 
-    def __init__(self, surroundings: Surroundings, posting: UsagePosting, noted: Noted) -> None:
-        self.holders: dict[HolderKey, Held] = {}
+    def __init__(self, surroundings: PodLookup, posting: UsagePosting, noted: Noted) -> None:
+        self.holders: dict[HolderKey, HolderHours] = {}
         self._noted = noted
         self._surroundings = surroundings
         self._posting = posting
@@ -92,7 +92,7 @@ class HeldUsage:
     def restore(self, row: HeldHour) -> None:
         """Take up an hour as an earlier process booked it; of one holder the latest comes last."""
         key = row.holder.key
-        held = self.holders.setdefault(key, Held(row.holder))
+        held = self.holders.setdefault(key, HolderHours(row.holder))
         held.holder = row.holder
         held.hours[row.hour.start_us] = row.hour
         if row.holder.pod_uid is None:
@@ -154,7 +154,7 @@ class HeldUsage:
             self._note(held, start_us)
         return key
 
-    def _new(self, key: HolderKey, told: HolderReport, telling: Telling) -> Held:
+    def _new(self, key: HolderKey, told: HolderReport, telling: Telling) -> HolderHours:
         key = key._replace(namespace=shared(told.namespace), container=shared(told.container))
         holder = Holder(
             key=key,
@@ -167,11 +167,11 @@ class HeldUsage:
             until_us=told.until_us,
             ahead_us=telling.ahead_us,
         )
-        held = self.holders[key] = Held(holder)
+        held = self.holders[key] = HolderHours(holder)
         self._undecided.add(key)
         return held
 
-    def _hour_told(self, held: Held, hour: Hour, telling: Telling) -> None:
+    def _hour_told(self, held: HolderHours, hour: Hour, telling: Telling) -> None:
         last = held.hours.get(hour.start_us)
         fault = Fault.FELL if last and _fell(last, hour) else telling.room.held(held.holder.gpu, last, hour)
         if fault:
@@ -182,7 +182,7 @@ class HeldUsage:
             if held.holder.pod_uid is not None:
                 self._book(held, last, hour, at_us=telling.at_us)
 
-    def _owner(self, held: Held, complete_us: int) -> str | None:
+    def _owner(self, held: HolderHours, complete_us: int) -> str | None:
         """Whose the holder is; None as long as the API may still tell of a pod that it could be.
 
         The UID a node tells of a static pod is not that of the pod the API tells of, which has its name.
@@ -197,7 +197,7 @@ class HeldUsage:
             return found.uid
         return "" if complete_us >= since_us + TOLERANCE_US else None
 
-    def _book(self, held: Held, last: Hour | None, hour: Hour, *, at_us: int) -> None:
+    def _book(self, held: HolderHours, last: Hour | None, hour: Hour, *, at_us: int) -> None:
         measured = held_since(last, hour, ahead_us=held.holder.ahead_us)
         segments = self._segments(held.holder)
         if segments:
@@ -205,11 +205,11 @@ class HeldUsage:
         else:
             self._posting.unresolved(measured, self._last_terms(held.holder).labels, at_us=at_us)
 
-    def _last_terms(self, holder: Holder) -> Terms:
+    def _last_terms(self, holder: Holder) -> UsageTerms:
         segments = self._segments(holder)
         if segments:
-            return Terms(segments[-1].labels[:3], segments[-1].price)
-        return Terms((UNKNOWN, *self._surroundings.strangers_labels(holder)), None)
+            return UsageTerms(segments[-1].labels[:3], segments[-1].price)
+        return UsageTerms((UNKNOWN, *self._surroundings.strangers_labels(holder)), None)
 
     def _segments(self, holder: Holder) -> Sequence[Segment]:
         """Those of the pod for what the kubelet calls the resource, or for all it has if it calls that otherwise."""
@@ -218,7 +218,7 @@ class HeldUsage:
             return ()
         return [s for s in pod.segments if s.resource == holder.resource] or pod.segments
 
-    def _note(self, held: Held, start_us: int, *, is_open: bool = True) -> None:
+    def _note(self, held: HolderHours, start_us: int, *, is_open: bool = True) -> None:
         row = HeldHour(holder=held.holder, hour=held.hours[start_us], open=is_open)
         self._noted.held[held.holder.key, start_us] = row
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from gputally.accounting.usage.held_usage import Noted, Telling
 from gputally.accounting.usage.usage_posting import UsagePosting, unheld_since
-from gputally.model.measured.usage import Fault, GpuHour, GpuReport
 from gputally.model.measured.usage_record import GpuKey, UnheldHour
+from gputally.model.measured.usage_report import Fault, GpuHour, GpuReport
 
 
 class UnheldUsage:

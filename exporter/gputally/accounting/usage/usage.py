@@ -16,8 +16,8 @@ from gputally.accounting.usage.holders import narrowed
 from gputally.accounting.usage.unheld_usage import UnheldUsage
 from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
-from gputally.model.measured.usage import UsageReport
 from gputally.model.measured.usage_record import Holder
+from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageSeen
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -29,7 +29,7 @@ _FRESH_US = 60 * US_PER_SECOND
 _ROUND_US = 600 * US_PER_SECOND
 
 
-class Surroundings:
+class FleetLookup:
     """The pods, there and gone, and the labels of those that are not known."""
 
     def __init__(self, pods: Pods, nodes: Nodes, admission: Admission, departed: Departed) -> None:
@@ -57,7 +57,7 @@ class Surroundings:
 class NodeUsage:
     """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
 
-    def __init__(self, surroundings: Surroundings, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
+    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
         self.allowance = Allowance(at_us=at_us)
@@ -82,7 +82,7 @@ class Usage:
         self._nodes_known = nodes
         self._pods = pods
         self._posting = UsagePosting(totals)
-        self._surroundings = Surroundings(pods, nodes, admission, self._departed)
+        self._surroundings = FleetLookup(pods, nodes, admission, self._departed)
         self._nodes: dict[str, NodeUsage] = {}
         self._next_round_us = 0
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage import Fault, GpuHour, HolderReport, Hour
+from gputally.model.measured.usage_report import Fault, GpuHour, HolderReport, Hour
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 
 _LATE_US: Final = 60 * US_PER_SECOND
@@ -15,30 +15,30 @@ _MOST_MEMORY: Final = 1 << 44
 """16 TiB, more than any GPU has."""
 
 
-class Work(NamedTuple):
+class UsageAmount(NamedTuple):
     """GPU-time (µs·µGPU) measured and used, and energy (mJ)."""
 
     measured: int = 0
     used: int = 0
     energy: int = 0
 
-    def plus(self, other: "Work") -> "Work":
+    def plus(self, other: "UsageAmount") -> "UsageAmount":
         """Both together."""
-        return Work(*map(int.__add__, self, other))
+        return UsageAmount(*map(int.__add__, self, other))
 
-    def minus(self, other: "Work") -> "Work":
+    def minus(self, other: "UsageAmount") -> "UsageAmount":
         """What this has more."""
-        return Work(*map(int.__sub__, self, other))
+        return UsageAmount(*map(int.__sub__, self, other))
 
-    def exceeds(self, most: "Work") -> bool:
+    def exceeds(self, most: "UsageAmount") -> bool:
         """Whether anything is more than that."""
         return any(own > bound for own, bound in zip(self, most, strict=True))
 
 
-def most_in(span_us: int, *, gpus: int = 1, late_us: int = 0) -> Work:
+def most_in(span_us: int, *, gpus: int = 1, late_us: int = 0) -> UsageAmount:
     """What so many GPUs can do in such a time, with energy that is told `late_us` late."""
     gpu_time = gpus * GPU * span_us
-    return Work(gpu_time, gpu_time, gpus * MOST_POWER * (span_us + late_us) // US_PER_SECOND)
+    return UsageAmount(gpu_time, gpu_time, gpus * MOST_POWER * (span_us + late_us) // US_PER_SECOND)
 
 
 class Allowance:
@@ -50,7 +50,7 @@ class Allowance:
     def __init__(self, *, at_us: int) -> None:
         self._gpus = 0
         self._at_us = at_us
-        self._left = Work()
+        self._left = UsageAmount()
 
     def advance(self, at_us: int, *, gpus: int) -> None:
         """It is `at_us`, and the node has so many GPUs, or had once."""
@@ -58,10 +58,10 @@ class Allowance:
             self._left = self._left.plus(most_in(KEPT_US, gpus=gpus - self._gpus))
             self._gpus = gpus
         grown = self._left.plus(most_in(max(0, at_us - self._at_us), gpus=self._gpus))
-        self._left = Work(*map(min, grown, most_in(KEPT_US, gpus=self._gpus)))
+        self._left = UsageAmount(*map(min, grown, most_in(KEPT_US, gpus=self._gpus)))
         self._at_us = max(self._at_us, at_us)
 
-    def take(self, work: Work) -> bool:
+    def take(self, work: UsageAmount) -> bool:
         """Take as much away, unless that is more than is left."""
         if work.exceeds(self._left):
             return False
@@ -75,26 +75,26 @@ class Room:
     def __init__(self, now_us: int, allowance: Allowance) -> None:
         self._now_us = now_us
         self._allowance = allowance
-        self._told: dict[tuple[str, int], Work] = {}
+        self._told: dict[tuple[str, int], UsageAmount] = {}
 
     def held(self, gpu: str, last: Hour | None, hour: Hour) -> Fault | None:
         """Why a holder cannot have done that in `hour`, of which `last` was told before."""
         if not _possible(hour) or hour.to_us > self._now_us:
             return Fault.IMPOSSIBLE
-        before, now = _work(last) if last else Work(), _work(hour)
+        before, now = _work(last) if last else UsageAmount(), _work(hour)
         return self._add((gpu, hour.start_us), before, now)
 
     def unheld(self, gpu: str, last: GpuHour | None, hour: GpuHour) -> Fault | None:
         """Why nobody can have done that."""
         if hour.start_us % US_PER_HOUR or hour.start_us > self._now_us:
             return Fault.IMPOSSIBLE
-        before = Work(0, last.unattributed, last.energy) if last else Work()
+        before = UsageAmount(0, last.unattributed, last.energy) if last else UsageAmount()
         undated = hour.energy  # that of a GPU that was lost falls on when it came back
-        return self._add((gpu, hour.start_us), before, Work(0, hour.unattributed, hour.energy), undated=undated)
+        return self._add((gpu, hour.start_us), before, UsageAmount(0, hour.unattributed, hour.energy), undated=undated)
 
-    def _add(self, place: tuple[str, int], before: Work, now: Work, *, undated: int = 0) -> Fault | None:
-        told = self._told.get(place, Work())
-        dated = now.minus(Work(energy=undated))
+    def _add(self, place: tuple[str, int], before: UsageAmount, now: UsageAmount, *, undated: int = 0) -> Fault | None:
+        told = self._told.get(place, UsageAmount())
+        dated = now.minus(UsageAmount(energy=undated))
         most = most_in(min(US_PER_HOUR, self._now_us - place[1]), late_us=_LATE_US)
         if told.plus(dated).exceeds(most) or not self._allowance.take(now.minus(before)):
             return Fault.EXCEEDED
@@ -125,5 +125,5 @@ def _possible(hour: Hour) -> bool:
     )
 
 
-def _work(hour: Hour) -> Work:
-    return Work(hour.measured, hour.used, hour.energy)
+def _work(hour: Hour) -> UsageAmount:
+    return UsageAmount(hour.measured, hour.used, hour.energy)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.allocation import Segment
-from gputally.model.measured.usage import GpuHour, Hour
+from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
 
@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 """The tier of what no known pod used."""
 
 
-class Terms(NamedTuple):
+class UsageTerms(NamedTuple):
     """Exported labels (tier, tenant, gpu_model), and the price of a GPU-hour."""
 
     labels: tuple[str, str, str]
@@ -65,14 +65,14 @@ class UsagePosting:
         """What a pod did, divided by time among its `segments`; the first and the last reach beyond themselves."""
         last = segments[-1]
         if measured.from_us >= max(last.start_us, self._totals.opened_us):  # nearly always
-            self._count(Terms(last.labels[:3], last.price), measured.amounts, at_us=at_us)
+            self._count(UsageTerms(last.labels[:3], last.price), measured.amounts, at_us=at_us)
             return
-        terms = [Terms(segment.labels[:3], segment.price) for segment in segments]
+        terms = [UsageTerms(segment.labels[:3], segment.price) for segment in segments]
         self._post(measured, terms, [segment.start_us for segment in segments[1:]], at_us=at_us)
 
     def unresolved(self, measured: Measured, labels: tuple[str, str, str], *, at_us: int) -> None:
         """What no pod did that the API told of."""
-        gpu_time = self._post(measured, [Terms(labels, None)], [], at_us=at_us)
+        gpu_time = self._post(measured, [UsageTerms(labels, None)], [], at_us=at_us)
         self._totals.count(Total.UNRESOLVED, (), gpu_time, at_us=at_us)
 
     def unheld(self, unattributed: int, energy: int, labels: tuple[str, str], *, at_us: int) -> None:
@@ -86,11 +86,11 @@ class UsagePosting:
             return measured.amounts
         return next(measured.divided(self._cuts(measured, [])))
 
-    def declare(self, terms: Terms, *, at_us: int) -> None:
+    def declare(self, terms: UsageTerms, *, at_us: int) -> None:
         """Let what is measured under these terms be exported as 0 before there is any."""
         self._count(terms, (0, 0, 0, 0), at_us=at_us)
 
-    def _post(self, measured: Measured, terms: Sequence[Terms], changes: Sequence[int], *, at_us: int) -> int:
+    def _post(self, measured: Measured, terms: Sequence[UsageTerms], changes: Sequence[int], *, at_us: int) -> int:
         """Count the parts under the `terms` that follow each other at the `changes`; the GPU-time measured in all."""
         gpu_time = 0
         for each, amounts in zip(terms, measured.divided(self._cuts(measured, changes)), strict=True):
@@ -103,7 +103,7 @@ class UsagePosting:
         begin_us = min(max(measured.from_us, self._totals.opened_us), measured.to_us)
         return [begin_us, *(min(max(us, begin_us), measured.to_us) for us in changes), measured.to_us]
 
-    def _count(self, terms: Terms, amounts: tuple[int, ...], *, at_us: int) -> None:
+    def _count(self, terms: UsageTerms, amounts: tuple[int, ...], *, at_us: int) -> None:
         for total, amount in zip(_FAMILIES, amounts, strict=True):
             self._totals.count(total, terms.labels, amount, at_us=at_us)
         if terms.price:

@@ -37,7 +37,7 @@ _OPTIONS: Final = (
 T = TypeVar("T")
 
 
-class PodResources:
+class PodResourcesClient:
     """What the kubelet at the socket `path` tells of what is `wanted`; made inside the event loop that uses it.
 
     Errors of every call: KubeletUnreachable (no socket, no answer within `deadline_seconds`, a reply above 16 MiB, the

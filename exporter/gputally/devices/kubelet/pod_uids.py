@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gputally.model.measured.device import Allocations, Held
+from gputally.model.measured.device import PartAllocation, PartAllocations
 
 Name: TypeAlias = tuple[str, str]
 """Namespace and name of a pod."""
@@ -28,7 +28,7 @@ class PodUids:
         self._folders: dict[Name, list[str]] = {}
         self._changed_ns: int | None = None
 
-    def name(self, allocations: Allocations) -> Allocations:
+    def name(self, allocations: PartAllocations) -> PartAllocations:
         """The same with the UIDs of the pods, "" for those that cannot be told. It reads the folder when it changed."""
         self._read()
         pods = {(held.namespace, held.pod) for held in allocations.held}
@@ -37,7 +37,7 @@ class PodUids:
         self._known = {pod: self._uid(pod) for pod in pods}
         return replace(allocations, held=tuple(self._named(held) for held in allocations.held))
 
-    def _named(self, held: Held) -> Held:
+    def _named(self, held: PartAllocation) -> PartAllocation:
         uid = self._known[held.namespace, held.pod]
         return replace(held, pod_uid=uid) if uid else held
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gputally.devices.nvml.capabilities import Fields
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.measured.device import Condition
+from gputally.model.measured.device import GpuCondition
 
 ENERGY: Final = 83
 POWER_AVERAGE: Final = 185
@@ -50,14 +50,14 @@ class Conditions:
         self._readings = 0
         self._kept: dict[str, Any] = {}
 
-    def read(self) -> Condition:
+    def read(self) -> GpuCondition:
         """Blocks; raises as Nvml.ask does."""
         if self._readings % self._slow_every == 0:
             self._kept = self._slow.read()
         self._readings += 1
         fields = self._fields.read()
         energy, power = fields.get(ENERGY), fields.get(POWER_AVERAGE)
-        return Condition(
+        return GpuCondition(
             power=self._power() if power is None else power,
             energy=self._energy() if energy is None else energy,
             **self._kept,

@@ -11,7 +11,7 @@ from gputally.devices.nvml.capabilities import Memory, activity_of_gpu, activity
 from gputally.devices.nvml.condition import Conditions
 from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
-from gputally.devices.nvml.mig import Device, Layout, handle_at, layout_of
+from gputally.devices.nvml.mig import Device, MigLayout, handle_at, layout_of
 from gputally.devices.nvml.processes import PodOf, Processes
 from gputally.model.measured.device import Gpu, Part, Reading, Source, Span
 from gputally.model.rules import Rules
@@ -86,7 +86,7 @@ class GpuReader:
             condition=condition,
         )
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> MigLayout:
         return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._habits.rules)
 
     def _check(self, now_us: int) -> None:
@@ -95,7 +95,7 @@ class GpuReader:
         if layout != self._cut:
             self._arrange(layout, now_us)
 
-    def _arrange(self, layout: Layout, now_us: int) -> None:
+    def _arrange(self, layout: MigLayout, now_us: int) -> None:
         """Probe anew; only what counts the activity of an instance that has the same devices goes on."""
         self._cut = layout
         self._arranged_us = now_us
@@ -172,7 +172,7 @@ def uuid_at(nvml: Nvml, index: int) -> str:
     return uuid
 
 
-def sharers(layout: Layout) -> dict[str, Shared]:
+def sharers(layout: MigLayout) -> dict[str, Shared]:
     """By device with whom it shares its activity, itself among them."""
     together: dict[int | None, list[str]] = {}
     for device in layout.devices:

@@ -28,19 +28,19 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     placement: int | None = None
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class MigLayout(Struct, frozen=True, kw_only=True):
     """What utilisation and memory are told of: with `mig` on the MIG devices, by index, else the GPU itself."""
 
     mig: bool
     devices: tuple[Device, ...]
 
 
-def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -> Layout:
+def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -> MigLayout:
     """How the GPU `handle` is cut now, its parts weighed by `rules`. Blocks; raises as Nvml.ask does."""
     mode = nvml.ask(nvml.calls.nvmlDeviceGetMigMode, handle)
     if mode is None or mode[0] != nvml.calls.NVML_DEVICE_MIG_ENABLE:
-        return Layout(mig=False, devices=(Device(uuid=uuid, address=address(handle)),))
-    return Layout(mig=True, devices=tuple(_devices(nvml, handle, model, rules)))
+        return MigLayout(mig=False, devices=(Device(uuid=uuid, address=address(handle)),))
+    return MigLayout(mig=True, devices=tuple(_devices(nvml, handle, model, rules)))
 
 
 def handle_at(nvml: Nvml, address: int) -> Handle:

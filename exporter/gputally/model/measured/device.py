@@ -66,7 +66,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False):
     processes: tuple[Process, ...] | None = None
 
 
-class Condition(Struct, frozen=True, kw_only=True, gc=False):
+class GpuCondition(Struct, frozen=True, kw_only=True, gc=False):
     """How a physical GPU does: what is a number now, and what only ever grows.
 
     Power in mW, energy in mJ since the driver loaded, clocks in MHz, temperature in °C, throttling in ns by reason.
@@ -107,10 +107,10 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
     mig: bool
     parts: tuple[Part, ...]
-    condition: Condition = Condition()
+    condition: GpuCondition = GpuCondition()
 
 
-class Held(Struct, frozen=True, kw_only=True, gc=False, order=True):
+class PartAllocation(Struct, frozen=True, kw_only=True, gc=False, order=True):
     """A container holds a part: `replicas` of the `replicas_in_all` that share it (1 of 1 when nobody else may).
 
     `unit` is what each of them weighs in µGPU, where the configuration fixes it, else 0.
@@ -127,11 +127,11 @@ class Held(Struct, frozen=True, kw_only=True, gc=False, order=True):
     unit: int = 0
 
 
-class Allocations(Struct, frozen=True, kw_only=True, gc=False):
+class PartAllocations(Struct, frozen=True, kw_only=True, gc=False):
     """Who holds what at `at_us`, as the kubelet says; `unknown` counts the devices it named that no GPU here has."""
 
     at_us: int
-    held: tuple[Held, ...]
+    held: tuple[PartAllocation, ...]
     unknown: int = 0
     unhealthy: frozenset[str] = frozenset()
     """UUIDs of parts that the device plugin no longer offers."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.measured.usage import GpuHour, Hour
+from gputally.model.measured.usage_report import GpuHour, Hour
 
 
 class HolderKey(NamedTuple):

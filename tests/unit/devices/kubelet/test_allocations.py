@@ -5,7 +5,7 @@ from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
-from gputally.model.measured.device import BUSY, Gpu, Held, Part, Reading
+from gputally.model.measured.device import BUSY, Gpu, Part, PartAllocation, Reading
 
 
 def gpu(uuid: str, minor: int, *parts: Part) -> Reading:
@@ -24,8 +24,8 @@ def holding(device: str, pod: str = "train", resource: str = "nvidia.com/gpu") -
     return Holding(namespace="ml", pod=pod, container="main", resource=resource, device=parse(device))
 
 
-def held(part: str, pod: str = "train", *, replicas: int = 1, in_all: int = 1) -> Held:
-    return Held(
+def held(part: str, pod: str = "train", *, replicas: int = 1, in_all: int = 1) -> PartAllocation:
+    return PartAllocation(
         part=part,
         namespace="ml",
         pod=pod,

@@ -2,15 +2,15 @@ import os
 from pathlib import Path
 
 from gputally.devices.kubelet.pod_uids import PodUids
-from gputally.model.measured.device import Allocations, Held
+from gputally.model.measured.device import PartAllocation, PartAllocations
 
 
-def held(pod: str, namespace: str = "ml") -> Held:
-    return Held(part="GPU-0", namespace=namespace, pod=pod, container="main", resource="nvidia.com/gpu")
+def held(pod: str, namespace: str = "ml") -> PartAllocation:
+    return PartAllocation(part="GPU-0", namespace=namespace, pod=pod, container="main", resource="nvidia.com/gpu")
 
 
-def uids(known: PodUids, *holders: Held) -> list[str]:
-    return [each.pod_uid for each in known.name(Allocations(at_us=0, held=holders)).held]
+def uids(known: PodUids, *holders: PartAllocation) -> list[str]:
+    return [each.pod_uid for each in known.name(PartAllocations(at_us=0, held=holders)).held]
 
 
 def test_a_pod_is_known_by_the_folder_of_its_logs(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from gputally.devices.nvml.condition import reasons_of
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import Condition
+from gputally.model.measured.device import GpuCondition
 from tests.nvml.script import Fault, Gpu, Throttle, counted_mj
 from tests.unit.devices.nvml.conftest import Node, now_us
 from tests.unit.devices.nvml.readers import counting, look, reading
@@ -73,7 +73,7 @@ def test_what_is_not_supported_is_absent_and_not_zero(node: Node, nvml: Nvml) ->
     with reading(nvml) as reader:
         seen = look(reader)
 
-    assert seen.condition == Condition()
+    assert seen.condition == GpuCondition()
     assert (seen.parts[0].memory_used, seen.parts[0].memory_total) == (None, None)
     assert (seen.gpu.minor, seen.gpu.pci_bus_id) == (None, "")
     assert seen.parts[0].processes is None

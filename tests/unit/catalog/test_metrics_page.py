@@ -3,19 +3,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gputally.catalog.document import document
-from gputally.catalog.metric import Kind, Metric, Stability
+from gputally.catalog.metric import Metric, MetricType, Stability
+from gputally.catalog.metrics_page import document
 from tests.conftest import Golden
 
 ALLOCATED: Metric[Any] = Metric(
     name="gputally_allocated_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds allocated, from binding to release.",
     labels=("tier", "tenant"),
     rows=lambda _: (),
     stability=Stability.STABLE,
 )
-BUILD: Metric[Any] = Metric(name="gputally_build_info", kind=Kind.INFO, help="This build a|b.", rows=lambda _: ())
+BUILD: Metric[Any] = Metric(name="gputally_build_info", kind=MetricType.INFO, help="This build a|b.", rows=lambda _: ())
 GROUPS: Mapping[str, Sequence[Metric[Any]]] = {"Allocation": [ALLOCATED], "The process": [BUILD]}
 
 
@@ -36,7 +36,7 @@ def test_only_units_in_use_are_explained() -> None:
 
 
 def test_a_catalog_without_units_has_no_table_of_units() -> None:
-    bare: Metric[Any] = Metric(name="gputally_pods", kind=Kind.GAUGE, help="Pods.", rows=lambda _: ())
+    bare: Metric[Any] = Metric(name="gputally_pods", kind=MetricType.GAUGE, help="Pods.", rows=lambda _: ())
 
     assert "| Ending |" not in document({"Pods": [bare]})
 

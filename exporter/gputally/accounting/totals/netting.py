@@ -6,7 +6,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.model.price import Price
 
 
-class Lines:
+class Netting:
     """What cancels out or adds up is counted once, where thousands of pods, or of slices, are alike."""
 
     def __init__(self) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gputally.catalog.agent import gpu, node_health, node_usage
+from gputally.catalog.agent import gpu_metrics as gpu
+from gputally.catalog.agent import node_health_metrics as node_health
+from gputally.catalog.agent import node_usage_metrics as node_usage
 from gputally.catalog.agent.node_view import NodeView
 from gputally.catalog.metric import Metric
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gputally.catalog.agent.node_view import NodeView
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import US_PER_SECOND
 
 
@@ -15,7 +15,7 @@ def _time(us: int | None) -> Iterator[Row]:
 
 AGENT_INFO = Metric[NodeView](
     name="gputally_agent_info",
-    kind=Kind.INFO,
+    kind=MetricType.INFO,
     help="Version of the agent, of the Python it runs on, and of the driver and NVML it reads.",
     labels=("version", "python_version", "driver_version", "nvml_version"),
     rows=lambda view: [Row((view.health.version, view.health.python, view.health.driver, view.health.nvml), 1)],
@@ -23,7 +23,7 @@ AGENT_INFO = Metric[NodeView](
 
 GPU_READS = Metric[NodeView](
     name="gputally_agent_gpu_reads_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Readings of GPUs by outcome, where lost, hung and failed ones told nothing.",
     labels=("outcome",),
     rows=lambda view: (Row((outcome,), count) for outcome, count in view.health.reads.items()),
@@ -31,14 +31,14 @@ GPU_READS = Metric[NodeView](
 
 LAST_GPU_READ = Metric[NodeView](
     name="gputally_agent_last_gpu_read_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When any GPU was last read.",
     rows=lambda view: _time(view.health.last_read_us),
 )
 
 KUBELET_POLLS = Metric[NodeView](
     name="gputally_agent_kubelet_polls_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Questions to the kubelet who holds what, by outcome.",
     labels=("outcome",),
     rows=lambda view: (Row((outcome,), count) for outcome, count in view.health.polls.items()),
@@ -46,21 +46,21 @@ KUBELET_POLLS = Metric[NodeView](
 
 LAST_KUBELET_POLL = Metric[NodeView](
     name="gputally_agent_last_kubelet_poll_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the kubelet last said who holds what.",
     rows=lambda view: _time(view.books.allocations_us),
 )
 
 UNKNOWN_DEVICES = Metric[NodeView](
     name="gputally_agent_unknown_devices",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Devices that containers hold by the kubelet's word and that no GPU of this node has.",
     rows=lambda view: [Row((), view.books.unknown_devices)],
 )
 
 DROPPED_HOLDERS = Metric[NodeView](
     name="gputally_agent_dropped_holders_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Containers that ended and left the journal early because it was full.",
     rows=lambda view: [Row((), view.books.dropped)],
 )

@@ -1,7 +1,7 @@
 """The exposition of a node, which its real and its simulated agent share."""
 
 from gputally.agent.gpu_loop import GpuLoop
-from gputally.catalog.agent.node import NODE
+from gputally.catalog.agent.node_metrics import NODE
 from gputally.catalog.agent.node_view import NodeView
 from gputally.export.text import render
 from gputally.metering.node_books import DeviceBooks

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.terms.tier import NO_TIER
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 
 
 def price_book_info(snapshot: Snapshot) -> Iterator[Row]:
@@ -21,7 +21,7 @@ def tiers_unmatched(snapshot: Snapshot) -> Iterator[Row]:
 
 PRICE_BOOK_INFO = Metric[Snapshot](
     name="gputally_price_book_info",
-    kind=Kind.INFO,
+    kind=MetricType.INFO,
     help="The price book in force, and what its prices include: the whole node, or the GPU alone.",
     labels=("name", "digest", "currency", "basis", "source", "as_of"),
     rows=price_book_info,
@@ -29,7 +29,7 @@ PRICE_BOOK_INFO = Metric[Snapshot](
 
 PRICE_TIERS_UNMATCHED = Metric[Snapshot](
     name="gputally_price_tiers_unmatched",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Tiers with a multiplier in the price book that no rule, PriorityClass or pod has: check their spelling.",
     rows=tiers_unmatched,
     reference_only=True,

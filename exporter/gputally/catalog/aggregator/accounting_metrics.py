@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.grouping import Grouping
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
 
 
@@ -34,7 +34,7 @@ _BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.
 
 RESIDUAL = Metric[Snapshot](
     name="gputally_residual_gpu_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPU-seconds by which two independently kept sums differ, which must be 0.",
     labels=("check",),
     rows=residual,
@@ -42,7 +42,7 @@ RESIDUAL = Metric[Snapshot](
 
 AHEAD_GPU_SECONDS = Metric[Snapshot](
     name="gputally_ahead_gpu_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPU-seconds published before late knowledge took them back, worked off by later accrual.",
     labels=("counter",),
     rows=ahead_gpu_seconds,
@@ -50,7 +50,7 @@ AHEAD_GPU_SECONDS = Metric[Snapshot](
 
 AHEAD_COST = Metric[Snapshot](
     name="gputally_ahead_cost",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Cost published before late knowledge took it back, worked off by later accrual.",
     labels=("counter", "currency"),
     rows=ahead_cost,
@@ -58,49 +58,49 @@ AHEAD_COST = Metric[Snapshot](
 
 BOOKS_OPENED = Metric[Snapshot](
     name="gputally_books_opened_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When accounting began: counters contain nothing of the time before, the ledger does.",
     rows=lambda snapshot: [Row((), snapshot.opened_us / US_PER_SECOND)],
 )
 
 PODS = Metric[Snapshot](
     name="gputally_pods",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Pods that ask for GPUs and exist, finished ones included.",
     rows=lambda snapshot: [Row((), snapshot.pods)],
 )
 
 NODES = Metric[Snapshot](
     name="gputally_nodes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Nodes with GPUs that exist.",
     rows=lambda snapshot: [Row((), snapshot.nodes)],
 )
 
 PODS_WITHOUT_TIER = Metric[Snapshot](
     name="gputally_pods_without_tier",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Pods that ask for GPUs, have not ended and belong to no tier.",
     rows=lambda snapshot: [Row((), snapshot.without_tier)],
 )
 
 PODS_WITHOUT_TENANT = Metric[Snapshot](
     name="gputally_pods_without_tenant",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Pods that ask for GPUs, have not ended and belong to no tenant.",
     rows=lambda snapshot: [Row((), snapshot.without_tenant)],
 )
 
 PURCHASE_CONFLICTS = Metric[Snapshot](
     name="gputally_purchase_conflict_nodes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Nodes whose labels contradict each other about how they were bought.",
     rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
 )
 
 NODE_CLOCK_SKEW = Metric[Snapshot](
     name="gputally_node_clock_skew_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="By how much a node's clock is ahead of the API server's, negative for behind: the 20 worst of those off by "
     "more than 2 s, as their newest pods show.",
     labels=("node",),
@@ -109,7 +109,7 @@ NODE_CLOCK_SKEW = Metric[Snapshot](
 
 LABEL_REFUSALS = Metric[Snapshot](
     name="gputally_label_refusals_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Times a label value was exported as other because the label's limit was reached.",
     labels=("label",),
     rows=lambda snapshot: [Row((label,), count) for label, count in snapshot.refusals.items()],

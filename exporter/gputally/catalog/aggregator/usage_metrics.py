@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
-from gputally.catalog.aggregator.allocation import cost, gpu_seconds
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import GPU
 
 _MILLIJOULES = 1000
@@ -23,7 +23,7 @@ def differences(snapshot: Snapshot) -> Iterator[Row]:
 
 MEASURED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_measured_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Allocated GPU-seconds for which the node's agent knows the utilisation.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.MEASURED),
@@ -31,7 +31,7 @@ MEASURED_GPU_SECONDS = Metric[Snapshot](
 
 USED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_used_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds used by who holds the GPU, as the integral of utilisation over the measured time.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.USED),
@@ -39,7 +39,7 @@ USED_GPU_SECONDS = Metric[Snapshot](
 
 BURST_GPU_SECONDS = Metric[Snapshot](
     name="gputally_burst_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="The part of the used GPU-seconds that lies above the share allocated.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.BURST),
@@ -47,7 +47,7 @@ BURST_GPU_SECONDS = Metric[Snapshot](
 
 IDLE_COST = Metric[Snapshot](
     name="gputally_idle_cost_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Cost of the measured GPU-seconds that were allocated and not used, in units of the currency.",
     labels=("tier", "tenant", "gpu_model", "currency"),
     rows=cost(Total.IDLE_COST),
@@ -55,7 +55,7 @@ IDLE_COST = Metric[Snapshot](
 
 ENERGY = Metric[Snapshot](
     name="gputally_energy_joules_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Energy that GPUs took while they were allocated, by the share held.",
     labels=("tier", "tenant", "gpu_model"),
     rows=joules(Total.ENERGY),
@@ -63,14 +63,14 @@ ENERGY = Metric[Snapshot](
 
 UNRESOLVED_USAGE = Metric[Snapshot](
     name="gputally_unresolved_usage_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Measured GPU-seconds, those of tier unknown, of pods that the API did not tell of.",
     rows=gpu_seconds(Total.UNRESOLVED),
 )
 
 UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unattributed_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds used while nobody held the GPU.",
     labels=("gpu_model", "pool"),
     rows=gpu_seconds(Total.UNATTRIBUTED),
@@ -78,7 +78,7 @@ UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
 
 UNHELD_ENERGY = Metric[Snapshot](
     name="gputally_unheld_energy_joules_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Energy that GPUs took while nobody held them.",
     labels=("gpu_model", "pool"),
     rows=joules(Total.UNHELD_ENERGY),
@@ -86,7 +86,7 @@ UNHELD_ENERGY = Metric[Snapshot](
 
 ALLOCATION_DIFFERENCE = Metric[Snapshot](
     name="gputally_allocation_difference_gpus",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPUs that the API or a kubelet alone says are allocated, of nodes whose agent told of it within a minute.",
     labels=("pool", "side"),
     rows=differences,
@@ -94,14 +94,14 @@ ALLOCATION_DIFFERENCE = Metric[Snapshot](
 
 AGENT_RESTARTS = Metric[Snapshot](
     name="gputally_agent_restarts_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Times an agent was found to have begun anew, losing what it had measured since its last answer.",
     rows=lambda snapshot: [Row((), snapshot.agent_restarts)],
 )
 
 USAGE_FAULTS = Metric[Snapshot](
     name="gputally_usage_faults_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Hours of usage, or containers with all of theirs, that an agent reported and that are left out: it reported "
     "more before, no GPU can have done that, or not all GPUs of the node together.",
     labels=("reason",),

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gputally.catalog.metric import Kind, Metric, Row
-from gputally.model.agent import Outcome
+from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.agent_pod import Outcome
 from gputally.model.health import Health
 from gputally.model.units import US_PER_SECOND
 
@@ -24,7 +24,7 @@ def _watermark(health: Health) -> Iterator[Row]:
 
 AGENTS = Metric[Health](
     name="gputally_agents",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Agents known, by whether they answered when last pulled.",
     labels=("state",),
     rows=_states,
@@ -32,7 +32,7 @@ AGENTS = Metric[Health](
 
 AGENT_PULLS = Metric[Health](
     name="gputally_agent_pulls_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Requests to agents by what became of them.",
     labels=("outcome",),
     rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in Outcome),
@@ -40,7 +40,7 @@ AGENT_PULLS = Metric[Health](
 
 AGENTS_WATERMARK = Metric[Health](
     name="gputally_agents_watermark_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Up to when the slowest agent that answers has measured its node.",
     rows=_watermark,
 )

@@ -7,8 +7,8 @@ What a GPU does not support has no row.
 from collections.abc import Callable, Iterator
 
 from gputally.catalog.agent.node_view import NodeView
-from gputally.catalog.metric import Kind, Metric, Row
-from gputally.model.measured.device import BUSY, Condition, Part, Reading
+from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.measured.device import BUSY, GpuCondition, Part, Reading
 
 GRAVE_XIDS = (13, 31, 43, 45, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140)
 """Faults of programs and memory, ECC, NVLink, a GPU off the bus, a hung GSP. Source: NVIDIA's page "Xid Errors"."""
@@ -30,7 +30,7 @@ def _parts(value: Callable[[Part], float | None]) -> Callable[[NodeView], Iterat
     return rows
 
 
-def _gpus(value: Callable[[Condition], float | None], *, per: int = 1) -> Callable[[NodeView], Iterator[Row]]:
+def _gpus(value: Callable[[GpuCondition], float | None], *, per: int = 1) -> Callable[[NodeView], Iterator[Row]]:
     """A row for each GPU that has a value, in units of `per`."""
 
     def rows(view: NodeView) -> Iterator[Row]:
@@ -106,7 +106,7 @@ def _mig(reading: Reading) -> Row:
 
 GPU_INFO = Metric[NodeView](
     name="gputally_gpu_info",
-    kind=Kind.INFO,
+    kind=MetricType.INFO,
     help="What each device is, and by which source (samples, gpm, rates or none) its utilisation is known.",
     labels=("gpu", "device", "gpu_model", "profile", "minor", "pci_bus_id", "source"),
     rows=_info,
@@ -114,7 +114,7 @@ GPU_INFO = Metric[NodeView](
 
 GPU_UP = Metric[NodeView](
     name="gputally_gpu_up",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether the GPU answers, 0 once the driver has lost it or a call to it hangs.",
     labels=("gpu",),
     rows=_up,
@@ -122,7 +122,7 @@ GPU_UP = Metric[NodeView](
 
 UTILIZATION = Metric[NodeView](
     name="gputally_gpu_utilization_ratio",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Share of the time since the last reading in which anything ran on the device.",
     labels=("gpu", "device"),
     rows=_parts(_utilization),
@@ -130,7 +130,7 @@ UTILIZATION = Metric[NodeView](
 
 MEMORY_USED = Metric[NodeView](
     name="gputally_gpu_memory_used_bytes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Memory in use on the device, without what the driver reserves where it tells that apart.",
     labels=("gpu", "device"),
     rows=_parts(lambda part: part.memory_used),
@@ -138,7 +138,7 @@ MEMORY_USED = Metric[NodeView](
 
 MEMORY_TOTAL = Metric[NodeView](
     name="gputally_gpu_memory_total_bytes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Memory of the device.",
     labels=("gpu", "device"),
     rows=_parts(lambda part: part.memory_total),
@@ -146,7 +146,7 @@ MEMORY_TOTAL = Metric[NodeView](
 
 PROCESSES = Metric[NodeView](
     name="gputally_gpu_processes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Processes that have the device open.",
     labels=("gpu", "device"),
     rows=_parts(lambda part: None if part.processes is None else len(part.processes)),
@@ -154,7 +154,7 @@ PROCESSES = Metric[NodeView](
 
 POWER = Metric[NodeView](
     name="gputally_gpu_power_watts",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Power the GPU draws, by the driver a mean over the last second on most models.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.power, per=_MILLI),
@@ -162,7 +162,7 @@ POWER = Metric[NodeView](
 
 POWER_LIMIT = Metric[NodeView](
     name="gputally_gpu_power_limit_watts",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Power above which the driver slows the GPU down.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.power_limit, per=_MILLI),
@@ -170,7 +170,7 @@ POWER_LIMIT = Metric[NodeView](
 
 TEMPERATURE = Metric[NodeView](
     name="gputally_gpu_temperature_celsius",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Temperature of the GPU.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.temperature),
@@ -178,7 +178,7 @@ TEMPERATURE = Metric[NodeView](
 
 CLOCK = Metric[NodeView](
     name="gputally_gpu_clock_hertz",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Clock of the multiprocessors (sm) and of the memory.",
     labels=("gpu", "clock"),
     rows=_clocks,
@@ -186,7 +186,7 @@ CLOCK = Metric[NodeView](
 
 THROTTLE_REASON = Metric[NodeView](
     name="gputally_gpu_throttle_reason",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="1 for each reason that holds the clocks down now.",
     labels=("gpu", "reason"),
     rows=_throttle_reasons,
@@ -194,7 +194,7 @@ THROTTLE_REASON = Metric[NodeView](
 
 THROTTLED = Metric[NodeView](
     name="gputally_gpu_throttled_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Time the clocks were held down, by reason, since the driver loaded.",
     labels=("gpu", "reason"),
     rows=_throttled,
@@ -202,7 +202,7 @@ THROTTLED = Metric[NodeView](
 
 ECC_ERRORS = Metric[NodeView](
     name="gputally_gpu_ecc_errors_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Memory errors of the GPU's life, corrected and uncorrected.",
     labels=("gpu", "kind"),
     rows=_ecc,
@@ -210,7 +210,7 @@ ECC_ERRORS = Metric[NodeView](
 
 ROWS_REMAPPED = Metric[NodeView](
     name="gputally_gpu_remapped_rows_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Memory rows replaced by spare ones in the GPU's life.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_remapped),
@@ -218,7 +218,7 @@ ROWS_REMAPPED = Metric[NodeView](
 
 ROW_REMAP_PENDING = Metric[NodeView](
     name="gputally_gpu_row_remap_pending",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="1 while a memory row waits for a reset of the GPU to be replaced.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_pending),
@@ -226,7 +226,7 @@ ROW_REMAP_PENDING = Metric[NodeView](
 
 ROW_REMAP_FAILED = Metric[NodeView](
     name="gputally_gpu_row_remap_failed",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="1 once a memory row could not be replaced, so that the GPU should be.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_failed),
@@ -234,7 +234,7 @@ ROW_REMAP_FAILED = Metric[NodeView](
 
 XIDS = Metric[NodeView](
     name="gputally_gpu_xid_events_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Errors (XID) the driver reported since the agent started, by code.",
     labels=("gpu", "xid"),
     rows=_xids,
@@ -242,7 +242,7 @@ XIDS = Metric[NodeView](
 
 XID_TIME = Metric[NodeView](
     name="gputally_gpu_xid_last_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the driver last reported the error.",
     labels=("gpu", "xid"),
     rows=_xid_times,
@@ -250,7 +250,7 @@ XID_TIME = Metric[NodeView](
 
 MIG = Metric[NodeView](
     name="gputally_gpu_mig_enabled",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether the GPU is divided by MIG.",
     labels=("gpu",),
     rows=lambda view: map(_mig, view.readings),

@@ -7,7 +7,7 @@ from gputally.accounting.terms.template import placeholders
 from gputally.config.fields import Field, Parser, Section, value, values
 from gputally.config.overlap import check_reached, takes
 from gputally.config.presets import PRESETS, PRIORITY_CLASS
-from gputally.config.template import template
+from gputally.config.template_parser import template
 from gputally.config.values import choice, pattern, tier_name, whole
 from gputally.model.rules import TierRule
 

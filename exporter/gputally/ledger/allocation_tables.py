@@ -88,7 +88,7 @@ class _Plan(NamedTuple):
         return self.record.segments[self.kept :]
 
 
-class Allocations:
+class AllocationTables:
     """The tables of allocations, through one connection; transactions are the caller's."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
-from gputally.catalog.aggregator.allocation import cost, gpu_seconds
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import GPU
 
 
@@ -21,7 +21,7 @@ def unpriced_gpus(snapshot: Snapshot) -> Iterator[Row]:
 
 CAPACITY_GPU_SECONDS = Metric[Snapshot](
     name="gputally_capacity_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds of the nodes by what they were: the states but overcommitted add up to the physical GPUs.",
     labels=("gpu_model", "pool", "state"),
     rows=gpu_seconds(Total.CAPACITY),
@@ -29,7 +29,7 @@ CAPACITY_GPU_SECONDS = Metric[Snapshot](
 
 CAPACITY_COST = Metric[Snapshot](
     name="gputally_capacity_cost_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Cost of the capacity GPU-seconds that have a price, without tier multipliers, in units of the currency.",
     labels=("gpu_model", "pool", "state", "currency"),
     rows=cost(Total.CAPACITY_COST),
@@ -37,7 +37,7 @@ CAPACITY_COST = Metric[Snapshot](
 
 CAPACITY_GPUS = Metric[Snapshot](
     name="gputally_capacity_gpus",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPUs of the nodes by what they are now.",
     labels=("gpu_model", "pool", "state"),
     rows=capacity_gpus,
@@ -45,7 +45,7 @@ CAPACITY_GPUS = Metric[Snapshot](
 
 UNPRICED_GPUS = Metric[Snapshot](
     name="gputally_unpriced_gpus",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Physical GPUs of existing nodes that no price rule covers.",
     labels=("gpu_model", "pool"),
     rows=unpriced_gpus,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.nodes.node import facts_of, observed, pool_of, quantities_on
+from gputally.accounting.nodes.node_facts import facts_of, observed, pool_of, quantities_on
 from gputally.errors import MalformedObject
 from gputally.model.node import NodeFacts, NodeRecord, Sharing
 from gputally.model.price import Purchase

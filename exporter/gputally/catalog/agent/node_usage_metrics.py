@@ -6,9 +6,9 @@ GPU-seconds are of physical GPUs: a MIG device or a replica counts as the part o
 from collections.abc import Callable, Iterator
 
 from gputally.catalog.agent.node_view import NodeView
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.metering.node_snapshot import HolderTotals
-from gputally.metering.running import Work
+from gputally.metering.running import MeasuredWork
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 
 STATES = ("held", "free", "unhealthy", "unsliced", "unknown", "lost")
@@ -16,7 +16,7 @@ _HOLDER = ("gpu", "device", "namespace", "pod", "container")
 _MJ_PER_JOULE = 1000
 
 
-def _work(value: Callable[[Work], int], *, per: int = GPU_SECOND) -> Callable[[NodeView], Iterator[Row]]:
+def _work(value: Callable[[MeasuredWork], int], *, per: int = GPU_SECOND) -> Callable[[NodeView], Iterator[Row]]:
     return lambda view: (Row((gpu.uuid,), value(gpu.work) / per, gpu.since_us) for gpu in view.books.gpus)
 
 
@@ -45,7 +45,7 @@ def _holders(value: Callable[[HolderTotals], int | None], *, per: int) -> Callab
 
 STATE_GPU_SECONDS = Metric[NodeView](
     name="gputally_gpu_state_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds since the agent first read the GPU, by state, which add up to the time that went by.",
     labels=("gpu", "state"),
     rows=_states,
@@ -53,7 +53,7 @@ STATE_GPU_SECONDS = Metric[NodeView](
 
 MEASURED = Metric[NodeView](
     name="gputally_gpu_measured_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds for which the utilisation is known.",
     labels=("gpu",),
     rows=_work(lambda work: work.measured),
@@ -61,7 +61,7 @@ MEASURED = Metric[NodeView](
 
 USED = Metric[NodeView](
     name="gputally_gpu_used_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds in which anything ran, the integral of the utilisation.",
     labels=("gpu",),
     rows=_work(lambda work: work.used),
@@ -69,7 +69,7 @@ USED = Metric[NodeView](
 
 UNATTRIBUTED = Metric[NodeView](
     name="gputally_gpu_unattributed_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Used GPU-seconds of nobody who held the GPU.",
     labels=("gpu",),
     rows=_work(lambda work: work.unattributed),
@@ -77,7 +77,7 @@ UNATTRIBUTED = Metric[NodeView](
 
 UNKNOWN = Metric[NodeView](
     name="gputally_gpu_unknown_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Used GPU-seconds while the kubelet did not tell who held the GPU.",
     labels=("gpu",),
     rows=_work(lambda work: work.unknown),
@@ -85,7 +85,7 @@ UNKNOWN = Metric[NodeView](
 
 ENERGY = Metric[NodeView](
     name="gputally_gpu_energy_joules_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Energy the GPU spent since the agent first read it.",
     labels=("gpu",),
     rows=_work(lambda work: work.energy, per=_MJ_PER_JOULE),
@@ -93,7 +93,7 @@ ENERGY = Metric[NodeView](
 
 UNHELD_ENERGY = Metric[NodeView](
     name="gputally_gpu_unheld_energy_joules_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Energy of the GPU that no holder spent.",
     labels=("gpu",),
     rows=_work(lambda work: work.unheld_energy, per=_MJ_PER_JOULE),
@@ -101,7 +101,7 @@ UNHELD_ENERGY = Metric[NodeView](
 
 ENERGY_RESETS = Metric[NodeView](
     name="gputally_gpu_energy_resets_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Times the driver's meter began anew, because it was loaded again or the GPU was reset.",
     labels=("gpu",),
     rows=_work(lambda work: work.energy_resets, per=1),
@@ -109,7 +109,7 @@ ENERGY_RESETS = Metric[NodeView](
 
 ENERGY_FAULTS = Metric[NodeView](
     name="gputally_gpu_energy_faults_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Values of the driver's energy meter that cannot be: more than twice the power limit since the one before. "
     "They count for that at most.",
     labels=("gpu",),
@@ -118,7 +118,7 @@ ENERGY_FAULTS = Metric[NodeView](
 
 WATERMARK = Metric[NodeView](
     name="gputally_gpu_watermark_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Up to when the utilisation of the GPU is accounted.",
     labels=("gpu",),
     rows=_watermarks,
@@ -126,7 +126,7 @@ WATERMARK = Metric[NodeView](
 
 CONTAINER_SHARE = Metric[NodeView](
     name="gputally_container_gpu_share_ratio",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Share of the physical GPU that the container holds, 0 after it has ended.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.share, per=GPU),
@@ -134,7 +134,7 @@ CONTAINER_SHARE = Metric[NodeView](
 
 CONTAINER_HELD = Metric[NodeView](
     name="gputally_container_held_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds the container held.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.held, per=GPU_SECOND),
@@ -142,7 +142,7 @@ CONTAINER_HELD = Metric[NodeView](
 
 CONTAINER_MEASURED = Metric[NodeView](
     name="gputally_container_measured_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Held GPU-seconds for which the utilisation is known.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.measured, per=GPU_SECOND),
@@ -150,7 +150,7 @@ CONTAINER_MEASURED = Metric[NodeView](
 
 CONTAINER_USED = Metric[NodeView](
     name="gputally_container_used_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds the container used.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.used, per=GPU_SECOND),
@@ -158,7 +158,7 @@ CONTAINER_USED = Metric[NodeView](
 
 CONTAINER_BURST = Metric[NodeView](
     name="gputally_container_burst_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Used GPU-seconds above the share that the container held.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.burst, per=GPU_SECOND),
@@ -166,7 +166,7 @@ CONTAINER_BURST = Metric[NodeView](
 
 CONTAINER_MEMORY = Metric[NodeView](
     name="gputally_container_gpu_memory_bytes",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPU memory of the container's processes, or its part by shares where they cannot be told apart.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.memory_now, per=1),
@@ -174,7 +174,7 @@ CONTAINER_MEMORY = Metric[NodeView](
 
 CONTAINER_ENERGY = Metric[NodeView](
     name="gputally_container_gpu_energy_joules_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Energy of the GPU that the container spent, by its part of what was used, or held while nothing was.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.energy, per=_MJ_PER_JOULE),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.health import Health, WatchHealth
 from gputally.model.owner import Lookup
 from gputally.model.units import US_PER_SECOND
@@ -32,7 +32,7 @@ def _last_write(health: Health) -> Iterator[Row]:
 
 BUILD_INFO = Metric[Health](
     name="gputally_build_info",
-    kind=Kind.INFO,
+    kind=MetricType.INFO,
     help="Version of the exporter and of the Python it runs on.",
     labels=("version", "python_version"),
     rows=lambda health: [Row((health.version, health.python), 1)],
@@ -40,7 +40,7 @@ BUILD_INFO = Metric[Health](
 
 WATCH_SYNCED = Metric[Health](
     name="gputally_watch_synced",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether the watch has come to a complete picture since the start.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.synced),
@@ -48,7 +48,7 @@ WATCH_SYNCED = Metric[Health](
 
 WATCH_CONNECTED = Metric[Health](
     name="gputally_watch_connected",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether the watch has an open stream now.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.connected),
@@ -56,7 +56,7 @@ WATCH_CONNECTED = Metric[Health](
 
 WATCH_LAST_ACTIVITY = Metric[Health](
     name="gputally_watch_last_activity_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the watch last received anything, which healthy ones do every minute or two, but that of rare Events.",
     labels=("resource",),
     rows=_activity,
@@ -64,7 +64,7 @@ WATCH_LAST_ACTIVITY = Metric[Health](
 
 WATCH_OBJECTS = Metric[Health](
     name="gputally_watch_objects_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Objects received in changes and listings, kept or not.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.events),
@@ -72,7 +72,7 @@ WATCH_OBJECTS = Metric[Health](
 
 WATCH_BOOKMARKS = Metric[Health](
     name="gputally_watch_bookmarks_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Bookmarks received.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.bookmarks),
@@ -80,7 +80,7 @@ WATCH_BOOKMARKS = Metric[Health](
 
 WATCH_LISTINGS = Metric[Health](
     name="gputally_watch_listings_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Complete listings, of which more than one since the start means that the watch lost its place.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.listings),
@@ -88,7 +88,7 @@ WATCH_LISTINGS = Metric[Health](
 
 WATCH_RECONNECTS = Metric[Health](
     name="gputally_watch_reconnects_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Streams opened again after one ended.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.reconnects),
@@ -96,7 +96,7 @@ WATCH_RECONNECTS = Metric[Health](
 
 WATCH_EXPIRED = Metric[Health](
     name="gputally_watch_expired_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Times the server's history no longer reached back to where the watch was.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.expired),
@@ -104,7 +104,7 @@ WATCH_EXPIRED = Metric[Health](
 
 WATCH_MALFORMED = Metric[Health](
     name="gputally_watch_malformed_objects_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Objects or lines that could not be decoded and were left out.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.malformed),
@@ -112,7 +112,7 @@ WATCH_MALFORMED = Metric[Health](
 
 WATCH_ERRORS = Metric[Health](
     name="gputally_watch_errors_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Failed requests and broken streams.",
     labels=("resource", "reason"),
     rows=_errors,
@@ -120,7 +120,7 @@ WATCH_ERRORS = Metric[Health](
 
 SKIPPED_OBJECTS = Metric[Health](
     name="gputally_skipped_objects_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Objects that contradict themselves and were left out of the accounting.",
     labels=("resource",),
     rows=lambda health: [Row((watch.kind.value,), health.skipped.get(watch.kind, 0)) for watch in health.watches],
@@ -128,7 +128,7 @@ SKIPPED_OBJECTS = Metric[Health](
 
 OWNER_LOOKUPS = Metric[Health](
     name="gputally_owner_lookups_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Lookups of the owners that jobs are named by; while an owner is unknown, the job is named by one below it.",
     labels=("result",),
     rows=lambda health: (Row((result.value,), health.owners.lookups.get(result, 0)) for result in Lookup),
@@ -137,56 +137,56 @@ OWNER_LOOKUPS = Metric[Health](
 
 QUEUED_OBSERVATIONS = Metric[Health](
     name="gputally_queued_observations",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Observations read from the watches and not yet accounted.",
     rows=lambda health: [Row((), health.queued)],
 )
 
 LEDGER_WRITABLE = Metric[Health](
     name="gputally_ledger_writable",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether the last write of the ledger succeeded, while accounting goes on in memory if not.",
     rows=lambda health: [Row((), health.ledger.writable)],
 )
 
 LEDGER_WAITING = Metric[Health](
     name="gputally_ledger_waiting_rows",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Rows that wait in memory until the ledger can be written again.",
     rows=lambda health: [Row((), health.ledger.waiting)],
 )
 
 LEDGER_LAST_WRITE = Metric[Health](
     name="gputally_ledger_last_write_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the ledger was last written.",
     rows=_last_write,
 )
 
 LEDGER_WRITES = Metric[Health](
     name="gputally_ledger_writes_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Transactions committed to the ledger.",
     rows=lambda health: [Row((), health.ledger.writes)],
 )
 
 LEDGER_WRITE_FAILURES = Metric[Health](
     name="gputally_ledger_write_failures_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Transactions the ledger refused, each tried again later.",
     rows=lambda health: [Row((), health.ledger.failures)],
 )
 
 LEDGER_WRITE_SECONDS = Metric[Health](
     name="gputally_ledger_write_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Time spent writing the ledger.",
     rows=lambda health: [Row((), health.ledger.write_us / US_PER_SECOND)],
 )
 
 LEDGER_CHECK = Metric[Health](
     name="gputally_ledger_check_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the whole ledger was last looked through and found sound, after the start of the process.",
     reference_only=True,
     rows=lambda health: [] if health.ledger.checked_us is None else [Row((), health.ledger.checked_us / US_PER_SECOND)],
@@ -194,21 +194,21 @@ LEDGER_CHECK = Metric[Health](
 
 LEDGER_DAMAGED = Metric[Health](
     name="gputally_ledger_damaged",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Whether rows of the ledger cannot be read or contradict each other, by the last look at them.",
     rows=lambda health: [Row((), health.ledger.damaged)],
 )
 
 CLOCK_SKEW = Metric[Health](
     name="gputally_clock_skew_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Our wall clock minus the API server's at its last answer, 0 as long as they may agree; its time is used.",
     rows=lambda health: [Row((), health.clock.skew_us / US_PER_SECOND)],
 )
 
 REJECTED_DATES = Metric[Health](
     name="gputally_api_dates_rejected_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Answers of the API server that were not believed as to what time it is, because no second answer confirmed "
     "it: the clock of one of its machines is wrong.",
     rows=lambda health: [Row((), health.clock.rejected)],

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import ClientResponse, ClientSession
 
-from gputally.export.usage import usage_route
+from gputally.export.usage_route import usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.model.measured.usage import VERSION, GpuReport, UsageReport
+from gputally.model.measured.usage_report import VERSION, GpuReport, UsageReport
 
 REPORT = UsageReport(
     version=VERSION,

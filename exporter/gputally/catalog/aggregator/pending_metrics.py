@@ -7,29 +7,29 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.grouping import Grouping
-from gputally.catalog.metric import HistogramRow, Kind, Metric, Row, Samples
+from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, Row
 from gputally.model.units import GPU, US_PER_SECOND
 
 _BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
 
 
-def pending_pods(snapshot: Snapshot) -> Samples:
+def pending_pods(snapshot: Snapshot) -> Columns:
     """A row for every pair that waits or ever had GPUs, zero too: alerts must resolve."""
     return _by_pair(snapshot, {group: waiting.pods for group, waiting in snapshot.waiting.items()})
 
 
-def pending_gpus(snapshot: Snapshot) -> Samples:
+def pending_gpus(snapshot: Snapshot) -> Columns:
     """What the pods ask for, by the weights of a node that shares nothing."""
     return _by_pair(snapshot, {group: waiting.quantity / GPU for group, waiting in snapshot.waiting.items()})
 
 
-def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Samples:
+def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Columns:
     had = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels)
     values: list[float] = [0] * len(had.labels)
     fresh = {group: value for group, value in waiting.items() if group not in had.places}
     for group in waiting.keys() - fresh.keys():
         values[had.places[group]] = waiting[group]
-    return Samples((*had.labels, *fresh) if fresh else had.labels, [*values, *fresh.values()])
+    return Columns((*had.labels, *fresh) if fresh else had.labels, [*values, *fresh.values()])
 
 
 _PAIRS = Grouping(lambda labels: labels[:2])
@@ -62,7 +62,7 @@ def _shown(bound: str) -> str:
 
 PENDING_PODS = Metric[Snapshot](
     name="gputally_pending_pods",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="Pods that ask for GPUs and are not bound to a node, image pulls and starting containers not included.",
     labels=("tier", "tenant"),
     rows=pending_pods,
@@ -70,7 +70,7 @@ PENDING_PODS = Metric[Snapshot](
 
 PENDING_GPUS = Metric[Snapshot](
     name="gputally_pending_gpus",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPUs that pending pods ask for.",
     labels=("tier", "tenant"),
     rows=pending_gpus,
@@ -78,7 +78,7 @@ PENDING_GPUS = Metric[Snapshot](
 
 PENDING_OLDEST = Metric[Snapshot](
     name="gputally_pending_oldest_timestamp_seconds",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="When the pod that has been pending longest was created.",
     labels=("tier", "tenant"),
     rows=pending_oldest,
@@ -86,7 +86,7 @@ PENDING_OLDEST = Metric[Snapshot](
 
 TIME_TO_SCHEDULE = Metric[Snapshot](
     name="gputally_time_to_schedule_seconds",
-    kind=Kind.HISTOGRAM,
+    kind=MetricType.HISTOGRAM,
     help="Time from the creation of a pod that asks for GPUs to its binding, true to the second.",
     labels=("tier",),
     rows=time_to_schedule,

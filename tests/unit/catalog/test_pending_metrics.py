@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gputally.catalog.aggregator.pending import pending_gpus, pending_oldest, pending_pods
+from gputally.catalog.aggregator.pending_metrics import pending_gpus, pending_oldest, pending_pods
 from gputally.catalog.metric import Row
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay

@@ -6,30 +6,30 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.grouping import Grouping
-from gputally.catalog.metric import Kind, Metric, Samples
+from gputally.catalog.metric import Columns, Metric, MetricType
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND
 
 
-def gpu_seconds(total: Total) -> Callable[[Snapshot], Samples]:
+def gpu_seconds(total: Total) -> Callable[[Snapshot], Columns]:
     """Rows of a family of GPU-time in GPU-seconds."""
     return lambda snapshot: _samples(snapshot.totals[total], GPU_SECOND)
 
 
-def cost(total: Total) -> Callable[[Snapshot], Samples]:
+def cost(total: Total) -> Callable[[Snapshot], Columns]:
     """Rows of a family of cost in its currency."""
     return lambda snapshot: _samples(snapshot.totals[total], COST_UNIT)
 
 
-def _samples(published: Published, unit: int) -> Samples:
+def _samples(published: Published, unit: int) -> Columns:
     """In `unit`s: the division of two integers, however long, rounds once and right."""
-    return Samples(published.labels, [value / unit for value in published.values], published.created_us)
+    return Columns(published.labels, [value / unit for value in published.values], published.created_us)
 
 
-def allocated_gpus(snapshot: Snapshot) -> Samples:
+def allocated_gpus(snapshot: Snapshot) -> Columns:
     """GPUs held now are what their GPU-time grows by; groups that hold none any more stay, as 0."""
     allocated = snapshot.totals[Total.ALLOCATED]
     groups = _ALL_STATES.of(allocated.labels)
-    return Samples(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
+    return Columns(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
 
 
 _ALL_STATES = Grouping(lambda labels: labels[:3])
@@ -37,7 +37,7 @@ _ALL_STATES = Grouping(lambda labels: labels[:3])
 
 ALLOCATED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_allocated_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds allocated to pods from binding to release, as starting, running or terminating.",
     labels=("tier", "tenant", "gpu_model", "state"),
     rows=gpu_seconds(Total.ALLOCATED),
@@ -45,7 +45,7 @@ ALLOCATED_GPU_SECONDS = Metric[Snapshot](
 
 ALLOCATED_COST = Metric[Snapshot](
     name="gputally_allocated_cost_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Cost of the allocated GPU-seconds that have a price, in units of the currency.",
     labels=("tier", "tenant", "gpu_model", "state", "currency"),
     rows=cost(Total.COST),
@@ -53,7 +53,7 @@ ALLOCATED_COST = Metric[Snapshot](
 
 ALLOCATED_GPUS = Metric[Snapshot](
     name="gputally_allocated_gpus",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     help="GPUs allocated to pods now, fractions included.",
     labels=("tier", "tenant", "gpu_model"),
     rows=allocated_gpus,
@@ -61,7 +61,7 @@ ALLOCATED_GPUS = Metric[Snapshot](
 
 UNPRICED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unpriced_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Allocated GPU-seconds that no price rule covers and that no cost contains.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.UNPRICED),
@@ -69,7 +69,7 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
 
 BLIND_GPU_SECONDS = Metric[Snapshot](
     name="gputally_blind_gpu_seconds_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPU-seconds inside blind intervals, where an allocation ended unseen and is charged to the start only.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.BLIND),

@@ -2,7 +2,7 @@
 
 from gputally.config.fields import Field, Parser, Section, value
 from gputally.config.overlap import check_reached, takes
-from gputally.config.template import template
+from gputally.config.template_parser import template
 from gputally.config.values import label_key, member, pattern, tenant_name
 from gputally.model.rules import TenantRule, TenantSource
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
-from gputally.catalog.metric import Kind, Metric, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import GPU
 
 
@@ -20,7 +20,7 @@ def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
 
 PREEMPTIONS = Metric[Snapshot](
     name="gputally_preemptions_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="Pods with GPUs that the scheduler marked as preempted and deleted, by their tier and the preemptor's.",
     labels=("victim_tier", "preemptor_tier"),
     rows=preemptions,
@@ -28,7 +28,7 @@ PREEMPTIONS = Metric[Snapshot](
 
 PREEMPTED_GPUS = Metric[Snapshot](
     name="gputally_preempted_gpus_total",
-    kind=Kind.COUNTER,
+    kind=MetricType.COUNTER,
     help="GPUs that preempted pods held, by the pod's tier and the preemptor's.",
     labels=("victim_tier", "preemptor_tier"),
     rows=preempted_gpus,
