@@ -98,7 +98,7 @@ class Truth:
             return
         if change.verb is Verb.DELETED or is_terminal(pod):
             life.ended_us = now_us
-        elif pod["status"]["phase"] == "RunningAggregator" and life.started_us is None:
+        elif pod["status"]["phase"] == "Running" and life.started_us is None:
             life.started_us = now_us
 
     def _begun(self, pod: Doc, now_us: int) -> Life | None:
