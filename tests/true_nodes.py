@@ -18,6 +18,9 @@ class Holder(Protocol):
     def on(self, second: int) -> "Node | None":
         """The incarnation of its node that it has GPUs of."""
 
+    def quantity(self, second: int) -> int:
+        """Millionths of a GPU that it has then."""
+
 
 def nodes_of(log: Iterable[Told]) -> list["Node"]:
     """All incarnations, each with the next of its name."""
@@ -81,7 +84,11 @@ class Node:
     def last(self, pods: Sequence[Holder]) -> None:
         """Of the interval in which it went, its capacity lasted as long as its pods had some."""
         if self.gone:
-            held = [second + 1 for second in range(*self.gone) if any(p.on(second) is self for p in pods)]
+            held = [
+                second + 1
+                for second in range(*self.gone)
+                if any(p.on(second) is self and p.quantity(second) for p in pods)
+            ]
             self.capacity_until = max([self.gone[0], *held])
 
     def exists(self, second: int) -> bool:

@@ -171,7 +171,8 @@ class Fleet:
                 self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
                 self.agents.seen(found, at_us=at_us)
             case Node():
-                self._reclassify(self.nodes.seen(found, at_us=at_us, since_us=seen.since_us), at_us=at_us)
+                for changed in self.nodes.seen(found, at_us=at_us, since_us=seen.since_us):
+                    self._reclassify(changed, at_us=at_us)
             case Namespace():
                 self.pods.namespace_seen(found, at_us=at_us)
             case PriorityClass():

@@ -268,3 +268,15 @@ def test_a_label_that_ceased_to_hold_says_nothing_of_a_node_that_was_gone_by_the
     replay.relist(Kind.NODES, at=200 + HOUR, since=150)
 
     assert replay.gpu_seconds(300 + HOUR) == {("none", "ml", "A100", "running"): 148}
+
+
+def test_a_label_whose_node_was_replaced_before_it_lapsed_holds_for_what_outlives_the_node() -> None:
+    """Its successor, told of late, was born before the label had been away for an hour."""
+    replay = Replay()
+    replay.see(LABELLED, POD, at=2)
+    replay.see(BARE, at=100)
+    replay.see(replace(POD, finished=150 + HOUR, phase="Succeeded"), at=160 + HOUR)
+    replay.lose(BARE, at=200 + HOUR)
+    replay.see(replace(BARE, uid="uid-other", created=50 + HOUR), at=200 + HOUR)
+
+    assert by_model(replay, 300 + HOUR) == {"A100": 148 + HOUR}

@@ -211,6 +211,17 @@ def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at
     return record
 
 
+def ended(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_us: int) -> NodeRecord:
+    """`record` of a node that ceased to exist, or went on as another, at `at_us`: a label lapses by then or never."""
+    record = lapsed(record, rules=rules, price_labels=price_labels, at_us=at_us)
+    spared = [each for each in record.lost if lapse_of(each) > at_us]
+    history: list[tuple[int, NodeFacts]] = []
+    for since_us, facts in record.facts:
+        labels = {each.key: each.value for each in spared if lapse_of(each) <= since_us}
+        history.append((since_us, _with_more(facts, labels, rules, price_labels) if labels else facts))
+    return replace(record, facts=tuple(history))
+
+
 def learned(record: NodeRecord, first: First, *, rules: Rules, price_labels: frozenset[str]) -> NodeRecord:
     """`record` with labels that were never told before."""
     if not first or not record.facts:

@@ -8,7 +8,7 @@ from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, home_of, may_have_existed
 from gputally.accounting.nodes.node_account import NodeAccount
-from gputally.accounting.nodes.node_facts import lapsed, learned, machine_of, observed
+from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
 from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described
 from gputally.accounting.nodes.reclassified import Reclassified, as_one
@@ -58,22 +58,24 @@ class Nodes:
         """Whether a node of that name is known, if only that it was there lately."""
         return name in self._by_name
 
-    def seen(self, node: Node, *, at_us: int, since_us: int) -> Reclassified | None:
+    def seen(self, node: Node, *, at_us: int, since_us: int) -> list[Reclassified]:
         """Take in a Node, with GPUs or without: its device plugin may still come.
 
-        Returns: how its pods must be looked at again, if they must.
+        Returns: how its pods, and those of the one before it, must be looked at again.
         """
         account = self.accounts.get(node.metadata.uid)
         if account is not None and account.record.gone_us is not None:
-            return None  # late news of a node that is gone
+            return []  # late news of a node that is gone
         before = account.record if account else self._born(node, at_us)
         keys = self._pricing.label_keys
         record = observed(before, node, rules=self._rules, price_labels=keys, at_us=at_us, since_us=since_us)
+        replaced = None
         if account is None:
             account = self._open(before)
-            self._replaced(before)
+            replaced = self._replaced(before)
         record = self._lineage.linked(record)
-        return as_one([*self._taught(record), self._renewed(account, record)])
+        changed = as_one([*self._taught(record), self._renewed(account, record)])
+        return [each for each in (replaced, changed) if each]
 
     def _born(self, node: Node, at_us: int) -> NodeRecord:
         """A new incarnation, with the labels of the one that it continues."""
@@ -119,16 +121,21 @@ class Nodes:
             return None
         by_us = min(at_us, self._lineage.replaced_us(account.record) or at_us)
         gone_us = max(min(since_us, by_us), account.record.created_us)
-        record = lapsed(account.record, rules=self._rules, price_labels=self._pricing.label_keys, at_us=gone_us)
-        changed = self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
-        return changed or Reclassified(uid, record.name, gone_us)
+        return self._ended(account, gone_us=gone_us, by_us=by_us) or Reclassified(uid, account.record.name, gone_us)
 
-    def _replaced(self, record: NodeRecord) -> None:
+    def _replaced(self, record: NodeRecord) -> Reclassified | None:
         """The incarnation before was gone when this one was created, whenever that was told."""
         before = self._lineage.before(record)
-        if before and before.gone_us is not None:
-            gone_us, by_us = (min(at_us or 0, record.created_us) for at_us in (before.gone_us, before.gone_by_us))
-            self._observe(self.accounts[before.uid], replace(before, gone_us=gone_us, gone_by_us=by_us))
+        if before is None or before.gone_us is None:
+            return None
+        gone_us, by_us = (min(at_us or 0, record.created_us) for at_us in (before.gone_us, before.gone_by_us))
+        return self._ended(self.accounts[before.uid], gone_us=gone_us, by_us=by_us)
+
+    def _ended(self, account: NodeAccount, *, gone_us: int, by_us: int) -> Reclassified | None:
+        following = self._lineage.of(account.record.uid)[1:]
+        until_us = following[0].record.created_us if following else gone_us
+        record = ended(account.record, rules=self._rules, price_labels=self._pricing.label_keys, at_us=until_us)
+        return self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
         """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known.
