@@ -76,7 +76,9 @@ def test_a_pod_of_whose_node_nothing_is_told_is_remembered_for_an_hour_or_until_
     assert uids(departed) == ["a", "b"]
     departed.advance(us(20) + US_PER_HOUR + US_PER_SECOND)
     assert uids(departed) == ["b"]
-    departed.described("n1")
+    departed.described("n1", lambda record: record.uid == "c")
+    assert uids(departed) == ["b"]
+    departed.described("n1", lambda _: True)
     assert uids(departed) == []
 
 

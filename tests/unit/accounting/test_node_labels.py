@@ -280,3 +280,14 @@ def test_a_label_whose_node_was_replaced_before_it_lapsed_holds_for_what_outlive
     replay.see(replace(BARE, uid="uid-other", created=50 + HOUR), at=200 + HOUR)
 
     assert by_model(replay, 300 + HOUR) == {"A100": 148 + HOUR}
+
+
+def test_a_label_lapses_also_for_a_pod_that_went_before_that_was_known() -> None:
+    """Nobody watched for two hours; what went meanwhile is told before all that is told of nodes is."""
+    replay = Replay()
+    replay.see(LABELLED, POD, at=2)
+    replay.see(BARE, at=100)
+    replay.lose(replace(POD, phase="Succeeded", finished=150 + HOUR), at=2 * HOUR, since=200)
+    watched(replay, 2 * HOUR)
+
+    assert by_model(replay, 2 * HOUR) == {"A100": 98 + HOUR, "unknown": 4 * 50}

@@ -129,6 +129,11 @@ def lapses(record: NodeRecord) -> list[int]:
     return sorted({lapse_of(each) for each in record.lost if each.key in held})
 
 
+def lapses_before(record: NodeRecord, us: int) -> bool:
+    """Whether a label ceases to hold before `us`, of which nothing is accounted yet."""
+    return record.gone_us is None and any(at_us < us for at_us in lapses(record))
+
+
 def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:
     """What a node that registers anew was known to carry `before`; it holds until the labels are back, or lapses."""
     lost_before = {each.key: each for each in before.lost}

@@ -10,7 +10,7 @@ from gputally.accounting.nodes.lineage import Lineage, home_of, may_have_existed
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
-from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described
+from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described, lapses_before
 from gputally.accounting.nodes.reclassified import Reclassified, as_one
 from gputally.accounting.nodes.stand_in import NO_FACTS, is_stand_in, stand_in
 from gputally.accounting.pods.release import Home, NodeLife
@@ -106,10 +106,12 @@ class Nodes:
         records = [lapsed(each.record, rules=self._rules, price_labels=keys, at_us=upto_us) for each in accounts]
         return [each for each in map(self._renewed, accounts, records) if each]
 
-    def is_described(self, uid: str) -> bool:
-        """Whether anything on the node has told yet what its GPUs are; of one that is not known nothing will."""
-        account = self.accounts.get(uid)
-        return account is None or is_stand_in(uid) or is_described(account.record)
+    def has_told_all(self, record: PodRecord) -> bool:
+        """Whether labels of its node can tell no more of what an ended pod had; an unknown node tells nothing."""
+        if record.node_uid not in self.accounts or is_stand_in(record.node_uid):
+            return True
+        nodes = [account.record for account in self._lineage.of(record.node_uid)]
+        return is_described(nodes[0]) and not any(lapses_before(node, record.end_us or 0) for node in nodes)
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
         """The node ceased to exist in [since_us, at_us], and before another of its name was created.

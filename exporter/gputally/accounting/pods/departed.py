@@ -1,6 +1,6 @@
 """Pods that exist no longer, for as long as agents, or labels of their nodes, may still tell of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ _LATE_US = 60 * US_PER_SECOND
 _MOST_US = 24 * US_PER_HOUR
 """How long a pod is remembered whose node's agent does not answer."""
 _UNDESCRIBED_US = US_PER_HOUR
-"""How long one is remembered of whose node's GPUs no label has told yet."""
+"""How long one is remembered of whose node's GPUs labels have not told all."""
 _MOST_UNDESCRIBED = 4000
 """How many such pods are remembered: where nothing ever tells of GPUs, they are all that there are."""
 
@@ -63,10 +63,11 @@ class Departed:
                 if self._agents.get(uid, told_us) < told_us - _LATE_US:
                     self._release(uid, self._agents)
 
-    def described(self, node: str) -> None:
-        """Labels have told what the GPUs of `node` are."""
+    def described(self, node: str, has_told_all: Callable[[PodRecord], bool]) -> None:
+        """Labels of `node` have told something."""
         for uid in [uid for uid in self._on_node.get(node, ()) if uid in self._labels]:
-            self._release(uid, self._labels)
+            if has_told_all(self._records[uid]):
+                self._release(uid, self._labels)
 
     def advance(self, now_us: int) -> None:
         """Forget those of whom nothing was told for too long."""

@@ -108,14 +108,14 @@ class Usage:
     def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
         """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of.
 
-        Until anything tells what the node's GPUs are, so may the node's labels.
+        So may the node's labels: until any tells what its GPUs are, and while one is to lapse before the pod's end.
         """
         if record.segments:
             self._departed.add(
                 record,
                 at_us=at_us,
                 agent=has_agent or record.node in self._nodes,
-                labels=not self._nodes_known.is_described(record.node_uid),
+                labels=not self._nodes_known.has_told_all(record),
             )
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
@@ -125,8 +125,7 @@ class Usage:
             better = self._nodes_known.reclassified(record, changed)
             if better is not record:
                 self._departed.revise(self._pods.amended(record, better, at_us=at_us, since_us=changed.since_us))
-        if departed and self._nodes_known.is_described(changed.uid):
-            self._departed.described(changed.name)
+        self._departed.described(changed.name, self._nodes_known.has_told_all)
 
     def advance(self, now_us: int) -> None:
         """Forget, now and then, what will not be told of any more."""
@@ -160,7 +159,7 @@ class Usage:
         told = {row.holder.node for row in held} | {each.node for each in unheld}
         for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
             agent = record.node in told or has_agent(record.node)
-            labels = not self._nodes_known.is_described(record.node_uid)
+            labels = not self._nodes_known.has_told_all(record)
             self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
         for row in sorted(held, key=lambda row: row.holder.seen_us):
             node = self._node(row.holder.node, at_us=at_us)
