@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.behaviour.product import Product, Samples, total
 from tests.behaviour.published import residuals
 from tests.behaviour.stage import Stage

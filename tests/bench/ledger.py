@@ -23,7 +23,7 @@ from typing import Any
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.snapshot import publish
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Gone, Observation, Seen
 from gputally.model.rules import Rules

@@ -9,7 +9,7 @@ from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.ledger.protocol import Ledger
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
 from tests.bench.figure import Figure
 from tests.bench.timing import timed

@@ -11,7 +11,7 @@ from gputally.catalog.all import FLEET
 from gputally.config.read import read_files
 from gputally.export.text import render
 from gputally.kube.reflector.events import Bookmark, decoder
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
 from gputally.model.observation import Seen
 from tests.bench import synthetic, workload

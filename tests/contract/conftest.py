@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.protocol import Ledger
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 
 from gputally.catalog.all import GROUPS
 from gputally.catalog.metric import Metric, MetricType
-from gputally.ledger.schema import migrations
+from gputally.ledger.sqlite.schema import migrations
 from gputally.model.allocation import End, State
 from gputally.model.node import CapacityState
 from monitoring.selector import labels_of

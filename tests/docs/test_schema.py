@@ -2,7 +2,7 @@
 
 import re
 
-from gputally.ledger.schema import migrations
+from gputally.ledger.sqlite.schema import migrations
 from tests.docs.pages import TEXTS
 
 NEWEST = max(version for version, _ in migrations())

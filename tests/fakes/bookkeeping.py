@@ -18,7 +18,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
 from gputally.aggregator.books import Books
 from gputally.ledger.protocol import Entry, Ledger
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Observation, Resume

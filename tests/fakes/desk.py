@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.observation import Observation
 from tests.fakes.bookkeeping import Time, open_books
 

@@ -6,7 +6,7 @@ import sqlite3
 import promql_parser
 import pytest
 
-from gputally.ledger.schema import migrations
+from gputally.ledger.sqlite.schema import migrations
 from monitoring.config import read
 from monitoring.generate import groups
 from tests.docs.pages import TEXTS, blocks

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.changes import Changes, Saved
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model import history
 from tests.core.manifests import us
 from tests.core.memory import Memory

@@ -29,7 +29,7 @@ from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.reflector.watch import Batches, follow
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
 from gputally.kube.watched import identify, resources
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND

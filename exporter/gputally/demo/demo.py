@@ -20,7 +20,7 @@ from gputally.aggregator.settings import Settings
 from gputally.demo.sim_agents import SimAgents
 from gputally.demo.table import table
 from gputally.errors import ConfigError, Problem
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.process.log import configure

@@ -18,7 +18,7 @@ from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
 from gputally.kube.reflector.feed import Resource
 from gputally.kube.reflector.watch import Batches
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Listed, Listing, Observation, Progress
 from gputally_sim.cluster import SimCluster

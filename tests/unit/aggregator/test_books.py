@@ -17,7 +17,7 @@ from gputally.aggregator import books as books_module
 from gputally.aggregator.books import Books
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger.protocol import Entry, Line
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Listing, Observation, Seen

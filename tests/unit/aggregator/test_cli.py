@@ -15,7 +15,7 @@ import pytest
 from gputally import cli
 from gputally.accounting.fleet import Fleet
 from gputally.errors import AddressTaken, LedgerError
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready

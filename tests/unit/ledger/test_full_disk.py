@@ -180,7 +180,7 @@ async def tell(books: Books, time: Time) -> None:
 LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.fakes.bookkeeping import Time, open_books
 from tests.fakes.stream import stream
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger import schema
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite import schema
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,7 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def test_steps_are_named_by_number_and_meaning_without_gaps() -> None:
-    names = sorted(entry.name for entry in (files("gputally.ledger") / "migrations").iterdir())
+    names = sorted(entry.name for entry in (files("gputally.ledger.sqlite") / "migrations").iterdir())
 
     assert all(re.fullmatch(r"\d{4}_[a-z_]+\.sql", name) for name in names)
     assert [number for number, _ in schema.migrations()] == list(range(1, len(names) + 1))

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from gputally.accounting.changes import Known
 from gputally.errors import LedgerError
-from gputally.ledger import schema
-from gputally.ledger.sqlite import SqliteLedger
+from gputally.ledger.sqlite import schema
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
 from tests.contract.records import PRICE, TERMS, line, pod, segment, step
 
@@ -210,7 +210,9 @@ def test_a_newer_ledger_is_refused_and_a_backup_that_is_too_new_as_well_is_not_p
 def test_without_room_for_the_backup_nothing_is_upgraded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written_by(1, path)
     before = path.read_bytes()
-    monkeypatch.setattr("gputally.ledger.backup.shutil.disk_usage", lambda _: Usage(10**9, 10**9 - (5 << 20), 5 << 20))
+    monkeypatch.setattr(
+        "gputally.ledger.sqlite.backup.shutil.disk_usage", lambda _: Usage(10**9, 10**9 - (5 << 20), 5 << 20)
+    )
 
     with pytest.raises(LedgerError, match=r"needs 16 MiB beside it where 5 MiB are free; make room"):
         SqliteLedger(path)

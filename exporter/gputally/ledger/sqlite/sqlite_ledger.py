@@ -15,11 +15,11 @@ from gputally.accounting.totals.admission import Admitted
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.errors import LedgerError, LedgerUnwritable
-from gputally.ledger import integrity, rows, usage_rows
-from gputally.ledger.allocation_tables import AllocationTables
-from gputally.ledger.lock import Lock
 from gputally.ledger.protocol import Entry, Line
-from gputally.ledger.schema import connect
+from gputally.ledger.sqlite import integrity, rows, usage_rows
+from gputally.ledger.sqlite.allocation_tables import AllocationTables
+from gputally.ledger.sqlite.lock import Lock
+from gputally.ledger.sqlite.schema import connect
 from gputally.model.agent_pod import AgentPod
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
-from gputally.ledger.dictionary import Dictionary
 from gputally.ledger.protocol import Entry, Line
+from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.model.allocation import Segment, State
 from gputally.model.pod import PodRecord
 from gputally.model.price import Basis, Price, Purchase

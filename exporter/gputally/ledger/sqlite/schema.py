@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from gputally.errors import LedgerError
-from gputally.ledger import integrity
-from gputally.ledger.backup import back_up, ways_back
+from gputally.ledger.sqlite import integrity
+from gputally.ledger.sqlite.backup import back_up, ways_back
 
 APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
 _MAGIC = b"SQLite format 3\x00"
@@ -17,7 +17,7 @@ _BUSY_S = 5
 
 def migrations() -> list[tuple[int, str]]:
     """(version, SQL) of every schema step, in order."""
-    folder = files("gputally.ledger") / "migrations"
+    folder = files("gputally.ledger.sqlite") / "migrations"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(int(name.split("_")[0]), (folder / name).read_text()) for name in names]
 
