@@ -1,6 +1,6 @@
 """Counters against the ledger's own segments, group by group, through all that befalls a process and its disk."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,8 @@ class Books(RuleBasedStateMachine):
         self.holders: set[str] = set()
         """Tenants of which a pod was ever bound."""
         self.shown: dict[tuple[str, ...], int] = {}
-        self.withheld: dict[tuple[str, ...], int] = {}
-        """Values as last shown, and as last published but not shown, since they could not be written."""
+        self.withheld = defaultdict[tuple[str, ...], set[int]](set)
+        """Values as last shown, and as evaluated since, but not shown, since they could not be written: a crash may go back."""
 
     @initialize()
     def furnish(self) -> None:
@@ -149,7 +149,8 @@ class Books(RuleBasedStateMachine):
         if self.unwritten is None:
             self.look_at(snapshot)
         else:
-            self.withheld |= {row.labels: row.value for row in snapshot.totals[Total.ALLOCATED]}
+            for row in snapshot.totals[Total.ALLOCATED]:
+                self.withheld[row.labels].add(row.value)
 
     @rule()
     def flush(self) -> None:
@@ -222,9 +223,10 @@ class Books(RuleBasedStateMachine):
             if series.shown_us is not None and series.shown_us <= snapshot.now_us:
                 assert row.value >= series.at(snapshot.now_us)
             else:
-                stood = (before, self.withheld.get(row.labels))
+                stood = {before, *self.withheld[row.labels]}
                 assert row.value in stood, f"{row.labels} went on at {row.value} from {before}"
             self.shown[row.labels] = row.value
+            self.withheld[row.labels].clear()
         assert snapshot.residuals == {"allocated": 0, "capacity": 0}
 
 
