@@ -183,7 +183,7 @@ def settings(cluster: SimCluster, agents: SimAgents, scratch: Path) -> Settings:
     return Settings(
         config=None,
         prices=None,
-        ledger=scratch / "ledger.db",
+        ledger=str(scratch / "ledger.db"),
         zero_s=0,
         kubeconfig=kubeconfig(scratch / "kube", cluster.url, {"token": "any"}),
         addresses=("127.0.0.1:0",),

@@ -164,7 +164,7 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
     settings = Settings(
         config=Path(str(files("gputally.demo") / "examples" / "demo-trace.yaml")),
         prices=None,
-        ledger=scratch / "ledger.db",
+        ledger=str(scratch / "ledger.db"),
         zero_s=0,
         kubeconfig=kubeconfig(scratch / "kube", cluster.url, {"token": "any"}),
         addresses=("127.0.0.1:0",),

@@ -8,7 +8,9 @@ from tempfile import TemporaryDirectory
 from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
+from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger
+from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
 from tests.bench.figure import Figure
@@ -34,8 +36,8 @@ def measure() -> Iterator[Figure]:
             yield once("read_state_20000", lambda: ledger.saved(now_us=0))
             held = grow(ledger, path)
         yield once("open_200mb", lambda: SqliteLedger(path).__enter__().__exit__(None, None, None))
-        with SqliteLedger(path) as ledger:
-            read = once("read_all_200mb", lambda: ledger.overlapping(0, us(10**6)))
+        with open_reader(str(path)) as reader:
+            read = once("read_all_200mb", lambda: list(reader.segments(Window(0, us(10**6)))))
             yield read
             yield Figure("micro.ledger_read_us_per_pod", 1000 * read.value / held, "µs")
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.protocol import Ledger
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.protocol import Ledger, LedgerReader
 
 
 @dataclass(frozen=True)
 class BackEnd:
-    """`open` takes the ledger as a new process does; `tamper` runs SQL behind its back."""
+    """`open` takes the ledger as a new process does, `read` reads it as any may; `tamper` runs SQL behind its back."""
 
     open: Callable[[], Ledger]
+    read: Callable[[], LedgerReader]
     tamper: Callable[[str], None]
 
 
@@ -27,7 +28,7 @@ def sqlite(folder: Path) -> BackEnd:
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(sql)
 
-    return BackEnd(open=lambda: SqliteLedger(path), tamper=tamper)
+    return BackEnd(open=lambda: open_ledger(str(path)), read=lambda: open_reader(f"sqlite:///{path}"), tamper=tamper)
 
 
 BACK_ENDS = {"sqlite": sqlite}
@@ -42,3 +43,10 @@ def back_end(request: pytest.FixtureRequest, tmp_path: Path) -> BackEnd:
 def ledger(back_end: BackEnd) -> Iterator[Ledger]:
     with back_end.open() as ledger:
         yield ledger
+
+
+@pytest.fixture
+def reader(back_end: BackEnd, ledger: Ledger) -> Iterator[LedgerReader]:  # noqa: ARG001 - which is open, too
+    """Open while the ledger is written."""
+    with back_end.read() as reader:
+        yield reader

@@ -3,8 +3,11 @@
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from gputally.accounting.changes import Changes
-from gputally.ledger.protocol import Entry
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import Blind, End, Segment, State, Terms
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord, Sharing
@@ -14,7 +17,8 @@ from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 
 OPENED_S = 1000
-FOR_EVER = 10**12
+ACCOUNTED_S = 5000
+ALWAYS = Window(0, 10**15)
 BALANCED = (0, 0)
 PRICE = Price(
     key="0123456789ab/h100@0:spot",
@@ -110,7 +114,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
     return PodRecord(uid=uid, segments=segments, revision=revision, **fields | more)
 
 
-def step(*revised: PodRecord, at: int = OPENED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
+def step(*revised: PodRecord, at: int = ACCOUNTED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
     """The changes of one moment; the live line is what the revised pods add up to unless it is given."""
     fields: dict[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
     return Changes(opened_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
@@ -128,10 +132,10 @@ def line(*records: PodRecord) -> tuple[int, int]:
     return a, b
 
 
-def entries(record: PodRecord) -> list[Entry]:
-    """What `overlapping` is to say of the pod's revision."""
+def segments_of(record: PodRecord) -> list[SegmentRecord]:
+    """What a reader is to say of the pod's revision; what lasts is told of up to when all is accounted."""
     return [
-        Entry(
+        SegmentRecord(
             pod_uid=record.uid,
             namespace=record.namespace,
             name=record.name,
@@ -139,7 +143,12 @@ def entries(record: PodRecord) -> list[Entry]:
             job_kind=record.job_kind,
             job=record.job,
             revision=record.revision,
-            segment=each,
+            segment=replace(each, end_us=us(ACCOUNTED_S) if each.end_us is None else each.end_us),
         )
         for each in record.segments
     ]
+
+
+def told(reader: LedgerReader) -> list[SegmentRecord]:
+    """All segments that the ledger holds."""
+    return list(reader.segments(ALWAYS))

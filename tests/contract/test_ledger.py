@@ -8,7 +8,7 @@ from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.admission import Admitted
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.totals import Total
-from gputally.ledger.protocol import Ledger
+from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.kube import Kind
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
@@ -16,15 +16,15 @@ from tests.contract.conftest import BackEnd
 from tests.contract.records import (
     BALANCED,
     FACTS,
-    FOR_EVER,
     NODE,
     OPENED_S,
     PREEMPTION,
-    entries,
     line,
     pod,
     segment,
+    segments_of,
     step,
+    told,
     us,
 )
 
@@ -46,71 +46,38 @@ def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Led
     )
 
 
-def test_a_segment_comes_back_as_it_was_written(ledger: Ledger) -> None:
+def test_a_segment_comes_back_as_it_was_written(ledger: Ledger, reader: LedgerReader) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
 
     ledger.write(step(record))
 
-    assert ledger.overlapping(0, FOR_EVER) == entries(record)
+    assert told(reader) == segments_of(record)
 
 
-def test_a_later_revision_replaces_an_earlier_one_whole(ledger: Ledger) -> None:
+def test_a_later_revision_replaces_an_earlier_one_whole(ledger: Ledger, reader: LedgerReader) -> None:
     first = pod("a", segment(1000, 1010), segment(1010, 1020), segment(1020, None))
     second = pod("a", segment(1000, 1015), revision=2, job="tune")
 
     ledger.write(step(first))
     ledger.write(step(second))
 
-    assert ledger.overlapping(0, FOR_EVER) == entries(second)
+    assert told(reader) == segments_of(second)
 
 
-def test_a_revision_without_segments_leaves_nothing_of_the_pod(ledger: Ledger) -> None:
+def test_a_revision_without_segments_leaves_nothing_of_the_pod(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None))))
 
     assert ledger.write(step(pod("a", revision=2))) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == []
+    assert told(reader) == []
 
 
-def test_revisions_may_be_left_out(ledger: Ledger) -> None:
+def test_revisions_may_be_left_out(ledger: Ledger, reader: LedgerReader) -> None:
     latest = pod("a", segment(1000, 1030), revision=7)
 
     ledger.write(step(pod("a", segment(1000, None))))
 
     assert ledger.write(step(latest)) == BALANCED
-    assert ledger.overlapping(0, FOR_EVER) == entries(latest)
-
-
-def test_segments_are_listed_by_start_then_pod_uid(ledger: Ledger) -> None:
-    records = [pod("c", segment(1000, 1500)), pod("b", segment(900, None)), pod("a", segment(1000, 1100))]
-
-    ledger.write(step(*records))
-
-    found = [(entry.segment.start_us, entry.pod_uid) for entry in ledger.overlapping(0, FOR_EVER)]
-    assert found == [(us(900), "b"), (us(1000), "a"), (us(1000), "c")]
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "found"),
-    [
-        (1100, 1200, True),
-        (1000, 1001, True),
-        (900, 1001, True),
-        (1199, 1300, True),
-        (900, 1000, False),
-        (1200, 1300, False),
-    ],
-)
-def test_a_segment_is_found_from_its_start_up_to_its_end(ledger: Ledger, start: int, end: int, *, found: bool) -> None:
-    ledger.write(step(pod("a", segment(1100, 1100), segment(1000, 1200))))
-
-    assert any(entry.segment.end_us == us(1200) for entry in ledger.overlapping(us(start), us(end))) is found
-
-
-def test_a_segment_that_lasts_is_found_at_any_time_after_its_start(ledger: Ledger) -> None:
-    ledger.write(step(pod("a", segment(1000, None))))
-
-    assert len(ledger.overlapping(us(10**6), us(10**7))) == 1
-    assert ledger.overlapping(0, us(1000)) == []
+    assert told(reader) == segments_of(latest)
 
 
 def test_the_same_changes_written_twice_are_kept_once(back_end: BackEnd) -> None:
@@ -120,19 +87,19 @@ def test_the_same_changes_written_twice_are_kept_once(back_end: BackEnd) -> None
 
     twice = saved_by(back_end, changes)
 
-    with back_end.open() as ledger:
-        assert ledger.overlapping(0, FOR_EVER) == entries(record)
+    with back_end.open() as ledger, back_end.read() as reader:
+        assert told(reader) == segments_of(record)
         assert ledger.write(changes) == BALANCED
     assert twice == once
 
 
-def test_changes_written_again_merged_with_later_ones_are_harmless(ledger: Ledger) -> None:
+def test_changes_written_again_merged_with_later_ones_are_harmless(ledger: Ledger, reader: LedgerReader) -> None:
     first = everything(pod("a", segment(1000, None)))
     second = step(pod("a", segment(1000, 1020), revision=2), pod("b", segment(1010, 1030)), at=1030)
     ledger.write(first)
 
     assert ledger.write(first.followed_by(second)) == BALANCED
-    assert [(e.pod_uid, e.revision) for e in ledger.overlapping(0, FOR_EVER)] == [("a", 2), ("b", 1)]
+    assert [(e.pod_uid, e.revision) for e in told(reader)] == [("a", 2), ("b", 1)]
 
 
 def everything(record: PodRecord) -> Changes:
@@ -246,13 +213,13 @@ def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
         assert ledger.write(step(ended)) == residual
 
 
-def test_a_price_stays_as_it_was_rated_first(ledger: Ledger) -> None:
+def test_a_price_stays_as_it_was_rated_first(ledger: Ledger, reader: LedgerReader) -> None:
     rated = pod("a", segment(1000, None))
 
     ledger.write(step(rated))
     ledger.write(step(pod("b", segment(1000, 1001))))
 
-    assert [entry.segment.price for entry in ledger.overlapping(0, FOR_EVER)] == [rated.segments[0].price] * 2
+    assert [entry.segment.price for entry in told(reader)] == [rated.segments[0].price] * 2
 
 
 class PulledPlug(Exception):
@@ -274,9 +241,9 @@ def test_a_write_that_fails_keeps_nothing(back_end: BackEnd) -> None:
     )
     failing = step(*rest.revisions.values(), at=1500, pods=rest.pods, series={}, resumes=Unplugged())
 
-    with back_end.open() as ledger:
+    with back_end.open() as ledger, back_end.read() as reader:
         with pytest.raises(PulledPlug):
             ledger.write(failing)
-        assert [(e.pod_uid, e.revision) for e in ledger.overlapping(0, FOR_EVER)] == [("a", 1)]
+        assert [(e.pod_uid, e.revision) for e in told(reader)] == [("a", 1)]
         assert ledger.saved(now_us=us(5000)) == was_saved
         assert ledger.write(before) == BALANCED

@@ -17,13 +17,15 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
 from gputally.aggregator.books import Books
-from gputally.ledger.protocol import Entry, Ledger
+from gputally.ledger.protocol import Ledger
+from gputally.ledger.records import SegmentRecord
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Observation, Resume
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from tests.core.ledgers import segments_in
 from tests.core.manifests import us
 from tests.fakes.stream import BOOK, stream, surroundings
 
@@ -82,7 +84,7 @@ async def keep(
         books.close()
 
 
-def outcome(path: Path) -> tuple[list[Entry], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
+def outcome(path: Path) -> tuple[list[SegmentRecord], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
     """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from.
 
     How often an allocation was revised on the way is left out: it depends on when somebody looked.
@@ -90,7 +92,7 @@ def outcome(path: Path) -> tuple[list[Entry], dict[tuple[Total, Labels], int], R
     with SqliteLedger(path) as ledger:
         saved = ledger.saved(now_us=0)
         truth = {key: series.at(END_US) for key, series in saved.series.items()}
-        entries = [replace(entry, revision=0) for entry in ledger.overlapping(0, END_US)]
+        entries = [replace(each, revision=0) for each in segments_in(path)]
         return entries, truth, saved.resumes[Kind.PODS], tuple(replace(pod, revision=0) for pod in saved.pods)
 
 

@@ -92,7 +92,7 @@ def _settings(scenario: str, scratch: Path, *, url: str, port: int) -> Settings:
     return Settings(
         config=examples / f"demo-{scenario}.yaml",
         prices=examples / "demo-prices.yaml",
-        ledger=scratch / "gputally.db",
+        ledger=str(scratch / "gputally.db"),
         kubeconfig=kubeconfig(scratch / "kube", url, {}),
         addresses=("127.0.0.1:0",),
         agents=AgentChoice(port=port, interval_s=1),

@@ -51,7 +51,8 @@ class Books(RuleBasedStateMachine):
         """Tenants of which a pod was ever bound."""
         self.shown: dict[tuple[str, ...], int] = {}
         self.withheld = defaultdict[tuple[str, ...], set[int]](set)
-        """Values as last shown, and as evaluated since, but not shown, since they could not be written: a crash may go back."""
+        """Values as last shown, and as evaluated since, but not shown, since they could not be written; after a crash,
+        any of them."""
 
     @initialize()
     def furnish(self) -> None:

@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.changes import Changes, Saved
+from gputally.ledger.open import open_reader
+from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model import history
+from gputally.model.units import COST_UNIT
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes
@@ -57,19 +60,22 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Pri
 
         truth = truth_of(cluster, prices)
         assert in_file(path) == (+truth.allocated, {labels: cost for labels, cost in truth.cost.items() if cost})
+        assert physical_in_file(path) == truth.physical
+
+
+def physical_in_file(path: Path) -> int:
+    """Of [OPENED, HORIZON), in seconds of a millionth of a GPU."""
+    with open_reader(str(path)) as reader:
+        offered = reader.capacity(Window(us(OPENED), us(HORIZON)))
+        return sum(each.physical * (each.end_us - each.start_us) for each in offered) // 1_000_000
 
 
 def in_file(path: Path) -> tuple[Counter[tuple[str, ...]], dict[tuple[str, ...], Fraction]]:
     """GPU-time of [OPENED, HORIZON) by labels, in seconds of a millionth of a GPU, and its cost."""
     found, cost = Counter[tuple[str, ...]](), dict[tuple[str, ...], Fraction]()
-    with SqliteLedger(path) as ledger:
-        for entry in ledger.overlapping(us(OPENED), us(HORIZON)):
-            segment = entry.segment
-            start_us = max(segment.start_us, us(OPENED))
-            end_us = us(HORIZON) if segment.end_us is None else min(segment.end_us, us(HORIZON))
-            seconds = segment.quantity * (end_us - start_us) // 1_000_000
-            found[segment.labels] += seconds
-            if segment.price and segment.price.rate:
-                paid = Fraction(segment.price.per_gpu_hour) * Fraction(seconds, 10**6) / 3600
-                cost[segment.labels] = cost.get(segment.labels, Fraction(0)) + paid
+    with open_reader(str(path)) as reader:
+        for each in reader.allocated(Window(us(OPENED), us(HORIZON)), ("tier", "tenant", "gpu_model", "state")):
+            found[each.labels] += each.gpu_time // 1_000_000
+            if each.cost:
+                cost[each.labels] = cost.get(each.labels, Fraction(0)) + Fraction(each.cost, COST_UNIT)
     return found, cost

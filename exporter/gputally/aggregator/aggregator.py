@@ -29,7 +29,8 @@ from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.reflector.watch import Batches, follow
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
 from gputally.kube.watched import identify, resources
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.open import open_ledger
+from gputally.ledger.protocol import Ledger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
@@ -97,7 +98,7 @@ async def aggregate(
     clock = clock or server_time.now_us
     pulled = replace(settings.agents, mig_basis=rules.mig_basis)
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
-    with _seldom_collected(), SqliteLedger(settings.ledger) as ledger:
+    with _seldom_collected(), open_ledger(settings.ledger) as ledger:
         async with connect(choice, answered=answered) as api, agent_client(pulled) as client:
             cluster = await identify(api, rules, patience_s=settings.api_patience_s)
             ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
@@ -130,7 +131,7 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
-def _saved(ledger: SqliteLedger, *, now_us: int) -> Saved:
+def _saved(ledger: Ledger, *, now_us: int) -> Saved:
     """What the ledger holds, evaluated at the present."""
     saved = ledger.saved(now_us=now_us)
     present = at_present(saved, now_us=now_us)

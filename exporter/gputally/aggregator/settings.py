@@ -31,7 +31,8 @@ SETTINGS: Final = (
     Setting("config.file", "", "FILE", "tiers, tenants, resources and limits (YAML); without it each PriorityClass is "
             "a tier and each namespace a tenant"),
     Setting("prices.file", "", "FILE", "price book (YAML); without it nothing is priced and no cost is exported"),
-    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, created if missing; one process and one cluster each"),
+    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; one "
+            "process and one cluster each"),
     Setting("kubeconfig", "", "FILE", "kubeconfig; otherwise KUBECONFIG, ~/.kube/config, or the pod's service account"),
     Setting("context", "", "NAME", "context of the kubeconfig; otherwise its current one"),
     Setting("api.patience", "15", "SECONDS", "how long to wait at the start for an API server that does not answer"),
@@ -64,7 +65,7 @@ class Settings:
 
     config: Path | None
     prices: Path | None
-    ledger: Path
+    ledger: str
     kubeconfig: str = ""
     context: str = ""
     api_patience_s: int = 15
@@ -100,7 +101,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     return Settings(
         config=file(values["config.file"]),
         prices=file(values["prices.file"]),
-        ledger=Path(values["ledger"]),
+        ledger=values["ledger"],
         kubeconfig=values["kubeconfig"],
         context=values["context"],
         api_patience_s=int(values["api.patience"]),

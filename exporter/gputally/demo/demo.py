@@ -217,7 +217,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
     return Settings(
         config=examples / f"demo-{'trace' if demo.trace else demo.scenario}.yaml",
         prices=examples / "demo-prices.yaml",
-        ledger=demo.ledger or scratch / "gputally.db",
+        ledger=str(demo.ledger or scratch / "gputally.db"),
         kubeconfig=str(kubeconfig),
         addresses=(demo.address,),
         agents=AgentChoice(port=agents_port, interval_s=1) if agents_port else AgentChoice(),

@@ -44,3 +44,10 @@ class Price(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     rate: int
     basis: Basis
     purchase: Purchase
+
+    def cost(self, gpu_time: int) -> int:
+        """What GPU-time (µs·µGPU) costs, exactly; COST_UNIT of it are one unit of the currency.
+
+        It is linear: sums, and lines a + b·t, of GPU-time at one price may be multiplied as a whole.
+        """
+        return gpu_time * self.rate

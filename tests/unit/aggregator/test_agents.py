@@ -31,7 +31,7 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
     return Settings(
         config=None,
         prices=None,
-        ledger=tmp_path / "ledger.db",
+        ledger=str(tmp_path / "ledger.db"),
         zero_s=0,
         kubeconfig=kubeconfig_file,
         addresses=("127.0.0.1:0",),
@@ -117,7 +117,7 @@ async def test_what_an_agent_that_is_named_has_measured_is_in_the_scrape_and_in_
     assert sum_of(samples, "gputally_unresolved_usage_gpu_seconds_total") == 0
     assert samples['gputally_agents{state="reachable"}'] == 1
     assert samples["gputally_agents_watermark_timestamp_seconds"] > NOON_US / US_PER_SECOND
-    with SqliteLedger(settings.ledger) as ledger:
+    with SqliteLedger(Path(settings.ledger)) as ledger:
         rows = ledger.saved(now_us=0).held_usage
     assert {row.holder.pod_uid for row in rows} == {device.pod["metadata"]["uid"]}
     assert sum(row.hour.used for row in rows) >= used(samples) * GPU_SECOND

@@ -18,10 +18,12 @@ from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
 from gputally.kube.reflector.feed import Resource
 from gputally.kube.reflector.watch import Batches
+from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Listed, Listing, Observation, Progress
 from gputally_sim.cluster import SimCluster
+from tests.core.ledgers import ALWAYS
 from tests.fakes.command import fallen, get, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
@@ -35,7 +37,7 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
     return Settings(
         config=None,
         prices=None,
-        ledger=tmp_path / "ledger.db",
+        ledger=str(tmp_path / "ledger.db"),
         zero_s=0,
         kubeconfig=kubeconfig_file,
         addresses=("127.0.0.1:0",),
@@ -118,9 +120,10 @@ async def test_asked_to_stop_it_leaves_everything_in_the_ledger(settings: Settin
         samples = await scrape(url)
         known = set(running.books.fleet.pods.records)
 
-    with SqliteLedger(settings.ledger) as ledger:
+    with SqliteLedger(Path(settings.ledger)) as ledger:
         saved = ledger.saved(now_us=0)
-        held = {entry.pod_uid for entry in ledger.overlapping(saved.at_us, saved.at_us + 1)}
+    with open_reader(settings.ledger) as reader:
+        held = {each.pod_uid for each in reader.allocations(ALWAYS) if each.end_us is None}
     assert known <= {record.uid for record in saved.pods} | held
     assert len(held) == sum_of(samples, "gputally_allocated_gpus") == 8
 
@@ -242,7 +245,7 @@ async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
         await aggregate(settings, cluster.clock.now_us)
 
     assert raised.group_contains(ZeroDivisionError)
-    with SqliteLedger(settings.ledger) as ledger:
+    with SqliteLedger(Path(settings.ledger)) as ledger:
         assert ledger.saved(now_us=0).pods == ()
 
 
@@ -263,7 +266,7 @@ async def test_a_bug_in_the_accounting_ends_the_process_and_nothing_half_done_is
         await aggregate(settings, cluster.clock.now_us)
 
     assert raised.group_contains(ZeroDivisionError)
-    with SqliteLedger(settings.ledger) as ledger:
+    with SqliteLedger(Path(settings.ledger)) as ledger:
         assert len(ledger.saved(now_us=0).nodes) < 10
 
 
@@ -284,5 +287,5 @@ async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, clust
     with pytest.raises(ApiForbidden):
         await aggregate(settings, cluster.clock.now_us)
 
-    with SqliteLedger(settings.ledger) as ledger:
-        assert ledger.overlapping(0, 10**18) == []
+    with open_ledger(settings.ledger) as ledger:
+        assert ledger.saved(now_us=0).pods == ()

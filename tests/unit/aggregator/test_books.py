@@ -16,7 +16,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.aggregator import books as books_module
 from gputally.aggregator.books import Books
 from gputally.errors import LedgerError, LedgerUnwritable
-from gputally.ledger.protocol import Entry, Line
+from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
@@ -59,7 +59,7 @@ class SlowLedger:
         self.written.append(changes)
         return 0, 0
 
-    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
+    def bind(self, cluster: str) -> None:
         raise NotImplementedError
 
     def check(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from gputally.demo.demo import seconds
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.units import GPU_SECOND
+from tests.core.ledgers import segments_in
 from tests.fakes.command import PATIENCE_SECONDS, Samples, done, fallen, run, scrape, start, sum_of
 
 FAST = ("--speed", "3600")
@@ -85,8 +86,7 @@ async def test_it_does_as_its_flags_say(tmp_path: Path, port: int) -> None:
     assert sum_of(samples, "gputally_nodes") == 3
     assert (status, err) == (0, "")
     assert out.startswith(f"ledger:  {tmp_path / 'demo.db'}\n")
-    with SqliteLedger(tmp_path / "demo.db") as ledger:
-        assert {entry.segment.tenant for entry in ledger.overlapping(0, 10**18)} >= {"alpha", "beta"}
+    assert {each.segment.tenant for each in segments_in(tmp_path / "demo.db")} >= {"alpha", "beta"}
 
 
 async def test_a_kept_ledger_is_continued_by_the_next_run(tmp_path: Path) -> None:
@@ -160,8 +160,7 @@ async def test_a_trace_is_replayed_to_its_end_and_all_of_it_accounted(tmp_path: 
     assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, seed 1, 1e+06 x real time\n")
     assert re.search(r" simulated, 10\.0 hours gone, 100\.0% of the trace$", out, re.MULTILINE)
     assert out.endswith("demo ended\n")
-    with SqliteLedger(ledger) as kept:
-        segments = [entry.segment for entry in kept.overlapping(0, 10**18)]
+    segments = [each.segment for each in segments_in(ledger)]
     assert {
         (each.tier, each.tenant, each.quantity * ((each.end_us or 0) - each.start_us), each.price is None)
         for each in segments

@@ -177,7 +177,7 @@ async def test_the_aggregator_finds_them_by_their_pods_and_books_what_they_tell(
         settings = Settings(
             config=None,
             prices=None,
-            ledger=tmp_path / "ledger.db",
+            ledger=str(tmp_path / "ledger.db"),
             zero_s=0,
             kubeconfig=kubeconfig(tmp_path / "kube", cluster.url, {"token": "any"}),
             addresses=("127.0.0.1:0",),

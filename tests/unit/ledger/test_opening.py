@@ -14,6 +14,7 @@ import pytest
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
+from tests.core.ledgers import segments_in
 
 ROOT = Path(__file__).parents[3]
 NOBODY = 65534
@@ -89,8 +90,8 @@ def test_what_was_refused_can_be_opened_by_its_owner_afterwards(path: Path) -> N
     refusal(path)
     path.write_bytes(sound)
 
-    with SqliteLedger(path) as ledger:
-        assert len(ledger.overlapping(0, 10**12)) == 200
+    with SqliteLedger(path):
+        assert len(segments_in(path)) == 200
 
 
 def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
@@ -211,5 +212,5 @@ def test_corruption_that_appears_while_the_ledger_is_open_is_no_reason_to_try_ag
         fill_with_garbage(path)
         ledger._connection.execute("PRAGMA cache_size = 0")
         with pytest.raises(LedgerError, match="is corrupt") as told:
-            ledger.overlapping(0, 10**12)
+            ledger.saved(now_us=0)
     assert type(told.value) is LedgerError

@@ -17,7 +17,8 @@ from gputally.errors import LedgerError
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
-from tests.contract.records import PRICE, TERMS, line, pod, segment, step
+from tests.contract.records import PRICE, TERMS, line, pod, segment, step, us
+from tests.core.ledgers import segments_in
 
 NEWEST = schema.migrations()[-1][0]
 OLDER = [number for number, _ in schema.migrations() if number < NEWEST]
@@ -82,8 +83,8 @@ def held(path: Path, wanted: Path | None = None) -> tuple[int, dict[str, list[tu
 def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: int, path: Path) -> None:
     before = written_by(version, path)
 
-    with SqliteLedger(path) as ledger:
-        assert sorted(entry.pod_uid for entry in ledger.overlapping(0, 10**12)) == sorted(PODS)
+    with SqliteLedger(path):
+        assert [each.pod_uid for each in segments_in(path)] == sorted(PODS)
 
     backup = Path(f"{path}.before-{NEWEST:04}")
     assert held(path, backup) == (NEWEST, before)
@@ -130,9 +131,11 @@ def test_pods_of_an_older_ledger_go_on_as_they_were(path: Path) -> None:
     working_by(3, path, live, over)
 
     with SqliteLedger(path) as ledger:
-        found = [(e.pod_uid, e.revision, e.segment) for e in ledger.overlapping(0, 10**12)]
+        found = [(e.pod_uid, e.revision, e.segment) for e in segments_in(path)]
         assert sorted(found, key=repr) == sorted(
-            [("live", 4, each) for each in parts] + [("over", 1, over.segments[0])], key=repr
+            [("live", 4, structs.replace(each, end_us=each.end_us or us(2000))) for each in parts]
+            + [("over", 1, over.segments[0])],
+            key=repr,
         )
         assert {each.uid: each for each in ledger.saved(now_us=0).pods} == {"live": live, "over": over}
         ended = structs.replace(live, revision=5, segments=(*parts[:2], segment(1010, 1700)))
@@ -149,10 +152,10 @@ def test_what_was_over_before_an_upgrade_may_be_revised_after_it(path: Path) -> 
 
     with SqliteLedger(path) as ledger:
         assert ledger.write(step(over)) == (0, 0)
-        assert [(e.revision, e.segment) for e in ledger.overlapping(0, 10**12)] == [(1, over.segments[0])]
+        assert [(e.revision, e.segment) for e in segments_in(path)] == [(1, over.segments[0])]
         again = pod("over", segment(1000, 1400), revision=2)
         assert ledger.write(step(again)) == (0, 0)
-        assert [(e.revision, e.segment) for e in ledger.overlapping(0, 10**12)] == [(2, again.segments[0])]
+        assert [(e.revision, e.segment) for e in segments_in(path)] == [(2, again.segments[0])]
 
 
 def test_a_ledger_of_this_schema_and_a_new_one_are_not_copied(path: Path) -> None:

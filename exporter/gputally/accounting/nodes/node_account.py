@@ -176,7 +176,7 @@ class NodeAccount:
                 self._totals.shift(Total.CAPACITY, labels, a, b, at_us=at_us)
                 if price:
                     cost_labels = (*labels, price.currency)
-                    self._totals.shift(Total.CAPACITY_COST, cost_labels, a * price.rate, b * price.rate, at_us=at_us)
+                    self._totals.shift(Total.CAPACITY_COST, cost_labels, price.cost(a), price.cost(b), at_us=at_us)
 
     def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
         """The physical GPUs from the log of facts alone, which the slices must add up to."""
@@ -232,7 +232,7 @@ class NodeAccount:
             self._totals.count(Total.CAPACITY, labels, amount, at_us=at_us)
             if self._price:
                 cost_labels = (*labels, self._price.currency)
-                self._totals.count(Total.CAPACITY_COST, cost_labels, amount * self._price.rate, at_us=at_us)
+                self._totals.count(Total.CAPACITY_COST, cost_labels, self._price.cost(amount), at_us=at_us)
 
     def _time_in(self, segments: Iterable[Segment], from_us: int, until_us: int) -> int:
         """GPU-time of `segments` between the two, as far as the books were open."""

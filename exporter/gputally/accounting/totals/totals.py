@@ -137,7 +137,7 @@ class Totals:
             if price is None:
                 self.shift(Total.UNPRICED, labels[:3], a, b, at_us=at_us)
             else:
-                self.shift(Total.COST, (*labels, price.currency), a * price.rate, b * price.rate, at_us=at_us)
+                self.shift(Total.COST, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
 
     def close(self, total: Total, *, at_us: int) -> None:
         """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""

@@ -108,7 +108,7 @@ class UsagePosting:
             self._totals.count(total, terms.labels, amount, at_us=at_us)
         if terms.price:
             measured, used, burst, _ = amounts
-            cost = (measured - (used - burst)) * terms.price.rate
+            cost = terms.price.cost(measured - (used - burst))
             self._totals.count(Total.IDLE_COST, (*terms.labels, terms.price.currency), cost, at_us=at_us)
 
 

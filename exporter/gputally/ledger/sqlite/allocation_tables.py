@@ -4,27 +4,17 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
-from gputally.ledger.protocol import Entry, Line
+from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
-from gputally.model.allocation import Segment, State
+from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_of, rated, segment_of
+from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
-from gputally.model.price import Basis, Price, Purchase
-from gputally.model.units import PICO
 
-Row = tuple[Any, ...]
-Span = tuple[int, int | None, int]
-"""Start and end (µs; None while it lasts) and µGPU."""
-_STATES: Final = {state.value: state for state in State}
-_TERMS: Final = ("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool")
-_LABELS: Final = ("label_tier", "label_tenant", "label_gpu_model")
-_PRICE: Final = ("currency", "per_gpu_hour", "basis", "purchase")
 _LAST: Final = """
 SELECT p.uid, p.id, r.number, r.revision, r.segments
 FROM json_each(?) AS wanted
@@ -63,14 +53,6 @@ CROSS JOIN pod_segments s
  AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
 WHERE w.kind = ?
 """
-_ENTRY: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
-_OVERLAPPING: Final = f"""
-SELECT {", ".join(_ENTRY)}, start_us, end_us, quantity,
-       {", ".join((*_TERMS, *_LABELS))}, price_key, {", ".join(_PRICE)}
-FROM allocation_segments
-WHERE start_us < ? AND (end_us IS NULL OR end_us > ?)
-ORDER BY start_us, pod_uid, ordinal
-"""  # noqa: S608 (literals only)
 
 
 class _Plan(NamedTuple):
@@ -94,8 +76,8 @@ class AllocationTables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._texts = Dictionary(connection, "texts", ("text",))
-        self._terms = Dictionary(connection, "terms", (*_TERMS, *_LABELS))
-        self._prices = Dictionary(connection, "prices", ("price_key",), _PRICE)
+        self._terms = Dictionary(connection, "terms", TERMS)
+        self._prices = Dictionary(connection, "prices", ("price_key",), PRICE)
         self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
 
     def append(self, changes: Changes) -> Line:
@@ -124,17 +106,10 @@ class AllocationTables:
         for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
             segment = like.get((terms, price))
             if segment is None:
-                paid = None if price is None else _price(*self._prices.row(price))
-                segment = like[terms, price] = _segment((0, 0, 0), self._terms.row(terms), paid)
+                paid = None if price is None else price_of(*self._prices.row(price))
+                segment = like[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), paid)
             found[uid].append(replace(segment, start_us=start_us, end_us=end_us, quantity=quantity))
         return found
-
-    def overlapping(self, start_us: int, end_us: int) -> Iterator[Entry]:
-        """See `Ledger.overlapping`."""
-        for row in self._connection.execute(_OVERLAPPING, (end_us, start_us)):
-            whose, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
-            segment = _segment(span, terms, _price(*price) if price[0] else None)
-            yield Entry(**dict(zip(_ENTRY, whose, strict=True)), segment=segment)
 
     def forget(self) -> None:
         """The transaction was rolled back."""
@@ -186,7 +161,7 @@ class AllocationTables:
     def _segments(self, plan: _Plan) -> Iterator[Row]:
         for ordinal, s in enumerate(plan.fresh, plan.kept):
             terms = (s.resource, s.state, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
-            price = self._prices.number((s.price.key,), _rated(s.price)) if s.price else None
+            price = self._prices.number((s.price.key,), rated(s.price)) if s.price else None
             times = (s.start_us, s.end_us)
             yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
 
@@ -201,46 +176,3 @@ def line_of(spans: Iterable[Span], opened_us: int) -> Line:
         else:
             a += quantity * max(0, end_us - from_us)
     return a, b
-
-
-def _segment(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
-    resource, state, tier, tenant, queue, gpu_model, pool, *labels = terms
-    start_us, end_us, quantity = span
-    return Segment(
-        resource=resource,
-        start_us=start_us,
-        end_us=end_us,
-        state=_STATES[state],
-        quantity=quantity,
-        tier=tier,
-        tenant=tenant,
-        queue=queue,
-        gpu_model=gpu_model,
-        pool=pool,
-        price=price,
-        labels=_labels(*labels, state),
-    )
-
-
-@lru_cache(maxsize=65_536)
-def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
-    """The same tuple for all pods alike, which are thousands."""
-    return tier, tenant, gpu_model, state
-
-
-@lru_cache(maxsize=1024)
-def _rated(price: Price) -> Row:
-    return price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
-
-
-@lru_cache(maxsize=1024)
-def _price(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
-    amount = Decimal(per_gpu_hour)
-    return Price(
-        key=key,
-        currency=currency,
-        per_gpu_hour=amount,
-        rate=int(amount * PICO),
-        basis=Basis(basis),
-        purchase=Purchase(purchase),
-    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
+from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.backup import back_up, ways_back
 
 APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
@@ -38,6 +39,31 @@ def connect(path: Path) -> sqlite3.Connection:
         raise LedgerError(
             f"{path}: cannot be opened: {error}; check its rights, the space it has, and what else has it open"
         ) from None
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """Open the ledger at `path` to read it, whatever writes it meanwhile; any thread may use it, one at a time.
+
+    Raises: LedgerError for what is no ledger of the present schema.
+    """
+    if not path.is_file():
+        raise LedgerError(f"{path}: there is no such file; name the one that --ledger of the aggregator names")
+    _expect_ours(path)
+    connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=_BUSY_S, check_same_thread=False)
+    try:
+        with answering(path):
+            _expect_present(path, _version(connection))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _expect_present(path: Path, version: int) -> None:
+    newest = migrations()[-1][0]
+    if version != newest:
+        remedy = "start its aggregator, which upgrades it" if version < newest else "run the newer gputally"
+        raise LedgerError(f"{path}: has schema {version}, this gputally reads {newest}; {remedy}")
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -125,5 +151,8 @@ def _expect_ours(path: Path) -> None:
 def _reader(path: Path) -> sqlite3.Connection:
     """A connection that writes nothing, except to undo a migration that a killed process left half done."""
     half_done = Path(f"{path}-journal").exists()
-    uri = f"{path.absolute().as_uri()}?mode={'rw' if half_done else 'ro'}"
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_S)
+    return sqlite3.connect(_uri(path, "rw" if half_done else "ro"), uri=True, timeout=_BUSY_S)
+
+
+def _uri(path: Path, mode: str) -> str:
+    return f"{path.absolute().as_uri()}?mode={mode}"

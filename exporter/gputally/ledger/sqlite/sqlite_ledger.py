@@ -1,7 +1,6 @@
 """The ledger in one SQLite file: WAL, one writer, one transaction per step of the accounting."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,11 @@ from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.totals.admission import Admitted
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.errors import LedgerError, LedgerUnwritable
-from gputally.ledger.protocol import Entry, Line
+from gputally.errors import LedgerError
+from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
+from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.schema import connect
 from gputally.model.agent_pod import AgentPod
@@ -29,7 +29,6 @@ from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 
 Record = TypeVar("Record")
-_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class SqliteLedger:
@@ -59,11 +58,8 @@ class SqliteLedger:
             self._lock.release()
 
     def bind(self, cluster: str) -> None:
-        """Tie the ledger to a cluster (a UID that never changes): watched through another, all its pods would vanish.
-
-        Raises: LedgerError when it is tied to another one.
-        """
-        with self._answering():
+        """See `Ledger.bind`."""
+        with answering(self.path):
             self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('cluster', ?)", (cluster,))
             bound = self._meta("cluster")
         if bound != cluster:
@@ -73,7 +69,7 @@ class SqliteLedger:
 
     def saved(self, *, now_us: int) -> Saved:
         """See `Ledger.saved`."""
-        with self._answering():
+        with answering(self.path):
             try:
                 return self._saved(now_us)
             except ValueError as error:
@@ -83,34 +79,15 @@ class SqliteLedger:
 
     def write(self, changes: Changes) -> Line | None:
         """See `Ledger.write`."""
-        with self._answering(), self._transaction():
+        with answering(self.path), self._transaction():
             balance = self._write(changes)
         if changes.live is None:
             return None
         return changes.live[0] - balance[0], changes.live[1] - balance[1]
 
-    def overlapping(self, start_us: int, end_us: int) -> list[Entry]:
-        """See `Ledger.overlapping`."""
-        with self._answering():
-            return list(self._allocations.overlapping(start_us, end_us))
-
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""
         return integrity.slices(self.path)
-
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """SQLite's troubles in our words; what is neither the disk's fault nor the file's is a bug and passes."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise LedgerUnwritable(f"{self.path}: cannot be used now: {error}") from None
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
-                raise
-            raise LedgerError(
-                f"{self.path}: is corrupt ({error}); restore a backup or move it away to begin anew"
-            ) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -42,17 +42,25 @@ INSERT INTO unheld_usage ({_columns(GpuKey._fields + _GPU_HOUR)}, open)
 VALUES ({_values(len(GpuKey._fields + _GPU_HOUR) + 1)})
 ON CONFLICT ({_columns(GpuKey._fields)}) {_renewed((*_GPU_HOUR, "open"))}
 """  # noqa: S608 (literals only)
+_HELD: Final = f"SELECT {_columns(HolderKey._fields + _HOLDER)}, open, start_us, {_columns(_HOUR)}"
 SELECT_HELD: Final = f"""
-SELECT {_columns(HolderKey._fields + _HOLDER)}, start_us, {_columns(_HOUR)}
-FROM usage_hours INDEXED BY usage_hours_open CROSS JOIN usage_holders USING (holder)
+{_HELD} FROM usage_hours INDEXED BY usage_hours_open CROSS JOIN usage_holders USING (holder)
 WHERE open
 ORDER BY {_columns(HolderKey._fields)}, start_us
-"""  # noqa: S608 (literals only)
+"""
+HELD_IN_HOUR: Final = f"""
+{_HELD} FROM usage_hours CROSS JOIN usage_holders USING (holder)
+WHERE start_us = :start
+ORDER BY {_columns(HolderKey._fields)}
+"""
+NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
+_UNHELD: Final = f"SELECT {_columns(GpuKey._fields + _GPU_HOUR)}, open FROM unheld_usage"  # noqa: S608 (literals only)
 SELECT_UNHELD: Final = f"""
-SELECT {_columns(GpuKey._fields + _GPU_HOUR)} FROM unheld_usage INDEXED BY unheld_usage_open
+{_UNHELD} INDEXED BY unheld_usage_open
 WHERE open
 ORDER BY start_us, epoch, gpu
-"""  # noqa: S608 (literals only)
+"""
+UNHELD_IN_WINDOW: Final = f"{_UNHELD} WHERE start_us >= :start AND start_us < :end ORDER BY start_us, epoch, gpu"
 
 
 def holders(changes: Changes) -> Iterator[Row]:
@@ -86,18 +94,19 @@ def unheld(changes: Changes) -> Iterator[Row]:
 
 
 def held_hour(row: Row) -> HeldHour:
-    """One row of SELECT_HELD."""
+    """One row of SELECT_HELD or HELD_IN_HOUR."""
     key, rest = row[: len(HolderKey._fields)], row[len(HolderKey._fields) :]
-    start_us, *amounts = rest[len(_HOLDER) :]
+    is_open, start_us, *amounts = rest[len(_HOLDER) :]
     hour = dict(zip(_HOUR, amounts, strict=True))
     return HeldHour(
         holder=Holder(key=HolderKey(*key), **dict(zip(_HOLDER, rest, strict=False))),
         hour=Hour(start_us=start_us, **hour | {"memory": int(hour["memory"])}),
+        open=bool(is_open),
     )
 
 
 def unheld_hour(row: Row) -> UnheldHour:
-    """One row of SELECT_UNHELD."""
-    epoch, gpu, start_us, node, unattributed, energy = row
+    """One row of SELECT_UNHELD or UNHELD_IN_WINDOW."""
+    epoch, gpu, start_us, node, unattributed, energy, is_open = row
     hour = GpuHour(start_us=start_us, unattributed=unattributed, energy=energy)
-    return UnheldHour(key=GpuKey(epoch, gpu, start_us), node=node, hour=hour)
+    return UnheldHour(key=GpuKey(epoch, gpu, start_us), node=node, hour=hour, open=bool(is_open))

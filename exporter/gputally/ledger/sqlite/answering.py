@@ -1,0 +1,23 @@
+"""SQLite's troubles in our words."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gputally.errors import LedgerError, LedgerUnwritable
+
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def answering(path: Path) -> Iterator[None]:
+    """What is neither the disk's fault nor the file's is a bug and passes."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise LedgerUnwritable(f"{path}: cannot be used now: {error}") from None
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
+            raise
+        raise LedgerError(f"{path}: is corrupt ({error}); restore a backup or move it away to begin anew") from None

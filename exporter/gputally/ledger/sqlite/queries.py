@@ -1,0 +1,101 @@
+"""What the reader of a SQLite ledger asks: of the views, so that rows of older schemas are among what is found.
+
+Parameters are the window [:start, :end), :accounted up to when all is, and pods with UIDs in (:after, :upto].
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gputally.ledger.sqlite.segment_rows import PRICE, TERMS
+
+_FROM: Final = "max(start_us, :start)"
+_TO: Final = "min(ifnull(end_us, :accounted), :end)"
+_PAGE: Final = "pod_uid > :after AND pod_uid <= :upto"
+
+META: Final = "SELECT key, value FROM meta"
+NEXT_PAGE: Final = """
+SELECT uid FROM pods WHERE uid > :after
+UNION SELECT pod_uid FROM old_allocations WHERE pod_uid > :after
+ORDER BY uid LIMIT 1 OFFSET :pods
+"""
+"""The last UID of the page of so many pods and one, if there are as many."""
+
+WHOSE: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
+SEGMENTS: Final = f"""
+SELECT {", ".join(WHOSE)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
+FROM allocation_segments
+WHERE {_PAGE} AND {_FROM} < {_TO}
+ORDER BY pod_uid, start_us, ordinal
+"""  # noqa: S608 (literals only)
+
+ALLOCATION_COLUMNS: Final = (
+    *("pod_uid", "revision", "recorded_us", "namespace", "name", "node", "node_uid", "class_name", "priority"),
+    *("job_kind", "job", "created_us", "scheduled_us", "started_us", "deletion_us", "end_us"),
+)
+_ALLOCATIONS: Final = f"""
+SELECT {", ".join(ALLOCATION_COLUMNS)}, end_by, blind_from_us, blind_to_us FROM allocations
+"""  # noqa: S608 (literals only)
+ALLOCATIONS: Final = f"""
+{_ALLOCATIONS} WHERE {_PAGE} AND pod_uid IN (
+    SELECT pod_uid FROM allocation_segments WHERE {_PAGE} AND {_FROM} < {_TO}
+)
+ORDER BY pod_uid, revision
+"""  # noqa: S608 (literals only)
+"""All revisions of those that have a part in the window."""
+ALLOCATION: Final = f"{_ALLOCATIONS} WHERE pod_uid = :uid ORDER BY revision"
+
+CAPACITY_COLUMNS: Final = (
+    *("node_uid", "node", "start_us", "end_us"),
+    *("physical", "covered", "allocatable", "gpu_model", "pool", "instance_type"),
+)
+CAPACITY: Final = f"""
+WITH facts AS (
+    SELECT c.*, c.from_us AS start_us, min(
+        ifnull(lead(c.from_us) OVER (PARTITION BY c.node_uid ORDER BY c.from_us), :accounted),
+        ifnull((SELECT gone_us FROM node_ends e WHERE e.node_uid = c.node_uid), :accounted)
+    ) AS end_us
+    FROM capacity c
+)
+SELECT node_uid, node, {_FROM}, {_TO}, {", ".join(CAPACITY_COLUMNS[4:])}, ready, cordoned, purchase
+FROM facts
+WHERE {_FROM} < {_TO}
+ORDER BY node_uid, start_us
+"""  # noqa: S608 (literals only)
+
+PREEMPTIONS: Final = """
+SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,
+       preemptor_uid, preemptor_namespace, preemptor_name, preemptor_tier,
+       node, quantity, decided_us, requested_us, released_us
+FROM preemptions p
+WHERE decided_us >= :start AND decided_us < :end
+  AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
+ORDER BY decided_us, victim_uid
+"""
+
+WATCH_GAPS: Final = """
+SELECT '', kind, max(from_us, :start), min(to_us, :end) FROM interruptions
+WHERE max(from_us, :start) < min(to_us, :end)
+ORDER BY kind, from_us
+"""
+ENDED_UNSEEN: Final = f"""
+SELECT DISTINCT pod_uid FROM allocations
+WHERE {_PAGE} AND max(blind_from_us, :start) < min(blind_to_us, :end)
+ORDER BY pod_uid
+"""  # noqa: S608 (literals only)
+"""Those of which any revision says that they ended in there."""
+NODE_GAPS: Final = """
+SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_ends
+WHERE max(gone_us, :start) < min(gone_by_us, :end)
+ORDER BY node_uid
+"""
+
+
+def allocated(by: Sequence[str]) -> str:
+    """GPU-time by the columns `by`, price and quantity: as seconds and µs, since µs·µGPU outgrow 64 bits."""
+    columns = ", ".join((*by, "price_key", *PRICE, "quantity"))
+    return f"""
+SELECT {columns}, sum(span_us / 1000000), sum(span_us % 1000000)
+FROM (SELECT *, {_TO} - {_FROM} AS span_us FROM allocation_segments WHERE {_PAGE})
+WHERE span_us > 0
+GROUP BY {columns}
+"""  # noqa: S608 (dimensions only)

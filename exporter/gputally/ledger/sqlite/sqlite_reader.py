@@ -1,0 +1,190 @@
+"""The reader of a ledger in one SQLite file."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from gputally.errors import LedgerError
+from gputally.ledger.records import (
+    DIMENSIONS,
+    AllocatedTime,
+    AllocationRecord,
+    CapacityRecord,
+    GapSubject,
+    LedgerState,
+    ObservationGap,
+    PreemptionRecord,
+    SegmentRecord,
+    Window,
+)
+from gputally.ledger.sqlite import queries, usage_rows
+from gputally.ledger.sqlite.answering import answering
+from gputally.ledger.sqlite.schema import connect_reading
+from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
+from gputally.model.allocation import Blind, End
+from gputally.model.measured.usage_record import HeldHour, UnheldHour
+from gputally.model.price import Price, Purchase
+from gputally.model.units import US_PER_SECOND
+
+_LAST: Final = b""
+"""Sorts behind every text."""
+
+
+class _Page(NamedTuple):
+    """Pods whose UID is in (after, upto]."""
+
+    after: str
+    upto: str | bytes
+
+
+class SqliteLedgerReader:
+    """See `LedgerReader`. The file stays as it is, whatever becomes of this process."""
+
+    page_pods = 5_000
+    """Pods that are read in one transaction: a longer one keeps the log of changes from being reused."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path`; LedgerError if it is no ledger of the present schema."""
+        self.path = path
+        self._connection = connect_reading(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._connection.close()
+
+    def state(self) -> LedgerState:
+        """See `LedgerReader.state`. Raises: LedgerError while nothing is accounted."""
+        meta: dict[str, str] = dict(self._rows(queries.META))
+        if "opened_us" not in meta:
+            raise LedgerError(f"{self.path}: nothing is accounted in it yet; wait until its aggregator is ready")
+        accounted_us = max(int(meta[key]) for key in ("opened_us", "at_us", "evaluated_us") if key in meta)
+        return LedgerState(cluster=meta.get("cluster"), opened_us=int(meta["opened_us"]), accounted_us=accounted_us)
+
+    def allocations(self, window: Window) -> Iterator[AllocationRecord]:
+        """See `LedgerReader.allocations`."""
+        bounds = self._bounds(window)
+        for page in self._pages():
+            latest = {row[0]: row for row in self._rows(queries.ALLOCATIONS, bounds, page)}
+            yield from map(_allocation, latest.values())
+
+    def segments(self, window: Window) -> Iterator[SegmentRecord]:
+        """See `LedgerReader.segments`."""
+        bounds = self._bounds(window)
+        for page in self._pages():
+            yield from map(_segment, self._rows(queries.SEGMENTS, bounds, page))
+
+    def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
+        """See `LedgerReader.allocated`."""
+        if unknown := [name for name in by if name not in DIMENSIONS]:
+            raise ValueError(f"{', '.join(unknown)}: no dimension of a ledger; take of {', '.join(DIMENSIONS)}")
+        bounds, sql = self._bounds(window), queries.allocated(by)
+        sums = defaultdict[tuple[Row, Price | None], int](int)
+        for page in self._pages():
+            for row in self._rows(sql, bounds, page):
+                *labels_and_price, quantity, seconds, rest_us = row
+                labels, price = labels_and_price[: len(by)], labels_and_price[len(by) :]
+                key = tuple(labels), price_of(*price) if price[0] else None
+                sums[key] += quantity * (seconds * US_PER_SECOND + rest_us)
+        found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
+        return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
+
+    def usage(self, window: Window) -> Iterator[HeldHour]:
+        """See `LedgerReader.usage`."""
+        for start_us in self._hours(window):
+            yield from map(usage_rows.held_hour, self._rows(usage_rows.HELD_IN_HOUR, {"start": start_us}))
+
+    def unheld_usage(self, window: Window) -> Iterator[UnheldHour]:
+        """See `LedgerReader.unheld_usage`."""
+        bounds = {"start": window.start_us, "end": window.end_us}
+        return map(usage_rows.unheld_hour, self._rows(usage_rows.UNHELD_IN_WINDOW, bounds))
+
+    def capacity(self, window: Window) -> Iterator[CapacityRecord]:
+        """See `LedgerReader.capacity`."""
+        return map(_capacity, self._rows(queries.CAPACITY, self._bounds(window)))
+
+    def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
+        """See `LedgerReader.preemptions`."""
+        fields = PreemptionRecord.__struct_fields__
+        for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
+            yield PreemptionRecord(**dict(zip(fields, row, strict=True)))
+
+    def gaps(self, window: Window) -> Iterator[ObservationGap]:
+        """See `LedgerReader.gaps`."""
+        bounds = self._bounds(window)
+        yield from (_gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
+        for page in self._pages():
+            for (uid,) in self._rows(queries.ENDED_UNSEEN, bounds, page):
+                latest = _allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
+                yield from _gap_of(latest, window)
+        yield from (_gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
+
+    def _bounds(self, window: Window) -> dict[str, int]:
+        return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
+
+    def _pages(self) -> Iterator[_Page]:
+        """All pods, by UID."""
+        after = ""
+        while found := self._rows(queries.NEXT_PAGE, {"after": after, "pods": self.page_pods - 1}):
+            [(upto,)] = found
+            yield _Page(after, upto)
+            after = upto
+        yield _Page(after, _LAST)
+
+    def _hours(self, window: Window) -> Iterator[int]:
+        """The beginnings of the hours of which anything is told."""
+        start_us: int | None = window.start_us - 1
+        while start_us is not None:
+            bounds = {"after": start_us, "end": window.end_us}
+            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, bounds)
+            if start_us is not None:
+                yield start_us
+
+    def _rows(self, sql: str, bounds: Mapping[str, Any] | None = None, page: _Page | None = None) -> list[Row]:
+        """All that one statement finds, which is one transaction."""
+        values = {**(bounds or {}), **(page._asdict() if page else {})}
+        with answering(self.path):
+            return self._connection.execute(sql, values).fetchall()
+
+
+def _segment(row: Row) -> SegmentRecord:
+    whose, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
+    segment = segment_of(span, terms, price_of(*price) if price[0] else None)
+    return SegmentRecord(**dict(zip(queries.WHOSE, whose, strict=True)), segment=segment)
+
+
+def _allocation(row: Row) -> AllocationRecord:
+    *plain, end_by, from_us, to_us = row
+    return AllocationRecord(
+        **dict(zip(queries.ALLOCATION_COLUMNS, plain, strict=False)),
+        end_by=End(end_by) if end_by else None,
+        blind=None if from_us is None else Blind(from_us=from_us, to_us=to_us),
+    )
+
+
+def _capacity(row: Row) -> CapacityRecord:
+    *plain, ready, cordoned, purchase = row
+    return CapacityRecord(
+        **dict(zip(queries.CAPACITY_COLUMNS, plain, strict=False)),
+        is_ready=bool(ready),
+        is_cordoned=bool(cordoned),
+        purchase=Purchase(purchase),
+    )
+
+
+def _gap(subject: GapSubject, row: Row) -> ObservationGap:
+    uid, name, start_us, end_us = row
+    return ObservationGap(subject=subject, uid=uid, name=name, start_us=start_us, end_us=end_us)
+
+
+def _gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]:
+    """The part in the window of the gap in which the allocation ended, as far as is known now."""
+    if record.blind:
+        start_us, end_us = max(record.blind.from_us, window.start_us), min(record.blind.to_us, window.end_us)
+        if start_us < end_us:
+            yield _gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))

@@ -1,0 +1,197 @@
+"""What every reader tells of a ledger, whatever keeps it, and whoever writes it meanwhile."""
+
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from gputally.accounting.changes import Changes
+from gputally.errors import LedgerError
+from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.ledger.records import (
+    AllocatedTime,
+    LedgerState,
+    SegmentRecord,
+    Window,
+)
+from gputally.model.allocation import End, State
+from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
+from tests.contract.conftest import BackEnd
+from tests.contract.records import ACCOUNTED_S, ALWAYS, OPENED_S, PRICE, pod, segment, step, us
+
+MONTHS_S = 3 * 31 * 86_400
+
+
+def window(start: int, end: int) -> Window:
+    return Window(us(start), us(end))
+
+
+def spans(found: list[SegmentRecord]) -> list[tuple[str, int, int]]:
+    """Whose, from when and until when, in seconds."""
+    return [
+        (each.pod_uid, each.segment.start_us // US_PER_SECOND, (each.segment.end_us or 0) // US_PER_SECOND)
+        for each in found
+    ]
+
+
+def test_a_ledger_tells_whose_it_is_and_up_to_when_all_is_accounted(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.bind("cluster-1")
+    ledger.write(Changes(opened_us=us(1000), evaluated_us=us(1003), at_us=us(1002)))
+
+    assert reader.state() == LedgerState(cluster="cluster-1", opened_us=us(1000), accounted_us=us(1003))
+
+
+def test_before_anything_is_accounted_a_reader_says_so(reader: LedgerReader) -> None:
+    with pytest.raises(LedgerError, match="nothing is accounted in it yet; wait until its aggregator is ready"):
+        list(reader.segments(ALWAYS))
+
+
+def test_what_is_written_is_read_by_a_reader_that_was_open_before(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, None))))
+    assert spans(list(reader.segments(ALWAYS))) == [("a", 1000, ACCOUNTED_S)]
+
+    ledger.write(step(pod("a", segment(1000, 1400), revision=2)))
+    assert spans(list(reader.segments(ALWAYS))) == [("a", 1000, 1400)]
+
+
+def test_a_ledger_can_be_read_when_nobody_writes_it(back_end: BackEnd) -> None:
+    with back_end.open() as ledger:
+        ledger.write(step(pod("a", segment(1000, 1400))))
+
+    with back_end.read() as one, back_end.read() as other:
+        assert spans(list(one.segments(ALWAYS))) == spans(list(other.segments(ALWAYS))) == [("a", 1000, 1400)]
+
+
+def test_reading_keeps_nobody_from_writing(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(*(pod(uid, segment(1000, None)) for uid in "abc")))
+    reading = reader.segments(ALWAYS)
+    next(reading)
+
+    ledger.write(step(pod("d", segment(1000, 1400))))
+
+    assert len(list(reading)) >= 2
+    assert spans(list(reader.segments(ALWAYS)))[-1] == ("d", 1000, 1400)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        (1100, 1150, [(1100, 1150)]),
+        (1000, 1001, [(1000, 1001)]),
+        (900, 1001, [(1000, 1001)]),
+        (1199, 1300, [(1199, 1200)]),
+        (900, 1300, [(1000, 1200)]),
+        (900, 1000, []),
+        (1200, 1300, []),
+        (1100, 1100, []),
+    ],
+)
+def test_of_a_segment_the_part_in_the_window_is_told(
+    ledger: Ledger, reader: LedgerReader, start: int, end: int, found: list[tuple[int, int]]
+) -> None:
+    ledger.write(step(pod("a", segment(1000, 1200))))
+
+    assert [each[1:] for each in spans(list(reader.segments(window(start, end))))] == found
+
+
+def test_what_lasts_is_told_of_up_to_when_all_is_accounted(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, None)), at=2000))
+
+    assert spans(list(reader.segments(window(1500, 3000)))) == [("a", 1500, 2000)]
+    assert list(reader.segments(window(2000, 3000))) == []
+
+
+def test_segments_come_by_pod_and_start(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("c", segment(1000, 1500), segment(1500, 1600)), pod("b", segment(900, None))))
+
+    assert [each[:2] for each in spans(list(reader.segments(ALWAYS)))] == [("b", 900), ("c", 1000), ("c", 1500)]
+
+
+@pytest.mark.parametrize("pods", [1, 2, 3, 4])
+def test_what_is_read_in_many_transactions_is_told_once(
+    ledger: Ledger, reader: LedgerReader, pods: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(reader), "page_pods", pods, raising=False)
+    uids = [f"uid-{number}" for number in range(6)]
+    ledger.write(step(*(pod(uid, segment(1000, 1100)) for uid in uids)))
+
+    assert [each.pod_uid for each in reader.segments(ALWAYS)] == uids
+    assert [each.pod_uid for each in reader.allocations(ALWAYS)] == uids
+    assert [each.gpu_time for each in reader.allocated(ALWAYS, ())] == [600 * GPU_SECOND]
+
+
+def test_an_allocation_is_told_whole_as_it_is_known_now(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, None)), pod("never-in-it", segment(10, 20))))
+    ledger.write(step(pod("a", segment(1000, 1200), revision=7, job="tune"), at=1300))
+
+    [found] = reader.allocations(window(1100, 1101))
+
+    assert (found.pod_uid, found.revision, found.recorded_us, found.job) == ("a", 7, us(1300), "tune")
+    assert (found.namespace, found.name, found.node, found.node_uid) == ("ml", "pod-a", "n1", "node-1")
+    assert (found.class_name, found.priority, found.job_kind) == ("low", -5, "Job")
+    stages = (found.created_us, found.scheduled_us, found.started_us, found.deletion_us, found.end_us)
+    assert stages == (1, 2, 3, 4, 6)
+    assert found.end_by is End.VANISHED
+    assert (found.blind.from_us, found.blind.to_us) == (6, 9) if found.blind else False
+
+
+def test_an_allocation_that_held_nothing_in_the_window_is_not_told(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("rejected"), pod("before", segment(1000, 1100)), pod("after", segment(1200, 1300))))
+
+    assert list(reader.allocations(window(1100, 1200))) == []
+
+
+def test_allocated_time_is_grouped_as_asked_for(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(
+        step(
+            pod("a", segment(1000, 1010), segment(1010, 1030, tenant="blue", price=None)),
+            pod("b", segment(1000, 1020, quantity=2 * GPU, state=State.STARTING), namespace="web"),
+        )
+    )
+
+    assert reader.allocated(window(1005, 1025), ("tenant", "namespace")) == [
+        AllocatedTime(labels=("blue", "ml"), price=None, gpu_time=15 * GPU_SECOND),
+        AllocatedTime(labels=("red", "ml"), price=PRICE, gpu_time=5 * GPU_SECOND),
+        AllocatedTime(labels=("red", "web"), price=PRICE, gpu_time=30 * GPU_SECOND),
+    ]
+    assert [(each.labels, each.gpu_time // GPU_SECOND) for each in reader.allocated(ALWAYS, ("state",))] == [
+        (("running",), 20),
+        (("running",), 10),
+        (("starting",), 40),
+    ]
+
+
+def test_allocated_time_beyond_64_bits_is_exact(ledger: Ledger, reader: LedgerReader) -> None:
+    """µs·µGPU of 3.6 GPU-months outgrow them."""
+    odd_us = 1
+    long = segment(OPENED_S, OPENED_S + MONTHS_S, quantity=8 * GPU + 1)
+    records = [pod(f"uid-{n}", replace(long, end_us=(long.end_us or 0) + odd_us)) for n in range(5)]
+    ledger.write(step(*records, at=OPENED_S + MONTHS_S + 1))
+
+    [found] = reader.allocated(Window(0, us(10**9)), ("tenant",))
+
+    assert found.gpu_time == 5 * (8 * GPU + 1) * (MONTHS_S * US_PER_SECOND + odd_us)
+    assert found.cost == found.gpu_time * PRICE.rate
+
+
+def test_a_gpu_hour_costs_its_price(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, 4600)), pod("b", segment(1000, 1001, price=None))))
+
+    unpriced, priced = reader.allocated(ALWAYS, ())
+
+    assert priced.cost == PRICE.per_gpu_hour * COST_UNIT
+    assert unpriced.cost is None
+
+
+def test_what_is_no_dimension_is_refused(reader: LedgerReader) -> None:
+    with pytest.raises(ValueError, match="colour: no dimension of a ledger; take of namespace, name, node, "):
+        reader.allocated(ALWAYS, ("tenant", "colour"))
+
+
+def test_windows_in_a_row_add_up_to_the_whole(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, 1007), segment(1007, None)), pod("b", segment(1003, 1404))))
+
+    cuts = [900, 1001, 1006, 1007, 1300, 2000, 6000]
+    parts = [each.gpu_time for a, b in pairwise(cuts) for each in reader.allocated(window(a, b), ())]
+    [whole] = reader.allocated(ALWAYS, ())
+    assert sum(parts) == whole.gpu_time == (4000 + 401) * GPU_SECOND

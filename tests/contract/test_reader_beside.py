@@ -1,0 +1,134 @@
+"""What every reader tells of usage, capacity, preemptions and observation gaps."""
+
+from msgspec.structs import replace
+
+from gputally.accounting.changes import Changes
+from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.ledger.records import (
+    CapacityRecord,
+    GapSubject,
+    ObservationGap,
+    PreemptionRecord,
+    Window,
+)
+from gputally.model.allocation import Blind
+from gputally.model.kube import Kind
+from gputally.model.node import NodeRecord
+from gputally.model.price import Purchase
+from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from tests.contract.records import ACCOUNTED_S, ALWAYS, FACTS, NODE, PREEMPTION, pod, segment, step, us
+from tests.contract.test_usage import HELD, HOUR, UNHELD
+from tests.contract.test_usage import told as told_by_agents
+
+
+def test_usage_is_told_by_the_hours_that_begin_in_the_window(ledger: Ledger, reader: LedgerReader) -> None:
+    hours = [replace(HELD, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
+    unheld = [replace(UNHELD, key=UNHELD.key._replace(start_us=each.hour.start_us), open=False) for each in hours]
+    unheld = [replace(each, hour=replace(each.hour, start_us=each.key.start_us)) for each in unheld]
+    ledger.write(told_by_agents(*hours, *unheld))
+
+    assert list(reader.usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == hours[1:3]
+    assert list(reader.unheld_usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == unheld[1:3]
+    assert list(reader.usage(Window(1, US_PER_HOUR))) == []
+
+
+def window(start: int, end: int) -> Window:
+    return Window(us(start), us(end))
+
+
+def capacity(start: int, end: int, physical: int = 8, *, uid: str = "node-1") -> CapacityRecord:
+    return CapacityRecord(
+        node_uid=uid,
+        node="n1",
+        start_us=us(start),
+        end_us=us(end),
+        physical=physical * GPU,
+        covered=8 * GPU,
+        allocatable=7 * GPU,
+        is_ready=True,
+        is_cordoned=False,
+        gpu_model="H100",
+        pool="a",
+        instance_type="p5",
+        purchase=Purchase.SPOT,
+    )
+
+
+def facts(*changes: tuple[int, int], gone: int | None = None, uid: str = "node-1") -> Changes:
+    """What a node offered since when, in whole GPUs."""
+    history = tuple((us(at), replace(FACTS, physical=physical * GPU)) for at, physical in changes)
+    gone_us = None if gone is None else us(gone)
+    record = NodeRecord(uid=uid, name="n1", created_us=history[0][0], facts=history, gone_us=gone_us)
+    return step(nodes={uid: record}, capacity={(uid, at_us): ("n1", each) for at_us, each in history})
+
+
+def test_capacity_lasts_until_it_changes_or_the_node_is_gone(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(facts((900, 8), (1100, 4), gone=1500))
+    ledger.write(facts((1500, 2), uid="node-2"))
+
+    assert list(reader.capacity(window(1000, 6000))) == [
+        capacity(1000, 1100),
+        capacity(1100, 1500, 4),
+        capacity(1500, ACCOUNTED_S, 2, uid="node-2"),
+    ]
+    assert list(reader.capacity(window(1200, 1300))) == [capacity(1200, 1300, 4)]
+    assert list(reader.capacity(window(0, 900))) == []
+
+
+def test_a_preemption_is_told_once_as_it_was_counted_last(ledger: Ledger, reader: LedgerReader) -> None:
+    late = replace(PREEMPTION, released_us=us(1200))
+    for at, each in ((1000, PREEMPTION), (1300, late)):
+        ledger.write(step(at=at, counted_preemptions={each.victim_uid: each}))
+    unknown = replace(PREEMPTION, victim_uid="c", preemptor=None, counted=("low", "unknown"))
+    ledger.write(step(at=1400, counted_preemptions={"c": unknown}))
+
+    first, second = reader.preemptions(Window(7, 8))
+
+    assert first == PreemptionRecord(
+        victim_uid="a",
+        victim_namespace="ml",
+        victim_name="pod-a",
+        victim_tier="low",
+        victim_tenant="red",
+        preemptor_uid="b",
+        preemptor_namespace="ml",
+        preemptor_name="pod-b",
+        preemptor_tier="high",
+        node="n1",
+        quantity=GPU,
+        decided_us=7,
+        requested_us=8,
+        released_us=us(1200),
+    )
+    assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")
+    assert list(reader.preemptions(Window(8, 9))) == []
+
+
+def test_gaps_are_told_of_watches_allocations_and_nodes(ledger: Ledger, reader: LedgerReader) -> None:
+    gone = replace(NODE, gone_us=us(1200), gone_by_us=us(1260))
+    ledger.write(
+        step(
+            pod("a", segment(1, 2), blind=Blind(from_us=us(1100), to_us=us(1150))),
+            interruptions={(Kind.PODS, us(1090)): us(1160)},
+            nodes={NODE.uid: gone},
+        )
+    )
+
+    assert [tuple_of(each) for each in reader.gaps(window(1000, 1250))] == [
+        (GapSubject.WATCH, "", "pods", 1090, 1160),
+        (GapSubject.ALLOCATION, "a", "ml/pod-a", 1100, 1150),
+        (GapSubject.NODE, "node-1", "n1", 1200, 1250),
+    ]
+    assert [tuple_of(each)[3:] for each in reader.gaps(window(1120, 1140))] == [(1120, 1140)] * 2
+
+
+def test_a_gap_that_a_later_revision_has_closed_is_none(ledger: Ledger, reader: LedgerReader) -> None:
+    blind = Blind(from_us=us(1100), to_us=us(1150))
+    ledger.write(step(pod("a", segment(1, 2), blind=blind)))
+    ledger.write(step(pod("a", segment(1, 2), blind=None, revision=2)))
+
+    assert list(reader.gaps(ALWAYS)) == []
+
+
+def tuple_of(gap: ObservationGap) -> tuple[GapSubject, str, str, int, int]:
+    return gap.subject, gap.uid, gap.name, gap.start_us // US_PER_SECOND, gap.end_us // US_PER_SECOND
