@@ -32,7 +32,11 @@ time() - max by (cluster, resource) (
   gputally_watch_last_activity_timestamp_seconds{resource!="events"}
 ) > $seconds
 or
-max by (cluster, resource) (gputally_watch_connected) == 0
+(
+  max by (cluster, resource) (gputally_watch_connected) == 0
+  unless
+  max by (cluster, resource) (gputally_watch_available) == 0
+)
 """,
             summary="The aggregator does not learn what happens in the cluster.",
             description=(

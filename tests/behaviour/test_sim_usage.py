@@ -23,10 +23,10 @@ from gputally_sim.documents import Doc, uid_of
 from gputally_sim.instants import HOUR_US
 from gputally_sim.node.pods import effective_requests, is_terminal, node_of
 from gputally_sim.node.utilisation import FULL, Curve, curve_of
+from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import Samples, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
-from tests.unit.aggregator.test_aggregator import aggregating, until_ready
 
 SEED = 3
 MONDAY_SIX_US = 1_780_898_400 * 1_000_000

@@ -41,7 +41,7 @@ def granted() -> Rights:
 
 
 def test_the_manifest_grants_what_the_aggregator_asks_for_and_nothing_else() -> None:
-    watched = {_resource(resource.path): WATCHED for resource in resources(Rules()).values()}
+    watched = {_resource(resource.path): WATCHED for resource in resources(Rules())}
     walked = dict.fromkeys(WALKED, frozenset({"get"}))
 
     assert granted() == watched | walked

@@ -27,11 +27,16 @@ def rights_of(rules: Sequence[Json]) -> list[Right]:
 
 async def grant(api: Api, name: str, place: str, rights: Sequence[Right]) -> list[Json]:
     """A new ServiceAccount with these rights; returns what was made for it."""
+    account = await api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, place)})
+    return [account, *await bind(api, name, place, rights, role=name)]
+
+
+async def bind(api: Api, account: str, place: str, rights: Sequence[Right], *, role: str) -> list[Json]:
+    """Grant these rights to a ServiceAccount, by a role of its own; returns what was made."""
     rules = [{"apiGroups": [group], "resources": [resource], "verbs": [verb]} for group, resource, verb in rights]
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, place)}
-    binding = cluster_role_binding(name)
-    binding["subjects"] = [{"kind": "ServiceAccount", "name": name, "namespace": place}]
-    return [await api.create(each) for each in (account, cluster_role(name, rules), binding)]
+    binding = cluster_role_binding(role)
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": account, "namespace": place}]
+    return [await api.create(each) for each in (cluster_role(role, rules), binding)]
 
 
 async def logged_in(api: Api, control_plane: ControlPlane, account: str, place: str, file: Path) -> Path:

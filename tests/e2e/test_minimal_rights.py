@@ -11,7 +11,7 @@ from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.e2e.owned import KINDS, furnish
-from tests.e2e.rights import Right, allowed, grant, logged_in, revoke, rights_of, until_granted
+from tests.e2e.rights import Right, allowed, bind, grant, logged_in, revoke, rights_of, until_granted
 
 pytestmark = [
     pytest.mark.e2e,
@@ -19,14 +19,17 @@ pytestmark = [
 ]
 
 NUMBERS = count(1)
-LISTED = ("pods", "nodes", "namespaces", "events", "priorityclasses")
+REQUIRED = ("pods", "nodes", "namespaces")
+OPTIONAL = ("events", "priorityclasses")
+LISTED = REQUIRED + OPTIONAL
 JOBS = """
 SELECT job_kind, job FROM allocations a WHERE namespace = '{place}'
 AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid) ORDER BY job
 """
 WALKED = {kind: f"{kind.lower()}s" for kind in KINDS}
 
-Started = Callable[[list[Right]], Coroutine[None, None, Product]]
+Started = Callable[..., Coroutine[None, None, Product]]
+"""With rights, and the name of the account if it matters."""
 
 
 @pytest.fixture
@@ -41,8 +44,8 @@ async def launch(api: Api, control_plane: ControlPlane, place: str, tmp_path: Pa
     made = []
     products: list[Product] = []
 
-    async def launched(rights: list[Right]) -> Product:
-        name = f"minimal-{next(NUMBERS)}"
+    async def launched(rights: list[Right], name: str = "") -> Product:
+        name = name or f"minimal-{next(NUMBERS)}"
         made.extend(await grant(api, name, place, rights))
         await until_granted(api, name, place, rights)
         kubeconfig = await logged_in(api, control_plane, name, place, tmp_path / "kubeconfig")
@@ -85,12 +88,30 @@ def refused_watches(samples: Samples, **labels: str) -> float:
     return total(samples, "gputally_watch_errors_total", reason="forbidden", **labels)
 
 
-@pytest.mark.parametrize("resource", LISTED)
+@pytest.mark.parametrize("resource", REQUIRED)
 async def test_without_a_list_it_does_not_start(resource: str, launch: Started, rights: list[Right]) -> None:
     product = await launch(without(rights, resource, "list"))
 
     assert await product.ended() == 3
     assert f"grant list,watch on {resource} in API group" in product.log.read_text()
+
+
+@pytest.mark.parametrize("resource", OPTIONAL)
+async def test_without_what_can_be_done_without_it_starts_and_takes_it_up_when_it_is_granted(
+    resource: str, launch: Started, rights: list[Right], api: Api, place: str
+) -> None:
+    account = f"without-{resource}"
+    product = await launch([right for right in rights if right[1] != resource], account)
+    await product.ready()
+
+    samples = await product.scrape()
+    assert total(samples, "gputally_watch_available", resource=resource) == 0
+    assert total(samples, "gputally_watch_synced") == len(LISTED) - 1
+    assert f"grant list,watch on {resource} in API group" in product.log.read_text()
+    more = await bind(api, account, place, [right for right in rights if right[1] == resource], role=f"{account}-more")
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_synced", resource=resource) == 1)
+    assert total(samples, "gputally_watch_available", resource=resource) == 1
+    await revoke(api, more)
 
 
 @pytest.mark.parametrize("resource", LISTED)

@@ -70,7 +70,15 @@ HEALTH_NOW = Health(
     version="0.1.0",
     python="3.11.7",
     watches=tuple(
-        WatchHealth(kind=kind, synced=True, connected=True, last_activity_us=us(3590), events=3, listings=1)
+        WatchHealth(
+            kind=kind,
+            synced=True,
+            connected=True,
+            available=True if kind in (Kind.EVENTS, Kind.PRIORITY_CLASSES) else None,
+            last_activity_us=us(3590),
+            events=3,
+            listings=1,
+        )
         for kind in Kind
     ),
     ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500, checked_us=us(3000)),

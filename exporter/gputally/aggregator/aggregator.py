@@ -26,13 +26,12 @@ from gputally.export.web import Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.identify import identify
 from gputally.kube.reflector.watch import Batches, follow
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
-from gputally.kube.watched import identify, resources
+from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
-from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
@@ -53,10 +52,6 @@ later, the pods it concerns are accounted anew."""
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
 _STARTING_THRESHOLD: Final = 50_000
 """How many new objects let the garbage collector look while all is listed: little of that is garbage."""
-_RESUMED: Final = (Kind.PODS, Kind.NODES)
-"""Watches of what has an end, which a listing cannot tell; they go on where the process before was."""
-_FIRST: Final = (Kind.NAMESPACES, Kind.PRIORITY_CLASSES, Kind.NODES)
-"""Known before the first pod, so that pods are classified once and right."""
 
 
 class RunningAggregator:
@@ -69,9 +64,9 @@ class RunningAggregator:
         self._complete = False
 
     def ready(self) -> Readiness:
-        """Ready once every watch has had a complete picture and all of it is accounted; from then on."""
+        """Ready once every watch that can be had has a complete picture, and all of it is accounted; from then on."""
         missing = [
-            f"watch {watch.kind}: no complete listing yet" for watch in self.books.health.watches if not watch.synced
+            f"watch {watch.kind}: no complete listing yet" for watch in self.books.health.watches if not watch.settled
         ]
         if self.books.behind and not self._complete:
             missing.append(f"accounting: {self.books.behind} observations behind")
@@ -106,7 +101,7 @@ async def aggregate(
             ledger.bind(cluster)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
-            books = Books(fleet, ledger, clock=clock, watches=tuple(WatchHealth(kind=kind) for kind in Kind))
+            books = Books(fleet, ledger, clock=clock, watches=tuple(map(unwatched, resources(rules))))
             books.health.clock = server_time.health
             try:
                 agents = puller(client, books, pulled, clock=clock)
@@ -193,21 +188,20 @@ async def settle(books: Books, owners: OwnerWalk) -> None:
 
 def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
     """Start the watches, all at once: pods are read while what classifies them is accounted."""
-    watched = resources(books.fleet.rules)
-    healths = {health.kind: health for health in books.health.watches}
-    for kind in Kind:
-        since = books.fleet.resume_of(kind) if kind in _RESUMED else None
+    for resource, health in zip(resources(books.fleet.rules), books.health.watches, strict=True):
+        since = books.fleet.resume_of(resource.kind) if resource.resumes else None
         if since:  # all is known from the ledger, once what was missed has come
-            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, books.listed[kind].set)
-        feed = follow(api, watched[kind], health=healths[kind], clock=clock, backoff=Backoff(), resume=since)
-        backlog = books.backlog if kind in _FIRST else books.held
-        tasks.create_task(_pump(feed, backlog), name=f"watch {kind}")
+            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, books.listed[resource.kind].set)
+        feed = follow(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
+        backlog = books.backlog if resource.is_first else books.held
+        tasks.create_task(_pump(feed, backlog), name=f"watch {resource.kind}")
 
 
 async def release(books: Books) -> None:
     """For ever, once all is known that classifies pods: let those that were held be accounted."""
-    for kind in _FIRST:
-        await books.listed[kind].wait()
+    for resource in resources(books.fleet.rules):
+        if resource.is_first:
+            await books.listed[resource.kind].wait()
     while True:
         await books.backlog.put(await books.held.get())
 

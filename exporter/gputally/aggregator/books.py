@@ -20,7 +20,7 @@ from gputally.export.text import registry_text, render
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Listed, Observation, Seen
+from gputally.model.observation import Gone, Listed, Observation, Seen, Unavailable
 from gputally.process.clock import Clock
 from gputally.process.once import Once
 
@@ -47,7 +47,7 @@ class Books:
         self.news = asyncio.Event()
         """Set while anything was taken in and not settled."""
         self.listed = {kind: asyncio.Event() for kind in Kind}
-        """Set once a complete listing of the kind is accounted."""
+        """Set once a complete listing of the kind is accounted, or none can be had."""
         self.room = asyncio.Event()
         """Set while few enough rows wait in memory."""
         self.room.set()
@@ -77,7 +77,7 @@ class Books:
         """Whether what happened while nobody watched is accounted, as far as it counts GPU-time; true for good then."""
         if not self._caught_up:
             counting = (watch for watch in self.health.watches if watch.kind is not Kind.EVENTS)
-            self._caught_up = all(watch.synced for watch in counting) and not self.behind
+            self._caught_up = all(watch.settled for watch in counting) and not self.behind
         return self._caught_up
 
     def take(self, observations: Iterable[Observation]) -> None:
@@ -91,7 +91,7 @@ class Books:
                 self.fleet.take_in(observation)
             except MalformedObject as error:
                 self._skip(observation, error)
-            if isinstance(observation, Listed):
+            if isinstance(observation, Listed | Unavailable):
                 self.listed[observation.kind].set()
         self._sound = True
         self._warn_of_agents()

@@ -60,6 +60,13 @@ def failure_of(error: ApiError) -> Failure:
             return Failure.UNREACHABLE
 
 
+def is_unavailable(error: ApiError) -> bool:
+    """Whether the server has no such resource, or does not allow it: only its administrator can change that."""
+    if isinstance(error, RequestRefused):
+        return error.status == HTTPStatus.NOT_FOUND
+    return isinstance(error, ApiForbidden) and not isinstance(error, LoginRefused)
+
+
 def error_of(status: Status, server: str, path: str, *, retry_after_seconds: float = 0.0) -> ApiError:
     """The error a Status stands for, be it the body of an answer or an ERROR event inside a watch."""
     message = (status.message or "no message")[:_MOST_CHARACTERS]

@@ -12,6 +12,8 @@ class WatchHealth(Struct, kw_only=True):
     kind: Kind
     synced: bool = False
     connected: bool = False
+    available: bool | None = None
+    """Of a resource that can be done without, whether the server has it and lets us watch it; None for others."""
     last_activity_us: int | None = None
     events: int = 0
     """Objects received in changes and listings, kept or not."""
@@ -24,6 +26,11 @@ class WatchHealth(Struct, kw_only=True):
     """Lines or objects that could not be decoded; skipped."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failed requests and broken streams by kind of error: unreachable, forbidden, idle, throttled, server, refused."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it is awaited: all that existed was told, or nothing can be."""
+        return self.synced or self.available is False
 
 
 class LedgerHealth(Struct, kw_only=True):

@@ -59,6 +59,13 @@ class Progress(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
 
 
+class Unavailable(Struct, frozen=True, kw_only=True, gc=False):
+    """The server has no such resource, or does not let us watch it: nothing is told of it until that changes."""
+
+    kind: Kind
+    at_us: int
+
+
 class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
     """An owner looked up for the owner walk; `parent` is its controller, None at the top or when it is not known."""
 
@@ -74,7 +81,7 @@ class UsageSeen(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
-Observation = Seen | Gone | Listing | Listed | Progress | OwnerSeen | UsageSeen
+Observation = Seen | Gone | Listing | Listed | Progress | Unavailable | OwnerSeen | UsageSeen
 
 
 class Resume(Struct, frozen=True, kw_only=True, gc=False):

@@ -17,10 +17,10 @@ from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.choice import AgentChoice, Target
 from gputally_sim.cluster import SimCluster
 from tests.fakes.agent import FakeAgent, serving
+from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import PATIENCE_SECONDS, Samples, fallen, scrape, sum_of
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
-from tests.unit.aggregator.test_aggregator import aggregating, until_ready
 
 DEVICE = "GPU-4d5c"
 ENERGY_MJ = 4321

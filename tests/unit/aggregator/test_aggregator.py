@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import aggregator
-from gputally.aggregator.aggregator import RunningAggregator, aggregate
+from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.books import Books
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
@@ -24,6 +22,7 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Listed, Listing, Observation, Progress
 from gputally_sim.cluster import SimCluster
 from tests.core.ledgers import ALWAYS
+from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import fallen, get, scrape, sum_of
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
@@ -42,30 +41,6 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
         kubeconfig=kubeconfig_file,
         addresses=("127.0.0.1:0",),
     )
-
-
-@asynccontextmanager
-async def aggregating(
-    settings: Settings, cluster: SimCluster, *, real_time: bool = False
-) -> AsyncIterator[tuple[RunningAggregator, str]]:
-    """A running aggregator and its URL; it is asked to stop at the end. Its time is the simulated one, or real."""
-    started = asyncio.get_running_loop().create_future()
-    clock = None if real_time else cluster.clock.now_us
-    task = asyncio.create_task(aggregate(settings, clock, started=started.set_result))
-    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED, timeout=20)
-    if task.done():
-        await task
-    running: RunningAggregator = await started
-    try:
-        yield running, f"http://{running.addresses[0]}"
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def until_ready(running: RunningAggregator) -> None:
-    await until(lambda: not running.ready().missing)
 
 
 async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Settings, cluster: SimCluster) -> None:
@@ -280,6 +255,24 @@ async def test_a_ledger_that_becomes_corrupt_ends_the_process(
 
     with pytest.raises(LedgerError, match="is corrupt"):
         await aggregate(settings, cluster.clock.now_us)
+
+
+async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
+    cluster.faults.forbidden = {"events", "priorityclasses"}
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        without = await scrape(url)
+        cluster.faults.forbidden = set()
+        await until(lambda: all(watch.synced for watch in running.books.health.watches))
+        samples = await scrape(url)
+
+    assert sum_of(without, "gputally_allocated_gpus") == sum_of(samples, "gputally_allocated_gpus") == 8
+    assert sum_of(without, "gputally_watch_available") == 0
+    assert sum_of(samples, "gputally_watch_available") == 2
 
 
 async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, cluster: SimCluster) -> None:

@@ -88,8 +88,8 @@ async def test_an_api_server_that_forbids(tmp_path: Path, cluster: SimCluster, k
     assert_told(
         ended,
         3,
-        r"^gputally: .*; grant list,watch on priorityclasses in API group 'scheduling.k8s.io'$",
-        r"; grant list,watch on nodes in API group ''$",
+        r"^gputally: .*; grant list,watch on nodes in API group ''$",
+        r"; grant list,watch on priorityclasses in API group 'scheduling.k8s.io'$",
         r"; grant list,watch on events in API group ''$",
     )
 

@@ -26,10 +26,10 @@ from gputally_sim.node.pods import GPU as RESOURCE
 from gputally_sim.node.utilisation import UTILISATION
 from gputally_sim.scenarios.fleet import NodePool, gpu_node
 from gputally_sim.simulation import Simulation
+from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
-from tests.unit.aggregator.test_aggregator import aggregating, until_ready
 from tests.unit.sim.world import add, furnish, pod, seconds
 
 IDLE_W, FULL_W = 55, 400

@@ -50,7 +50,7 @@ class Watcher:
         self.pauses: list[float] = []
         self.task: asyncio.Task[None] | None = None
         self._api = api
-        self._clock = clock
+        self.clock = clock
         self._told: asyncio.Queue[Observation] = asyncio.Queue()
 
     def start(self, resource: Resource = PODS, resume: Resume | None = None) -> None:
@@ -70,7 +70,7 @@ class Watcher:
 
     async def _run(self, resource: Resource, resume: Resume | None) -> None:
         backoff = Backoff(Random(1), self._sleep)
-        feed = follow(self._api, resource, health=self.health, clock=self._clock, backoff=backoff, resume=resume)
+        feed = follow(self._api, resource, health=self.health, clock=self.clock, backoff=backoff, resume=resume)
         async for batch in feed:
             for observation in batch:
                 self._told.put_nowait(observation)

@@ -5,7 +5,7 @@ import logging
 import msgspec
 import pytest
 
-from gputally.model.observation import Resume, Seen
+from gputally.model.observation import Listed, Listing, Resume, Seen, Unavailable
 from tests.fakes.objects import bookmark, failure, listing, modified
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.kube.conftest import PODS, Watcher
@@ -131,6 +131,46 @@ async def test_a_forbidden_watch_names_the_missing_rule_once_and_recovers_when_i
     assert len(warnings) == 1
     assert "grant list,watch on pods in API group ''" in warnings[0]
     assert watcher.health.errors == {"forbidden": 3}
+
+
+@pytest.mark.parametrize("status", [403, 404])
+async def test_of_a_resource_that_can_be_done_without_it_is_told_that_nothing_is_known_until_it_can_be_listed(
+    status: int, server: ScriptedApi, watcher: Watcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    watcher.health.available = True
+    watcher.start(msgspec.structs.replace(PODS, without="nobody knows"))
+    for _ in range(2):
+        (await server.request()).refuse(status, "no")
+    told = await watcher.take(2)
+    assert [(type(each), each.at_us) for each in told] == [(Unavailable, watcher.clock())] * 2
+    assert (watcher.health.available, watcher.health.settled) == (False, True)
+
+    (await server.request()).answer(listing())
+    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
+    assert (watcher.health.available, watcher.health.settled) == (True, True)
+    [warning] = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert warning.endswith("; until then nobody knows")
+
+
+@pytest.mark.parametrize("refused", [401, 403, 404, 500])
+async def test_of_a_required_resource_a_listing_is_awaited(refused: int, server: ScriptedApi, watcher: Watcher) -> None:
+    watcher.start()
+    (await server.request()).refuse(refused, "no")
+    (await server.request()).answer(listing())
+
+    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
+    assert watcher.health.available is None
+
+
+async def test_a_server_in_trouble_does_not_count_as_one_without_the_resource(
+    server: ScriptedApi, watcher: Watcher
+) -> None:
+    watcher.health.available = True
+    watcher.start(msgspec.structs.replace(PODS, without="nobody knows"))
+    (await server.request()).refuse(500, "no")
+    (await server.request()).answer(listing())
+
+    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
 
 
 async def test_a_trouble_that_comes_back_after_progress_is_said_again(

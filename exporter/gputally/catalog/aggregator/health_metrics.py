@@ -54,6 +54,16 @@ WATCH_CONNECTED = Metric[Health](
     rows=_each_watch(lambda watch: watch.connected),
 )
 
+WATCH_AVAILABLE = Metric[Health](
+    name="gputally_watch_available",
+    kind=MetricType.GAUGE,
+    help="Whether a resource that is not required exists and may be watched; until then, what it tells is unknown.",
+    labels=("resource",),
+    rows=lambda health: (
+        Row((watch.kind.value,), watch.available) for watch in health.watches if watch.available is not None
+    ),
+)
+
 WATCH_LAST_ACTIVITY = Metric[Health](
     name="gputally_watch_last_activity_timestamp_seconds",
     kind=MetricType.GAUGE,
@@ -218,6 +228,7 @@ METRICS = (
     BUILD_INFO,
     WATCH_SYNCED,
     WATCH_CONNECTED,
+    WATCH_AVAILABLE,
     WATCH_LAST_ACTIVITY,
     WATCH_OBJECTS,
     WATCH_BOOKMARKS,

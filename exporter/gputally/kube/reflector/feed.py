@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from gputally.errors import ApiError, MalformedObject, VersionExpired
 from gputally.kube.backoff import Backoff
-from gputally.kube.failures import Failure, RequestFailed, error_of, failure_of
+from gputally.kube.failures import Failure, RequestFailed, error_of, failure_of, is_unavailable
 from gputally.kube.reflector.continuity import Continuity
 from gputally.kube.reflector.events import Bookmark, Change, decoder, deletion, identified
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Object, Status
-from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen
+from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen, Unavailable
 from gputally.model.units import to_us
 from gputally.process.once import Once
 
@@ -38,6 +38,10 @@ class Resource(Struct, frozen=True, kw_only=True):
     Objects for which `keep` is False are passed over; it must depend on nothing that changes in an
     object's life, or on things whose loss need not be told, and never raise. `idle_seconds` without a byte end a
     connection: give a resource without bookmarks (core events on most servers) more than 600.
+
+    `without` is what stays unknown while the resource is missing or forbidden, "" for one that is required. `is_first`
+    is one that classifies pods, and is accounted before the first of them. `resumes` is one whose watch goes on where
+    the process before was: of what has an end, which no listing tells.
     """
 
     kind: Kind
@@ -46,6 +50,9 @@ class Resource(Struct, frozen=True, kw_only=True):
     field_selector: str = ""
     keep: Callable[[Any], bool] = everything
     idle_seconds: float = IDLE_SECONDS
+    without: str = ""
+    is_first: bool = False
+    resumes: bool = False
 
 
 class Feed:
@@ -110,6 +117,7 @@ class Feed:
     def connected(self) -> None:
         """A watch is established."""
         self.health.connected = True
+        self._is_available()
         if self.health.last_activity_us is None:  # one that resumes may bring nothing for a minute
             self._alive()
         self.health.reconnects += self._was_connected
@@ -183,6 +191,7 @@ class Feed:
         self.version = version
         self.is_doubtful = False
         self.health.listings += 1
+        self._is_available()
         self.health.synced = True
         self._continuity.listed(self._as_of_us)
         self._go_on()
@@ -200,7 +209,16 @@ class Feed:
             self.health.errors[failure] = self.health.errors.get(failure, 0) + 1
         if isinstance(error, RequestFailed):
             self._pause_seconds = error.retry_after_seconds
-        self._trouble.warn(str(error))
+        if self.resource.without and is_unavailable(error):
+            self.health.available = False
+            self._trouble.warn(f"{error}; until then {self.resource.without}")
+        else:
+            self._trouble.warn(str(error))
+
+    def unavailable(self) -> Unavailable | None:
+        """What is told instead of a listing, where none can be had."""
+        is_told = self.health.available is False and not self.health.synced
+        return Unavailable(kind=self.resource.kind, at_us=self.clock()) if is_told else None
 
     async def rest(self) -> None:
         """Wait before the next connection, unless the last one brought something and ended in peace."""
@@ -248,6 +266,10 @@ class Feed:
     def _progress(self, at_us: int) -> Progress:
         since_us = self._continuity.since_us(at_us)
         return Progress(kind=self.resource.kind, version=self.version, at_us=at_us, since_us=since_us)
+
+    def _is_available(self) -> None:
+        if self.resource.without:
+            self.health.available = True
 
     def _go_on(self) -> None:
         if not self._went_on:

@@ -45,7 +45,8 @@ async def follow(
 ) -> Batches:
     """For ever: what happens to the objects of `resource`, by `clock` (µs).
 
-    Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived.
+    Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived. While an
+    optional resource cannot be listed, that is told after each try.
     """
     feed = Feed(resource, health, clock=clock, backoff=backoff, resume=resume)
     while True:
@@ -53,6 +54,8 @@ async def follow(
             async with aclosing(watch(api, feed) if feed.version else listing(api, feed)) as batches:
                 async for batch in batches:
                     yield batch
+        if unavailable := feed.unavailable():
+            yield [unavailable]
         await feed.rest()
 
 

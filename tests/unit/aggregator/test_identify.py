@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable
-from gputally.kube import watched as cluster_module
+from gputally.kube import identify as identify_module
 from gputally.kube.api import Api
 from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.identify import identify
 from gputally.kube.reflector.feed import Resource
-from gputally.kube.watched import identify, resources
-from gputally.model.kube import Event, Kind
+from gputally.kube.watched import resources
+from gputally.model.kube import Event, Kind, Node
 from gputally.model.rules import Rules
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
@@ -29,8 +30,8 @@ async def api(kubeconfig_file: str) -> AsyncIterator[Api]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_RETRY_S", 0.001)
-    monkeypatch.setattr(cluster_module, "_WARM_UP_S", 0)
+    monkeypatch.setattr(identify_module, "_RETRY_S", 0.001)
+    monkeypatch.setattr(identify_module, "_WARM_UP_S", 0)
 
 
 async def test_a_cluster_is_known_by_its_oldest_namespace(api: Api, cluster: SimCluster) -> None:
@@ -47,10 +48,10 @@ async def test_all_missing_rights_are_named_at_once(api: Api, cluster: SimCluste
 
     remedies = [line.rpartition("; ")[2] for line in str(told.value).splitlines()]
     assert remedies == [
+        "grant list,watch on pods in API group ''",
+        "grant list,watch on nodes in API group ''",
         "grant list,watch on namespaces in API group ''",
         "grant list,watch on priorityclasses in API group 'scheduling.k8s.io'",
-        "grant list,watch on nodes in API group ''",
-        "grant list,watch on pods in API group ''",
         "grant list,watch on events in API group ''",
     ]
     assert len(remedies) == len(resources(RULES))
@@ -79,7 +80,7 @@ async def test_a_server_that_is_busy_at_first_is_waited_for(
 
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(said) == 1, "the same trouble was logged again"
-    assert said[0].startswith(f"waiting for the API server: {api.server}/api/v1/namespaces: 503")
+    assert said[0].startswith(f"waiting for the API server: {api.server}/api/v1/pods: 503")
 
 
 async def test_a_server_that_stays_away_is_given_up_with_the_last_reason(api: Api, cluster: SimCluster) -> None:
@@ -88,7 +89,7 @@ async def test_a_server_that_stays_away_is_given_up_with_the_last_reason(api: Ap
     with pytest.raises(ApiUnreachable) as told:
         await identify(api, RULES, patience_s=0.1)
 
-    assert str(told.value).startswith(f"{api.server}/api/v1/namespaces: 503")
+    assert str(told.value).startswith(f"{api.server}/api/v1/pods: 503")
     assert str(told.value).endswith("; given up after 0.1 s, check the server of the kubeconfig and the network")
 
 
@@ -101,8 +102,18 @@ async def test_a_server_without_any_answer_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_lacks_a_resource_is_not_waited_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = Resource(kind=Kind.EVENTS, path="/api/v1/oddities", type=Event)
-    monkeypatch.setattr(cluster_module, "resources", lambda _: resources(RULES) | {Kind.EVENTS: odd})
+    odd = Resource(kind=Kind.NODES, path="/api/v1/oddities", type=Node)
+    monkeypatch.setattr(identify_module, "resources", lambda _: (*resources(RULES), odd))
 
     with pytest.raises(ApiError, match="404"):
         await identify(api, RULES, patience_s=10)
+
+
+async def test_what_can_be_done_without_keeps_nothing_from_starting(
+    api: Api, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.faults.forbidden = {"events", "priorityclasses"}
+    odd = Resource(kind=Kind.EVENTS, path="/apis/odd/v1/oddities", type=Event, without="nothing is odd")
+    monkeypatch.setattr(identify_module, "resources", lambda _: (*resources(RULES), odd))
+
+    assert await identify(api, RULES, patience_s=10)
