@@ -27,20 +27,20 @@ verify: $(READY) ## Check all that needs no cluster: code, docs, dashboards and 
 	$(BIN)/python -m hack.verify
 
 promtool: $(READY) ## Build Prometheus' tool that checks rules, unless there is one (needs Go)
-	@command -v promtool > /dev/null || $(BIN)/python -m tests.cluster.build promtool
+	@command -v promtool > /dev/null || $(BIN)/python -m hack.build promtool
 
 generate: $(READY) ## Write docs/metrics.md, the tables of flags, dashboards and rules anew
 	$(BIN)/python -m hack.generate
 
 e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go)
-	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m hack.build
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign and not node" $(SEVERED) $(ARGS)
 
 e2e-full: e2e properties ## The same, long random histories, campaigns of crashes and hostility (some 80 minutes; SEED=3)
 	GPUTALLY_E2E=1 GPUTALLY_CAMPAIGN_SEED=$(SEED) $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)
-	$(BIN)/python -m tests.cluster.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet helm
+	$(BIN)/python -m hack.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet helm
 	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
 
 image: $(READY) ## Write the container image to build/gputally.tar without a container engine (needs Debian)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.build import PROMTOOL
+from hack.build import PROMTOOL
 
 ROOT: Final = Path(__file__).parents[1]
 REMEDY: Final = "promtool is not built: run `make promtool`, which needs Go, or put one on the PATH"

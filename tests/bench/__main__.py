@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hack import build
 from tests.behaviour.conftest import grant_documented_rights
 from tests.bench import (
     machine,
@@ -27,7 +28,6 @@ from tests.bench.record import record
 from tests.bench.results import Results
 from tests.bench.server import ApiServer
 from tests.bench.subject import Aggregator, resident_mib
-from tests.cluster import build
 from tests.cluster.api import Api
 
 LIVES = 2000

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+from hack.build import KUBE_STATE_METRICS
 from tests.bench.figure import Figure
 from tests.bench.measure_scrape import scraped, series
 from tests.bench.server import ApiServer
 from tests.bench.subject import MeasurementFailed, resident_mib
-from tests.cluster.build import KUBE_STATE_METRICS
 from tests.cluster.control_plane import LOOPBACK, free_ports
 
 SCRAPES = 5

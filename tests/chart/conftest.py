@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hack.build import OF_THE_CHART
 from tests.chart.helm import REMEDY
-from tests.cluster.build import OF_THE_CHART
 from tests.conftest import Golden
 from tests.e2e.conftest import api, control_plane, skip_without_control_plane
 

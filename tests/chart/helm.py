@@ -6,13 +6,13 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.build import HELM
+from hack.build import HELM
 from tests.cluster.manifests import Json
 
 CHART = Path(__file__).parents[2] / "helm" / "gputally"
 RELEASE = "gputally"
 NAMESPACE = "gpu-accounting"
-REMEDY = "helm is not built: python -m tests.cluster.build helm kubeconform"
+REMEDY = "helm is not built: python -m hack.build helm kubeconform"
 
 
 class Refused(Exception):

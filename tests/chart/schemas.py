@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.cluster.build import KUBECONFORM, MODULES, required
+from hack.build import KUBECONFORM, MODULES, required
 
 SUPPORTED = tuple(f"1.{minor}" for minor in range(30, 37))
 _OPERATOR = "github.com/prometheus-operator/prometheus-operator"

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.cluster import build
+from hack import build
 from tests.cluster.component import Component, ComponentFailed
 from tests.cluster.credentials import Credentials
 
@@ -174,7 +174,7 @@ def health(port: int) -> str:
 def check_built() -> None:
     missing = [binary.name for binary in build.BINARIES if not binary.path.exists()]
     if missing:
-        raise ComponentFailed(f"not built yet: {', '.join(missing)}; run python -m tests.cluster.build")
+        raise ComponentFailed(f"not built yet: {', '.join(missing)}; run python -m hack.build")
 
 
 def free_ports(count: int) -> list[int]:

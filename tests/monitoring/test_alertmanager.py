@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from hack.build import AMTOOL
 from hack.promtool import ROOT
 from monitoring.config import read
-from tests.cluster.build import AMTOOL
 
 FILE = ROOT / "examples" / "alertmanager.yaml"
 ROUTES: Mapping[str, Any] = yaml.safe_load(FILE.read_text())
 RECEIVER = {"critical": "pager", "warning": "tickets", "info": "log"}
 SEVERITIES = {name: str(terms["severity"]) for name, terms in read().alerts.items()}
 INHIBITIONS: Sequence[Mapping[str, Any]] = ROUTES["inhibit_rules"]
-REMEDY = "amtool is not built: run `python -m tests.cluster.build amtool`, which needs Go, or put one on the PATH"
+REMEDY = "amtool is not built: run `python -m hack.build amtool`, which needs Go, or put one on the PATH"
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cluster import build
+from hack import build
 from tests.cluster.component import ComponentFailed
 from tests.cluster.control_plane import LOOPBACK, free_ports
 from tests.cluster.manifests import Json
@@ -51,7 +51,7 @@ class Kubelet(Inhabitant):
     async def start(self) -> None:
         """Returns when it is healthy; its Node may not be ready yet."""
         if not build.KUBELET.path.exists():
-            raise ComponentFailed("not built yet: kubelet; run python -m tests.cluster.build kubelet")
+            raise ComponentFailed("not built yet: kubelet; run python -m hack.build kubelet")
         self.launch()
         await self.ready()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.cluster.build import ALERTMANAGER
+from hack.build import ALERTMANAGER
 from tests.cluster.manifests import Json
 from tests.prometheus.daemon import Daemon, eventually
 

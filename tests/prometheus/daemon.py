@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 
 import aiohttp
 
-from tests.cluster.build import Binary
+from hack.build import Binary
 from tests.cluster.component import Component
 from tests.cluster.control_plane import LOOPBACK, free_ports
 from tests.prometheus.tools import built

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from hack.build import PROMETHEUS
 from hack.prometheus import Answer, Prometheus
-from tests.cluster.build import PROMETHEUS
 from tests.cluster.manifests import Json
 from tests.prometheus.daemon import Daemon, ReloadRefused, eventually
 

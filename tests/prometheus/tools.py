@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cluster.build import AMTOOL, PROMTOOL, Binary
+from hack.build import AMTOOL, PROMTOOL, Binary
 from tests.cluster.component import ComponentFailed
 
 PATIENCE_SECONDS = 120
@@ -18,7 +18,7 @@ class ToolFailed(Exception):
 def built(binary: Binary) -> str:
     """The path of the program. Raises: ComponentFailed if it was never built."""
     if not binary.path.exists():
-        raise ComponentFailed(f"not built yet: {binary.name}; run python -m tests.cluster.build")
+        raise ComponentFailed(f"not built yet: {binary.name}; run python -m hack.build")
     return str(binary.path)
 
 

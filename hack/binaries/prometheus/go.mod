@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/prometheus
+module gputally/hack/binaries/prometheus
 
 go 1.26.0
 

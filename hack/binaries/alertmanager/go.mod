@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/alertmanager
+module gputally/hack/binaries/alertmanager
 
 go 1.26.0
 

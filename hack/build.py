@@ -1,6 +1,6 @@
-"""Builds the programs of the control plane, the monitoring and the chart, each once: `python -m tests.cluster.build`.
+"""Builds the programs of the control plane, the monitoring and the chart, each once: `python -m hack.build`.
 
-Given names it builds those programs instead: `python -m tests.cluster.build kubelet`.
+Given names it builds those programs instead: `python -m hack.build kubelet`.
 
 They come from Go modules, and are kept in the user's cache folder under name and version. The go.mod files below
 `binaries/` are the one place that names a version; with their go.sum every machine builds from the same sources.
@@ -60,6 +60,7 @@ def required(module: str, folder: str) -> str:
 
 
 def stamps_of_kubernetes(binary: Binary) -> dict[str, str]:
+    """The version as `kubectl version` and metrics of the component tell it."""
     major, minor, _ = binary.version.removeprefix("v").split(".")
     stamps = {"gitVersion": binary.version, "gitMajor": major, "gitMinor": minor}
     return {f"k8s.io/component-base/version.{name}": value for name, value in stamps.items()}
@@ -82,6 +83,7 @@ STAMPS: Mapping[str, Callable[[Binary], dict[str, str]]] = {
 
 
 def of_kubernetes(name: str) -> Binary:
+    """A command of k8s.io/kubernetes."""
     return Binary(name=name, folder="kubernetes", module="k8s.io/kubernetes", package=f"k8s.io/kubernetes/cmd/{name}")
 
 
@@ -101,6 +103,7 @@ KUBE_STATE_METRICS = Binary(  # a peer in the benchmarks, no part of the control
 
 
 def of_prometheus(name: str, *, folder: str = "prometheus") -> Binary:
+    """A command of a project of Prometheus."""
     module = f"github.com/prometheus/{folder}"
     return Binary(name=name, folder=folder, module=module, package=f"{module}/cmd/{name}")
 
@@ -133,6 +136,7 @@ def build(binary: Binary) -> None:
 
 
 def compile_to(target: Path, binary: Binary) -> None:
+    """Build it, static and stripped. Raises: BuildFailed with what the compiler said."""
     command = ["go", "build", "-trimpath", "-ldflags", binary.linker_flags, "-o", str(target), binary.package]
     environment = os.environ | {"CGO_ENABLED": "0"}
     result = subprocess.run(
@@ -143,6 +147,7 @@ def compile_to(target: Path, binary: Binary) -> None:
 
 
 def missing_git() -> str:
+    """What to say where Go would fail for want of git."""
     if shutil.which("git"):
         return ""
     return "\n(git is not installed: Go needs it for modules that no proxy serves; install git and run this again)"
@@ -164,6 +169,7 @@ def build_missing(wanted: Sequence[Binary]) -> None:
 
 
 def say(text: str) -> None:
+    """Progress, at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -182,6 +188,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def called(names: Sequence[str]) -> Sequence[Binary]:
+    """The programs of these names. Raises: BuildFailed for one that there is not."""
     if unknown := sorted(set(names) - set(BY_NAME)):
         raise BuildFailed(f"no program is called {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
     return [BY_NAME[name] for name in names]

@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/kwok
+module gputally/hack/binaries/kwok
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/etcd
+module gputally/hack/binaries/etcd
 
 go 1.26.0
 

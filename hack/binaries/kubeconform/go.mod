@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/kubeconform
+module gputally/hack/binaries/kubeconform
 
 go 1.26.0
 

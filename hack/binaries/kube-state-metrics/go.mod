@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/kube-state-metrics
+module gputally/hack/binaries/kube-state-metrics
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/prometheus-operator
+module gputally/hack/binaries/prometheus-operator
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/kubernetes
+module gputally/hack/binaries/kubernetes
 
 go 1.26.0
 

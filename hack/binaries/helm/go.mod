@@ -1,4 +1,4 @@
-module gputally/tests/cluster/binaries/helm
+module gputally/hack/binaries/helm
 
 go 1.26.0
 
