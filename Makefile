@@ -48,10 +48,10 @@ image: $(READY) ## Write the container image to build/gputally.tar without a con
 	$(BIN)/python -m hack.image build/gputally.tar
 
 bench: $(READY) ## Measure on a real API server, in about ten minutes (needs Go once; ARGS="--steps 1000 --no-ksm")
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m labs.bench $(ARGS)
 
 bench-agent: $(READY) ## Measure the agent with 8 GPUs and with 64 slices, in some 20 minutes (needs gcc; ARGS="--minutes 1")
-	$(BIN)/python -m tests.bench.agent $(ARGS)
+	$(BIN)/python -m labs.bench.agent $(ARGS)
 
 properties: $(READY) ## Run the properties of the accounting on 1,000 random histories each, of some 90 steps (HISTORIES=5000)
 	GPUTALLY_EXAMPLES=$(HISTORIES) $(BIN)/pytest -q -n $(WORKERS) tests/property $(ARGS)

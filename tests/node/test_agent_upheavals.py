@@ -14,7 +14,7 @@ from gputally.model.measured.usage_report import HolderReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import until
-from tests.campaign.scrapes import Scrapes
+from tests.behaviour.scrapes import Scrapes
 from tests.cluster.manifests import path
 from tests.cluster.objects import container_state, seconds
 from tests.node.agent import gpu_of, holders_of, measured_by, used_by

@@ -1,0 +1,223 @@
+"""What the ledger costs over years: `python -m labs.bench.ledger --help`.
+
+lives PATH PODS     whole lives on a live watch, through fleet and ledger: bytes for each pod
+toggle CHANGES...   one pod's label, again and again: rows, bytes and time of each change
+fill PATH PODS      a ledger of so many finished allocations
+start PATH          how long until such a ledger is open and what existed is read, cold and warm
+"""
+
+import argparse
+import os
+import random
+import sqlite3
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.snapshot import publish
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.kube import Kind
+from gputally.model.observation import Gone, Observation, Seen
+from gputally.model.rules import Rules
+from labs.bench.figure import Figure, line
+from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
+from tests.core.one_pod import A100, BY_LABEL, NODE, RUNNING
+from tests.core.replay import Replay
+
+NODES = 500
+ALIVE, PACE = 2_000, 10
+"""Pods at a time, and how many begin in a second."""
+COPIED = 100_000
+"""Allocations that are written as they live; more of them are copies under other UIDs."""
+LAST = 100
+"""Changes over which the cost of one is averaged."""
+
+
+def main() -> int:
+    """Always 0: there is nothing to fail here but the measurement itself."""
+    parser = argparse.ArgumentParser(prog="python -m labs.bench.ledger", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for command in ("lives", "fill"):
+        each = commands.add_parser(command)
+        each.add_argument("path", type=Path)
+        each.add_argument("pods", type=int)
+    commands.add_parser("start").add_argument("path", type=Path)
+    commands.add_parser("toggle").add_argument("changes", type=int, nargs="+")
+    plan = parser.parse_args()
+    measured: dict[str, Callable[[], Iterator[Figure]]] = {
+        "lives": lambda: lives(plan.path, plan.pods),
+        "fill": lambda: fill(plan.path, plan.pods),
+        "start": lambda: start(plan.path),
+        "toggle": lambda: toggle(sorted(plan.changes)),
+    }
+    for figure in measured[plan.command]():
+        sys.stdout.write(f"{line(figure)}\n")
+        sys.stdout.flush()
+    return 0
+
+
+def lives(path: Path, pods: int) -> Iterator[Figure]:
+    """Each is created, bound, runs, is deleted, ends and goes; ten begin in a second, each of which is written."""
+    replay = Replay()
+    for number in range(NODES):
+        replay.see(NodeForm(name=f"gpu-node-{number:04d}", labels=A100), at=0)
+    for number in range(50):
+        replay.see_namespace(namespace(f"team-{number}"), at=0)
+    with SqliteLedger(path) as ledger:
+        started = time.perf_counter()
+        for second in range((pods + ALIVE) // PACE + 60):
+            for age, stage in STAGES:
+                for number in range((second - age) * PACE, (second - age + 1) * PACE):
+                    if 0 <= number < pods:
+                        replay.apply(stage(number, second))
+            if ledger.write(replay.fleet.drain()) != (0, 0):
+                raise ArithmeticError("the ledger differs from the counters")
+        took = time.perf_counter() - started
+    yield Figure("ledger.bytes_per_pod", path.stat().st_size / pods, "B", "<= 1000")
+    yield Figure("ledger.lives_per_s", pods / took, "1/s")
+
+
+def form(number: int, **more: Any) -> PodForm:  # noqa: ANN401 - any field of a form
+    """A pod of a job of eight, under a UID as random as a server's."""
+    uid = uuid.UUID(int=random.Random(number).getrandbits(128), version=4)
+    job, created = f"train-{number // 8:07d}", number // PACE
+    return PodForm(
+        name=f"{job}-{number % 8}-{uid.hex[:5]}",
+        uid=str(uid),
+        namespace=f"team-{number % 50}",
+        tier="normal",
+        labels={"batch.kubernetes.io/job-name": job},
+        created=created,
+        node=f"gpu-node-{number % NODES:04d}",
+        scheduled=created + 1,
+        **more,
+    )
+
+
+def news(number: int, at: int, version: int, **more: Any) -> Seen:  # noqa: ANN401 - any field of a form
+    pod = as_pod(form(number, version=10 * number + version, **more))
+    return Seen(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at))
+
+
+def bound(number: int, at: int) -> Observation:
+    return news(number, at, 1)
+
+
+def runs(number: int, at: int) -> Observation:
+    return news(number, at, 2, started=at)
+
+
+def deleted(number: int, at: int) -> Observation:
+    return news(number, at, 3, started=at - DELETED + RUNS, deleted=at)
+
+
+def ended(number: int, at: int) -> Seen:
+    started = at - DELETED - 20 + RUNS
+    return news(number, at, 4, started=started, deleted=at - 20, finished=at, phase="Succeeded")
+
+
+def gone(number: int, at: int) -> Observation:
+    last = ended(number, at - 2)
+    return Gone(kind=Kind.PODS, object=last.object, at_us=us(at), since_us=us(at))
+
+
+RUNS, DELETED = 9, ALIVE // PACE
+STAGES = ((1, bound), (RUNS, runs), (DELETED, deleted), (DELETED + 20, ended), (DELETED + 22, gone))
+"""By their age in seconds."""
+
+
+def toggle(changes: list[int]) -> Iterator[Figure]:
+    """One label, changed again and again, each time accounted and written."""
+    with TemporaryDirectory() as folder, SqliteLedger(Path(folder) / "ledger.db") as ledger:
+        replay, count = Replay(rules=BY_LABEL), 0
+        replay.see(NODE, at=1)
+        for until in changes:
+            took = []
+            while count < until:
+                count += 1
+                started = time.perf_counter()
+                label = {"team": "red" if count % 2 else "blue"}
+                replay.see(replace(RUNNING, labels=label, version=10 + count), at=20 + count / 100)
+                ledger.write(replay.fleet.drain())
+                took.append(time.perf_counter() - started)
+            yield Figure(f"ledger.toggle_ms@{until}", 1000 * mean(took[-LAST:]), "ms")
+            yield Figure(f"ledger.toggle_rows@{until}", rows(ledger.path), "rows")
+            yield Figure(f"ledger.toggle_bytes@{until}", ledger.path.stat().st_size, "B")
+
+
+def rows(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: list[int] = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("pod_revisions", "pod_segments", "histories")
+        ]
+    return sum(found)
+
+
+def fill(path: Path, pods: int) -> Iterator[Figure]:
+    """The first hundred thousand live, the others are copies of them."""
+    yield from lives(path, min(pods, COPIED))
+    started = time.perf_counter()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA cache_size = -2000000")
+        for first in range(COPIED, pods, COPIED):
+            connection.execute(COPY_PODS, (first,))
+            for table in ("pod_revisions", "pod_segments"):
+                columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")][1:]
+                rest = ", ".join(columns)
+                connection.execute(
+                    f"INSERT INTO {table} SELECT pod + ?, {rest} FROM {table} WHERE pod <= ?",
+                    (first, COPIED),
+                )
+        add_to_balance(connection, max(0, pods - COPIED) // COPIED)
+    yield Figure("ledger.copied_s", time.perf_counter() - started, "s")
+    yield Figure("ledger.size_mb", path.stat().st_size / 1e6, "MB")
+
+
+COPY_PODS = f"""
+INSERT INTO pods
+SELECT id + ?, lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' ||
+       hex(randomblob(2)) || '-' || hex(randomblob(6))), namespace_text, name, class_name_text, priority, created_us
+FROM pods WHERE id <= {COPIED}
+"""
+
+
+def add_to_balance(connection: sqlite3.Connection, times: int) -> None:
+    """Of ended allocations, which count as long as they lasted."""
+    [balance] = connection.execute("SELECT value FROM meta WHERE key = 'balance_a'").fetchone()
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'balance_a'", (str(int(balance) * (1 + times)),))
+
+
+def start(path: Path) -> Iterator[Figure]:
+    """Until what existed is read and accounted, and then the first scrape; cold is without the file in memory."""
+    evict(path)
+    for how in ("cold", "warm"):
+        started = time.perf_counter()
+        with SqliteLedger(path) as ledger:
+            saved = ledger.saved(now_us=us(0))
+            fleet = Fleet(rules=Rules(), book=None, saved=saved)
+            yield Figure(f"ledger.start_{how}_s", time.perf_counter() - started, "s", "<= 0.5")
+            started = time.perf_counter()
+            publish(fleet, now_us=saved.at_us + 1, ledger=None)
+            ledger.write(fleet.drain())
+            yield Figure(f"ledger.scrape_{how}_ms", 1000 * (time.perf_counter() - started), "ms")
+
+
+def evict(path: Path) -> None:
+    """Let the kernel forget what it has of the file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

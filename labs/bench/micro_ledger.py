@@ -1,0 +1,72 @@
+"""What the ledger costs at 20,000 live pods, and its opening later."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gputally.accounting.changes import Changes
+from gputally.accounting.totals.series import Labels, Series
+from gputally.accounting.totals.totals import Total
+from gputally.ledger.open import open_reader
+from gputally.ledger.protocol import Ledger
+from gputally.ledger.records import Window
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.pod import PodRecord
+from labs.bench.figure import Figure
+from labs.bench.timing import timed
+from tests.contract.records import OPENED_S, pod, segment, step, us
+
+PODS = 20_000
+SERIES = 8_000
+FILE_BYTES = 200_000_000
+WRITES = (("new", 1), ("revised", 2))
+
+
+def measure() -> Iterator[Figure]:
+    """Writes of many allocations at once, of nothing, and reads."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        with SqliteLedger(path) as ledger:
+            for what, revision in WRITES:
+                changes = flush(0, revision)
+                yield once(f"write_{what}_20000", partial(ledger.write, changes))
+            quiet = Changes(opened_us=0, evaluated_us=1, at_us=1, live=(0, 0))
+            yield once("write_nothing", lambda: ledger.write(quiet))
+            yield once("read_state_20000", lambda: ledger.saved(now_us=0))
+            held = grow(ledger, path)
+        yield once("open_200mb", lambda: SqliteLedger(path).__enter__().__exit__(None, None, None))
+        with open_reader(str(path)) as reader:
+            read = once("read_all_200mb", lambda: list(reader.segments(Window(0, us(10**6)))))
+            yield read
+            yield Figure("micro.ledger_read_us_per_pod", 1000 * read.value / held, "µs")
+
+
+def once(what: str, call: Callable[[], object]) -> Figure:
+    """What changes the file can be measured only once."""
+    return Figure(f"micro.ledger_{what}_ms", 1000 * timed(call), "ms")
+
+
+def record(number: int, revision: int) -> PodRecord:
+    """A pod of three segments, as most have."""
+    parts = segment(1000, 1010), segment(1010, 1000 + 20 * revision), segment(1000 + 20 * revision, None)
+    return pod(f"{number:08d}-0000-4000-8000-000000000000", *parts, revision=revision)
+
+
+def flush(first: int, revision: int) -> Changes:
+    """Every one of some pods revised at once, and every counter changed."""
+    pods = {each.uid: each for each in (record(number, revision) for number in range(first, first + PODS))}
+    series: dict[tuple[Total, Labels], Series] = {
+        (Total.ALLOCATED, ("tier", f"tenant-{number}")): Series(us(OPENED_S), a=10**25 + number, b=number)
+        for number in range(SERIES)
+    }
+    return step(*pods.values(), at=OPENED_S + revision, pods=dict(pods), series=series)
+
+
+def grow(ledger: Ledger, path: Path) -> int:
+    """Fill the file with other allocations, and say of how many pods it then is."""
+    first = PODS
+    while path.stat().st_size < FILE_BYTES:
+        ledger.write(flush(first, 1))
+        first += PODS
+    return first

@@ -1,0 +1,90 @@
+"""What each stage of the accounting costs, in one process and without a network."""
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.snapshot import publish
+from gputally.catalog.all import FLEET
+from gputally.config.read import read_files
+from gputally.export.text import render
+from gputally.kube.reflector.events import Bookmark, decoder
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
+from gputally.model.observation import Seen
+from labs.bench import synthetic, workload
+from labs.bench.figure import Figure
+from labs.bench.subject import write_configuration
+from labs.bench.timing import best_ms, timed
+
+PODS = 20_000
+NOW_US = time.time_ns() // 1000
+
+
+def measure() -> Iterator[Figure]:
+    """Decode, account, publish, write and restore so many pods."""
+    with TemporaryDirectory() as folder:
+        rules, book = read_files(*write_configuration(Path(folder)))
+        with SqliteLedger(Path(folder) / "ledger.db") as ledger:
+            fleet = Fleet(rules=rules, book=book, saved=ledger.saved(now_us=NOW_US))
+            apply_all(fleet, Kind.NAMESPACES, decoded(Namespace, namespaces()))
+            apply_all(fleet, Kind.NODES, decoded(Node, nodes()))
+            yield from _accounting(fleet)
+            yield from _publishing(fleet)
+            yield from _keeping(fleet, ledger)
+            seconds = timed(lambda: Fleet(rules=rules, book=book, saved=ledger.saved(now_us=NOW_US)))
+            yield Figure("micro.restore_us_per_pod", per_pod(seconds), "µs")
+
+
+def _accounting(fleet: Fleet) -> Iterator[Figure]:
+    first = [synthetic.running_pod(number, 100) for number in range(PODS)]
+    yield Figure("micro.pod_bytes", sum(map(len, first)) / PODS, "bytes")
+    yield Figure("micro.decode_us_per_pod", per_pod(timed(lambda: decoded(Pod, first))), "µs")
+    new = decoded(Pod, first)
+    yield Figure("micro.apply_new_us_per_pod", per_pod(timed(lambda: apply_all(fleet, Kind.PODS, new))), "µs")
+    same = decoded(Pod, (synthetic.running_pod(number, 200) for number in range(PODS)))
+    yield Figure("micro.apply_repeat_us_per_pod", per_pod(timed(lambda: apply_all(fleet, Kind.PODS, same))), "µs")
+
+
+def _publishing(fleet: Fleet) -> Iterator[Figure]:
+    yield Figure("micro.publish_ms", best_ms(lambda: publish(fleet, now_us=NOW_US, ledger=None)), "ms")
+    snapshot = publish(fleet, now_us=NOW_US, ledger=None)
+    families = [(metric, list(metric.rows(snapshot))) for metric in FLEET]
+    yield Figure("micro.rows", sum(len(rows) for _, rows in families), "rows")
+    yield Figure("micro.rows_ms", best_ms(lambda: [list(metric.rows(snapshot)) for metric in FLEET]), "ms")
+    yield Figure("micro.render_ms", best_ms(lambda: render(families, openmetrics=False)), "ms")
+
+
+def _keeping(fleet: Fleet, ledger: SqliteLedger) -> Iterator[Figure]:
+    yield Figure("micro.ledger_write_new_us_per_pod", per_pod(timed(lambda: ledger.write(fleet.drain()))), "µs")
+    ended = decoded(Pod, (synthetic.ended_pod(number, 300) for number in range(PODS)))
+    yield Figure("micro.apply_end_us_per_pod", per_pod(timed(lambda: apply_all(fleet, Kind.PODS, ended))), "µs")
+    yield Figure("micro.ledger_write_ended_us_per_pod", per_pod(timed(lambda: ledger.write(fleet.drain()))), "µs")
+
+
+def namespaces() -> Iterator[bytes]:
+    for number, manifest in enumerate(workload.namespaces(), start=2 * PODS):
+        yield synthetic.event(manifest, number=number, version=1)
+
+
+def nodes() -> Iterator[bytes]:
+    for number in range(PODS // workload.GPUS_PER_NODE):
+        yield synthetic.event(workload.node(number), number=3 * PODS + number, version=1)
+
+
+def decoded(kind: type[Object], lines: Iterable[bytes]) -> list[Object]:
+    decode = decoder(kind)
+    changes = map(decode, lines)
+    return [change.object for change in changes if not isinstance(change, Bookmark | Status)]
+
+
+def apply_all(fleet: Fleet, kind: Kind, objects: Iterable[Object]) -> None:
+    for each in objects:
+        fleet.apply(Seen(kind=kind, object=each, at_us=NOW_US, since_us=NOW_US))
+
+
+def per_pod(seconds: float) -> float:
+    """Microseconds for each pod."""
+    return seconds * 1e6 / PODS

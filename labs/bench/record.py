@@ -1,0 +1,77 @@
+"""Writes down what a real API server sends to a client that lists and watches, to be played again by `replay`."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+
+from labs.bench import workload
+from labs.bench.churn import FIRST, live
+from labs.bench.load import Loader, each, say
+from labs.bench.server import ApiServer
+from tests.cluster.api import Api
+from tests.cluster.manifests import path
+
+RESOURCES = {
+    "/api/v1/namespaces": "namespaces",
+    "/apis/scheduling.k8s.io/v1/priorityclasses": "priorityclasses",
+    "/api/v1/nodes": "nodes",
+    "/api/v1/events": "events",
+    "/api/v1/pods": "pods",
+}
+"""What is recorded: path, and the file `NAME.list` of its streaming list."""
+CHURN = "churn"
+"""The file with what the watch of pods sent after its list; its last line binds the pod called MARKER, which waited."""
+END_OF_LIST = b'"k8s.io/initial-events-end":"true"'
+STREAMING = {
+    "watch": "true",
+    "sendInitialEvents": "true",
+    "resourceVersionMatch": "NotOlderThan",
+    "allowWatchBookmarks": "true",
+}
+
+
+async def record(server: ApiServer, loader: Loader, folder: Path, *, lives: int) -> None:
+    """All lists as they stand, then the watch of pods while so many of them live and die."""
+    marker = await loader.api.create(workload.marked(0, name=workload.MARKER))
+    async with Api(server.url, server.token("gputally"), server.ca_file) as reader:
+        for resource, name in RESOURCES.items():
+            async with aclosing(lines(reader, resource)) as stream:
+                (folder / f"{name}.list").write_bytes(b"".join([line async for line in listed(stream)]))
+                if name == "pods":
+                    writing = asyncio.create_task(_watch_until_marker(stream, folder / CHURN))
+                    say(f"  recording {lives} pods that come and go")
+                    await each(range(2 * FIRST, 2 * FIRST + lives), partial(live, loader))
+                    await loader.bind(marker)
+                    await writing
+    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements look for their own
+
+
+async def _watch_until_marker(stream: AsyncIterator[bytes], file: Path) -> None:
+    """Until the marker was bound."""
+    name = f'"name":"{workload.MARKER}","namespace"'.encode()
+    with file.open("wb") as out:
+        async for line in stream:
+            out.write(line)
+            if name in line:
+                return
+
+
+async def lines(api: Api, path: str) -> AsyncGenerator[bytes]:
+    """A streaming list and what follows it, line by line."""
+    headers = {"Accept-Encoding": "identity"}
+    patience = aiohttp.ClientTimeout()
+    async with api.session.get(path, params=STREAMING, headers=headers, timeout=patience) as response:
+        async for line in response.content:
+            yield line
+
+
+async def listed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Up to the bookmark that ends the list."""
+    async for line in stream:
+        yield line
+        if END_OF_LIST in line:
+            return

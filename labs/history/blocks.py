@@ -1,0 +1,51 @@
+"""History for a Prometheus that was not there: OpenMetrics with timestamps, made into blocks by promtool."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from labs.history.window import BLOCK_S, Window
+from tests.prometheus.tools import promtool
+
+
+class Contents(NamedTuple):
+    """What the blocks of a folder hold, and their size on disk."""
+
+    blocks: int
+    samples: int
+    bytes: int
+
+
+def build(files: Iterable[Path], data: Path, *, labels: Mapping[str, str]) -> float:
+    """Add the samples of each of `files`, with these target labels; a file is deleted once it is in. The seconds taken.
+
+    promtool reads a file once for each block it makes of it, and once more: a file should hold a single block.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    options = [f"--label={name}={value}" for name, value in labels.items()]
+    took = 0.0
+    for file in files:
+        started = time.perf_counter()
+        span = f"--max-block-duration={BLOCK_S}s"
+        promtool("tsdb", "create-blocks-from", "openmetrics", "--quiet", span, *options, file, data)
+        took += time.perf_counter() - started
+        file.unlink()
+    return took
+
+
+def record(rules: Iterable[Path], data: Path, *, url: str, window: Window, step: int = 60) -> None:
+    """Add what the recording rules of the files `rules` would have recorded, as the server at `url` evaluates them.
+
+    Its own folder may be `data`: it finds the new blocks within a minute, or when it is started again.
+    """
+    span = (f"--start={window.start_s}", f"--end={window.end_s}", f"--eval-interval={step}s")
+    promtool("tsdb", "create-blocks-from", "rules", *span, f"--url={url}", f"--output-dir={data}", *rules)
+
+
+def contents(data: Path) -> Contents:
+    """What is there."""
+    stats = [json.loads(meta.read_text())["stats"] for meta in data.glob("*/meta.json")]
+    size = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+    return Contents(len(stats), sum(block["numSamples"] for block in stats), size)

@@ -1,0 +1,36 @@
+"""All attacks by name: the one place to add another."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from labs.hostile.attacks import (
+    bulk,
+    impostors,
+    labels,
+    owner_chains,
+    owner_crowd,
+    owner_paths,
+    placement,
+    resource_names,
+    storms,
+    times,
+)
+from labs.hostile.tenant import Tenant
+
+Attack = Callable[[Tenant], Awaitable[None]]
+
+EARLY: Mapping[str, Attack] = {labels.JUNK: labels.junk, owner_paths.NAME: owner_paths.attack}
+"""What is to be there before others come."""
+ATTACKS: Mapping[str, Attack] = {
+    owner_crowd.NAME: owner_crowd.attack,
+    owner_chains.NAME: owner_chains.attack,
+    placement.NAME: placement.attack,
+    resource_names.NAME: resource_names.attack,
+    labels.TOGGLING: labels.toggling,
+    storms.PODS: storms.pods,
+    storms.JOBS: storms.jobs,
+    bulk.NAME: bulk.attack,
+    times.GRACE: times.grace,
+    times.PRIORITIES: times.priorities,
+    impostors.NAME: impostors.attack,
+}
+"""These go on beside each other."""

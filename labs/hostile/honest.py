@@ -1,0 +1,148 @@
+"""What honest tenants do: pods of known lives on GPU nodes, alone, of Jobs, and of things that own things."""
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+
+from labs.hostile.tenant import owned, owner
+from tests.cluster.api import Api
+from tests.cluster.manifests import (
+    POOL,
+    Json,
+    conduct,
+    deployment,
+    gpu_node,
+    gpu_pod,
+    job,
+    metadata,
+    namespace,
+    priority_class,
+)
+
+TENANTS = ("alpha", "beta", "gamma")
+LATE = ("delta", "epsilon")
+"""They come when the junk is there."""
+PROBE = "probe"
+"""Has one pod at a time, so that one can see when it shows."""
+NAMESPACES = (*TENANTS, *LATE, PROBE)
+HONEST_POOL = "honest"
+NODES = 16
+TIERS = {"urgent": 10_000, "batch": 500}
+LONGEST_RUN_S = 6
+APART_S = 1.2
+"""Between two lives of one tenant."""
+PROBES_APART_S = 4.5
+LATE_AT = 0.6
+"""The part of the time after which the late ones come."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Life:
+    """Pods that begin together, each on `gpus` for `runs_s`."""
+
+    at_s: float
+    tenant: str
+    kind: str
+    number: int
+    gpus: int
+    runs_s: int
+    tier: str
+
+    @property
+    def pods(self) -> int:
+        return 2 if self.kind == "job" else 1
+
+    @property
+    def job(self) -> tuple[str, str]:
+        """Kind and name of the job its pods belong to."""
+        kinds = {"bare": ("Pod", f"bare-{self.number}"), "job": ("Job", f"job-{self.number}")}
+        return kinds.get(self.kind, ("ConfigMap", f"run-{self.number}"))
+
+
+def team_of(tenant: str) -> str:
+    """What bills call a namespace."""
+    return f"team-{tenant}"
+
+
+def lives(*, seed: int, lasts_s: float) -> list[Life]:
+    """All of them by time, decided by the seed; they begin within `lasts_s`, the late ones in its second half."""
+    random = Random(seed)
+    found = []
+    for tenant in (*TENANTS, *LATE):
+        at_s, number = lasts_s * (LATE_AT if tenant in LATE else 0), 0
+        while (at_s := at_s + random.uniform(0.5, 2) * APART_S) < lasts_s:
+            found.append(_life(tenant, number, at_s, random))
+            number += 1
+    probes = (_probe(number) for number in range(int(lasts_s // PROBES_APART_S)))
+    return sorted([*found, *probes], key=lambda life: life.at_s)
+
+
+def _life(tenant: str, number: int, at_s: float, random: Random) -> Life:
+    return Life(
+        at_s=at_s,
+        tenant=tenant,
+        kind=random.choice(("bare", "job", "pipeline", "pipeline")),
+        number=number,
+        gpus=random.choice((1, 1, 2)),
+        runs_s=random.randint(1, LONGEST_RUN_S),
+        tier=random.choice(tuple(TIERS)),
+    )
+
+
+def _probe(number: int) -> Life:
+    at_s = number * PROBES_APART_S
+    return Life(at_s=at_s, tenant=PROBE, kind="bare", number=number, gpus=1, runs_s=2, tier="urgent")
+
+
+def planned(plan: list[Life]) -> dict[str, int]:
+    """GPU-seconds that each team will have run for."""
+    found: dict[str, int] = {}
+    for life in plan:
+        team = team_of(life.tenant)
+        found[team] = found.get(team, 0) + life.pods * life.gpus * life.runs_s
+    return found
+
+
+async def settle(api: Api) -> None:
+    """Namespaces, tiers and nodes, before anything lives there."""
+    for tenant in NAMESPACES:
+        await api.create(namespace(tenant, labels={"team": team_of(tenant)}))
+    for name, value in TIERS.items():
+        await api.create(priority_class(name, value))
+    for number in range(NODES):
+        await api.create(gpu_node(f"honest-{number}", pool=HONEST_POOL))
+
+
+async def live(api: Api, plan: list[Life]) -> None:
+    """Make all of it happen; returns when the last has begun."""
+    async with asyncio.TaskGroup() as tasks:
+        for life in plan:
+            tasks.create_task(_begin(api, life))
+
+
+async def _begin(api: Api, life: Life) -> None:
+    await asyncio.sleep(life.at_s)
+    pod = gpu_pod(
+        f"{life.kind}-{life.number}",
+        life.tenant,
+        gpus=life.gpus,
+        labels={"team": team_of(life.tenant)},
+        annotations=conduct(run_for=f"{life.runs_s}s"),
+        nodeSelector={POOL: HONEST_POOL},
+        priorityClassName=life.tier,
+    )
+    if life.kind == "pipeline":
+        pod = owned(pod, await _pipeline(api, life))
+    if life.kind == "job":
+        pod = job(pod, parallelism=life.pods, backoffLimit=0)
+    await api.create(pod)
+
+
+async def _pipeline(api: Api, life: Life) -> Json:
+    """What a pod is owned by whose job can only be named by asking for its owner: that is owned by the job."""
+    meta = metadata(f"run-{life.number}", life.tenant)
+    top = await api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+    step = deployment(gpu_pod(f"step-{life.number}", life.tenant), replicas=0)
+    step["metadata"]["ownerReferences"] = [owner("ConfigMap", meta["name"], top["metadata"]["uid"])]
+    made = await api.create(step)
+    return owner("Deployment", made["metadata"]["name"], made["metadata"]["uid"], api_version="apps/v1")

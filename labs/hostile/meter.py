@@ -1,0 +1,191 @@
+"""What a process takes, what its scrapes take, and when honest pods and jobs show, looked at again and again."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import aiohttp
+
+from labs.bench.measure_scrape import marked_gpus
+from tests.behaviour.product import Product
+from tests.behaviour.recorder import Form, Record, conditions, is_terminal
+from tests.cluster.api import Api
+from tests.cluster.manifests import Json
+
+SCRAPE_S: Final = 0.25
+LOOK_S: Final = 0.5
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+JOBS: Final = "SELECT pod_uid, job_kind, job FROM allocations WHERE namespace IN ({})"
+
+
+class Yardstick:
+    """How long the API server takes for the smallest request, by which its load is told from our own."""
+
+    def __init__(self, api: Api) -> None:
+        self.seconds: list[float] = []
+        self._api = api
+
+    @property
+    def slowest_s(self) -> float:
+        """But for one in a hundred."""
+        return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            began_s = time.monotonic()
+            await self._api.get("/api/v1/namespaces/default")
+            self.seconds.append(time.monotonic() - began_s)
+            await asyncio.sleep(LOOK_S)
+
+
+class Meter:
+    """Of one product, through its restarts: every process counts."""
+
+    def __init__(self, product: Product, latency: "Latency") -> None:
+        self.product = product
+        self.latency = latency
+        self.peak_mib = 0.0
+        self.scrapes_ms: list[float] = []
+        self.scrape_bytes = 0
+        """The largest."""
+        self.residual = 0.0
+        """The largest, of either sign."""
+        self._cpu_s: dict[int, float] = {}
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time of all its processes."""
+        return sum(self._cpu_s.values())
+
+    @property
+    def scrape_ms(self) -> float:
+        """The median."""
+        return median(self.scrapes_ms)
+
+    @property
+    def scrape_p99_ms(self) -> float:
+        return sorted(self.scrapes_ms)[int(len(self.scrapes_ms) * 0.99)]
+
+    def ledger_bytes(self) -> int:
+        """Of the file and what belongs to it."""
+        ledger = self.product.ledger
+        return sum(file.stat().st_size for file in ledger.parent.glob(f"{ledger.name}*"))
+
+    def look(self) -> None:
+        """At the process, which may be gone."""
+        with suppress(OSError, ValueError):
+            pid = self.product.pid
+            self._cpu_s[pid] = cpu_seconds(pid)
+            self.peak_mib = max(self.peak_mib, peak_mib(pid))
+
+    async def run(self) -> None:
+        """For ever; a restarting process is not asked."""
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
+            while True:
+                self.look()
+                with suppress(aiohttp.ClientError, TimeoutError):
+                    await self._scrape(session)
+                await asyncio.sleep(SCRAPE_S)
+
+    async def _scrape(self, session: aiohttp.ClientSession) -> None:
+        began_s = time.monotonic()
+        async with session.get(f"{self.product.url}/metrics") as response:
+            body = await response.read()
+        self.scrapes_ms.append(1000 * (time.monotonic() - began_s))
+        self.scrape_bytes = max(self.scrape_bytes, len(body))
+        self.latency.take(body)
+        for line in body.splitlines():
+            if line.startswith(b"gputally_residual_gpu_seconds"):
+                self.residual = max(self.residual, abs(float(line.rpartition(b" ")[2])))
+
+
+class JobWatch:
+    """How long after its binding the ledger says of each honest pod which job it belongs to, rightly."""
+
+    def __init__(self, product: Product, record: Record, jobs: dict[tuple[str, str], tuple[str, str]]) -> None:
+        self.product = product
+        self.delays_s: dict[str, float] = {}
+        """By UID."""
+        self._record = record
+        self._jobs = jobs
+        """Of each pod, by namespace and what its name begins with."""
+        self._query = JOBS.format(", ".join(sorted({f"'{namespace}'" for namespace, _ in jobs})))
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_S)
+
+    def look(self) -> None:
+        """Once more at the ledger."""
+        now_us = time.time_ns() // 1000
+        for uid, kind, name in self.product.query(self._query):
+            bound_us = first_seen_us(self._record.forms.get(uid, []), is_bound)
+            if uid not in self.delays_s and bound_us and self.job_of(uid) == (kind, name):
+                self.delays_s[uid] = max(0.0, (now_us - bound_us) / 1e6)
+
+    def job_of(self, uid: str) -> tuple[str, str]:
+        """What it ought to be."""
+        meta = self._record.forms[uid][0][1]["metadata"]
+        stem = "-".join(meta["name"].split("-")[:2])
+        return self._jobs[meta["namespace"], stem]
+
+    def unnamed(self) -> list[str]:
+        """Pods that were bound and whose job nobody ever knew."""
+        return [
+            forms[0][1]["metadata"]["name"]
+            for uid, forms in self._record.forms.items()
+            if first_seen_us(forms, is_bound) and uid not in self.delays_s
+        ]
+
+
+class Latency:
+    """How long after a pod of `team` was told to be bound, or to have ended, scrapes show so many GPUs allocated."""
+
+    def __init__(self, record: Record, team: str, namespace: str) -> None:
+        self.seconds: list[float] = []
+        self._record = record
+        self._team = team
+        self._namespace = namespace
+
+    def take(self, body: bytes) -> None:
+        """One more scrape, received now."""
+        changes = self._changes()[len(self.seconds) :]
+        held = len(self.seconds) % 2  # one pod at a time: bound, ended, bound, ended
+        if changes and marked_gpus(body, self._team) != held:
+            self.seconds.append(time.time() - changes[0])
+
+    def _changes(self) -> list[float]:
+        """When bindings and ends of the team's pods were told, in order."""
+        mine = [f for f in self._record.forms.values() if f[0][1]["metadata"]["namespace"] == self._namespace]
+        bound = [seen_us for forms in mine if (seen_us := first_seen_us(forms, is_bound))]
+        ended = [seen_us for forms in mine if (seen_us := first_seen_us(forms, is_terminal))]
+        return [seen_us / 1e6 for seen_us in sorted(bound + ended)]
+
+
+def first_seen_us(forms: list[Form], holds: Callable[[Json], bool]) -> int | None:
+    """When the first form was received that is so."""
+    return next((seen_us for _, pod, seen_us in forms if holds(pod)), None)
+
+
+def is_bound(pod: Json) -> bool:
+    return any(mark["status"] == "True" for mark in conditions(pod, "PodScheduled"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def peak_mib(pid: int) -> float:
+    """The most memory a process ever had, resident."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024

@@ -1,0 +1,248 @@
+"""Both runs side by side: what each figure is, and what it may be beside a hostile tenant."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from labs.hostile import verdict
+from labs.hostile.attacks.every import ATTACKS, EARLY
+from labs.hostile.ground import HOSTILE, HOSTILE_NODES
+from labs.hostile.honest import LATE_AT, NAMESPACES
+from labs.hostile.run import Run, Seen, Size
+from tests.behaviour.product import total
+
+MIB: Final = 120
+NAMED_WITHIN_S: Final = 10.0
+SHOWN_WITHIN_S: Final = 5.0
+GPUS_PER_NODE: Final = 8
+REQUESTS_OF_A_START: Final = 8
+"""One after the other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What limits follow from: the same figure of the honest run alone, and what the hostile tenant did."""
+
+    alone: float
+    writes: int
+    size: Size
+    server_s: float
+    """How long the API server takes for the smallest of requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One row of the table."""
+
+    name: str
+    of: Callable[[Seen, Run], float]
+    most: Callable[[Beside], float] | None = None
+    """None where nothing is asked of it."""
+
+
+FIGURES: Final = (
+    Figure(name="peak memory, MiB", of=lambda seen, _: seen.meter.peak_mib, most=lambda _: MIB),
+    Figure(
+        name="CPU, s",
+        of=lambda seen, _: seen.meter.cpu_s,
+        most=lambda beside: 2 * beside.alone + 0.004 * beside.writes,
+    ),
+    Figure(
+        name="ledger, kB",
+        of=lambda seen, _: seen.ledger_bytes / 1000,
+        most=lambda beside: 1.5 * beside.alone + 1.5 * beside.writes,
+    ),
+    Figure(
+        name="log, kB",
+        of=lambda seen, _: len(seen.log) / 1000,
+        most=lambda beside: beside.alone + 32,
+    ),
+    Figure(
+        name="scrape, ms (median)",
+        of=lambda seen, _: seen.meter.scrape_ms,
+        most=lambda beside: 3 * beside.alone + 25,
+    ),
+    Figure(
+        name="scrape, ms (p99)",
+        of=lambda seen, _: seen.meter.scrape_p99_ms,
+        most=lambda beside: 3 * beside.alone + 1000,
+    ),
+    Figure(
+        name="scrape, kB (largest)",
+        of=lambda seen, _: seen.meter.scrape_bytes / 1000,
+        most=lambda beside: 1.5 * beside.alone + 1.5 * beside.size.tenants,
+    ),
+    Figure(name="API server answers, s (p99)", of=lambda _, run: run.yardstick.slowest_s),
+    Figure(
+        name="second start, s",
+        of=lambda seen, _: seen.ready_s,
+        most=lambda beside: beside.alone + 4 + REQUESTS_OF_A_START * beside.server_s,
+    ),
+    Figure(name="API requests", of=lambda seen, _: len(seen.requests)),
+    Figure(
+        name="  lists of all pods",
+        of=lambda seen, _: seen.requests.lists_of_pods(),
+        most=lambda beside: beside.alone,
+    ),
+    Figure(
+        name="  watches of all pods",
+        of=lambda seen, _: seen.requests.watches_of_pods(),
+    ),
+    Figure(
+        name="  strays",
+        of=lambda seen, _: len(list(strays(seen))),
+        most=lambda _: 0,
+    ),
+    Figure(
+        name="  owners asked for",
+        of=lambda seen, _: seen.requests.lookups(),
+        most=lambda beside: beside.alone + beside.writes,
+    ),
+    Figure(
+        name="  of them forbidden",
+        of=lambda seen, _: seen.requests.forbidden_lookups(),
+        most=lambda beside: beside.alone + 40,
+    ),
+    Figure(
+        name="  longest path, bytes",
+        of=lambda seen, _: seen.requests.bytes_of_paths(),
+        most=lambda _: 1000,
+    ),
+    Figure(
+        name="job named after, s (largest)",
+        of=lambda seen, _: max(seen.jobs.delays_s.values(), default=0),
+        most=lambda beside: beside.alone + NAMED_WITHIN_S + beside.server_s,
+    ),
+    Figure(name="jobs never named", of=lambda seen, _: len(seen.jobs.unnamed()), most=lambda _: 0),
+    Figure(
+        name="event to /metrics, s (median)",
+        of=lambda seen, _: middle(seen.meter.latency.seconds),
+    ),
+    Figure(
+        name="event to /metrics, s (largest)",
+        of=lambda seen, _: max(seen.meter.latency.seconds, default=0),
+        most=lambda beside: beside.alone + SHOWN_WITHIN_S + beside.server_s,
+    ),
+    Figure(
+        name="honest GPU-s, truth",
+        of=lambda _, run: sum(verdict.true_seconds(run.record).values()),
+    ),
+    Figure(
+        name="ledger rows that differ from the truth",
+        of=lambda seen, run: len(list(verdict.ledger_deviations(seen.meter.product, run.record))),
+        most=lambda _: 0,
+    ),
+    Figure(
+        name="counters that differ from the truth",
+        of=lambda seen, run: len(list(verdict.counter_deviations(seen.samples, run.record))),
+        most=lambda _: 0,
+    ),
+    Figure(name="honest counters ahead, GPU-s", of=lambda seen, run: verdict.ahead(seen.samples, run.record)),
+    Figure(name="largest residual, GPU-s", of=lambda seen, _: seen.meter.residual, most=lambda _: 0),
+    Figure(
+        name="GPU-s of the hostile tenant",
+        of=lambda seen, _: verdict.hostile_gpu_seconds(seen.samples),
+        most=lambda beside: (HOSTILE_NODES + 1) * GPUS_PER_NODE * (beside.size.lasts_s + 30),
+    ),
+    Figure(
+        name="refusals of labels",
+        of=lambda seen, _: total(seen.samples, "gputally_label_refusals_total"),
+    ),
+    Figure(
+        name="objects skipped or malformed",
+        of=lambda seen, _: (
+            total(seen.samples, "gputally_skipped_objects_total")
+            + total(seen.samples, "gputally_watch_malformed_objects_total")
+        ),
+    ),
+    Figure(
+        name="agents asked",
+        of=lambda seen, _: total(seen.samples, "gputally_agent_pulls_total"),
+        most=lambda _: 0,
+    ),
+)
+
+
+def strays(seen: Seen) -> Iterator[str]:
+    """Requests that nothing gave reason to."""
+    return seen.requests.strays({*NAMESPACES, HOSTILE})
+
+
+def middle(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2] if values else 0
+
+
+def writes(run: Run) -> int:
+    """What the hostile tenant was allowed to do; pods that its Jobs made come on top."""
+    return sum(run.told[-1]["accepted"].values()) if run.told else 0
+
+
+def findings(alone: Run, beside: Run, size: Size) -> list[str]:
+    """All that is not as it should be; in words."""
+    found = []
+    known = partial(Beside, writes=writes(beside), size=size, server_s=beside.yardstick.slowest_s)
+    for name, seen in beside.seen.items():
+        for figure in FIGURES:
+            value, before = figure.of(seen, beside), figure.of(alone.seen[name], alone)
+            most = figure.most(known(alone=before)) if figure.most else value
+            if value > most:
+                found.append(f"{name}: {figure.name} is {value:,.6g}, {before:,.6g} alone; at most {most:,.6g}")
+        found += [f"{name}: {each}" for each in evidence(seen, beside)]
+    return found + [f"alone: {each}" for seen in alone.seen.values() for each in evidence(seen, alone)]
+
+
+def evidence(seen: Seen, run: Run) -> Iterator[str]:
+    """The first few of each kind, to begin with."""
+    for kind in (
+        strays(seen),
+        verdict.ledger_deviations(seen.meter.product, run.record),
+        verdict.counter_deviations(seen.samples, run.record),
+        iter(f"job of {pod} never named" for pod in seen.jobs.unnamed()),
+    ):
+        yield from list(kind)[:10]
+
+
+def feints(beside: Run, size: Size) -> Iterator[str]:
+    """Why the run beside the hostile tenant may have shown nothing."""
+    last = beside.told[-1] if beside.told else {}
+    if "accepted" not in last:
+        yield "the hostile tenant ended early"
+        return
+    if beside.early_at_s is None or beside.early_at_s > LATE_AT * size.lasts_s:
+        yield f"the junk was there after {beside.early_at_s} s only, when late tenants had come"
+    yield from (f"no {attack} at all" for attack in {*EARLY, *ATTACKS} - last["accepted"].keys())
+
+
+def table(alone: Run, beside: Run) -> str:
+    """All figures of both runs."""
+    names = list(alone.seen)
+    head = "".join(f"{name:>30}" for name in names)
+    lines = [f"{'':40}{head}", f"{'':40}" + f"{'alone':>15}{'beside':>15}" * len(names)]
+    for figure in FIGURES:
+        cells = [(figure.of(run.seen[name], run)) for name in names for run in (alone, beside)]
+        lines.append(f"{figure.name:40}" + "".join(f"{cell:>15,.6g}" for cell in cells))
+    logs = (f"log {name}: {line[:240]}" for name, seen in beside.seen.items() for line in seen.log.splitlines()[-20:])
+    return "\n".join([*lines, "", *logs, *deeds(beside), *by_path(beside), *unplanned(alone, beside)])
+
+
+def deeds(beside: Run) -> Iterator[str]:
+    """What the hostile tenant did and was refused, and how fast."""
+    last = beside.told[-1]
+    yield f"{writes(beside)} writes of the hostile tenant; not finished: {', '.join(last['unfinished']) or 'nothing'}"
+    yield from (f"  {name}: {number}" for name, number in last["accepted"].items())
+    yield "refused by the API server"
+    yield from (f"  {name}: {number}" for name, number in last["refused"].items())
+
+
+def by_path(beside: Run) -> Iterator[str]:
+    """Requests of the aggregators, most frequent first."""
+    for name, seen in beside.seen.items():
+        yield f"requests {name}"
+        yield from (f"  {number} {path[:120]}" for path, number in seen.requests.by_path().most_common(25))
+
+
+def unplanned(alone: Run, beside: Run) -> Iterator[str]:
+    """Where both runs of the honest workload were not the same."""
+    for name, run in (("alone", alone), ("beside", beside)):
+        yield from (f"{name}: {each}" for each in verdict.unplanned(run.record, run.plan))
