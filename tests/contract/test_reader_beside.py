@@ -1,5 +1,6 @@
 """What every reader tells of usage, capacity, preemptions and observation gaps."""
 
+import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
@@ -54,11 +55,13 @@ def capacity(start: int, end: int, physical: int = 8, *, uid: str = "node-1") ->
     )
 
 
-def facts(*changes: tuple[int, int], gone: int | None = None, uid: str = "node-1") -> Changes:
+def facts(
+    *changes: tuple[int, int], gone: int | None = None, gone_by: int | None = None, uid: str = "node-1"
+) -> Changes:
     """What a node offered since when, in whole GPUs."""
     history = tuple((us(at), replace(FACTS, physical=physical * GPU)) for at, physical in changes)
-    gone_us = None if gone is None else us(gone)
-    record = NodeRecord(uid=uid, name="n1", created_us=history[0][0], facts=history, gone_us=gone_us)
+    gone_us, by_us = (None if at is None else us(at) for at in (gone, gone_by))
+    record = NodeRecord(uid=uid, name="n1", created_us=history[0][0], facts=history, gone_us=gone_us, gone_by_us=by_us)
     return step(nodes={uid: record}, capacity={(uid, at_us): ("n1", each) for at_us, each in history})
 
 
@@ -73,6 +76,34 @@ def test_capacity_lasts_until_it_changes_or_the_node_is_gone(ledger: Ledger, rea
     ]
     assert list(reader.capacity(window(1200, 1300))) == [capacity(1200, 1300, 4)]
     assert list(reader.capacity(window(0, 900))) == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "until"),
+    [
+        ({"a": 1450}, 1500),
+        ({"a": 1520}, 1520),
+        ({"a": 1520, "b": 1540}, 1540),
+        ({"a": 1700}, 1600),
+        ({"a": None}, 1600),
+    ],
+)
+@pytest.mark.parametrize("pods", [1, 5000])
+def test_of_the_time_in_which_a_node_went_its_capacity_lasted_as_long_as_pods_had_some(
+    ledger: Ledger,
+    reader: LedgerReader,
+    ended: dict[str, int | None],
+    until: int,
+    pods: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(type(reader), "page_pods", pods, raising=False)
+    ledger.write(facts((900, 8), gone=1500, gone_by=1600))
+    elsewhere = pod("c", segment(1000, 1590), node="n2")
+    ledger.write(step(elsewhere, *(pod(uid, segment(1000, end)) for uid, end in ended.items())))
+
+    assert list(reader.capacity(window(1000, 6000))) == [capacity(1000, until)]
+    assert list(reader.capacity(window(1000, 1200))) == [capacity(1000, 1200)]
 
 
 def test_a_preemption_is_told_once_as_it_was_counted_last(ledger: Ledger, reader: LedgerReader) -> None:

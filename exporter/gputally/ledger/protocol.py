@@ -95,7 +95,10 @@ class LedgerReader(Protocol):
         """The same of what nobody held."""
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
-        """What nodes offered in the window, by node UID and start."""
+        """What nodes offered in the window, by node UID and start.
+
+        Of the time in which a node went unseen, it lasted as long as pods are known to have held some of it.
+        """
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions that were decided in the window, in their order."""

@@ -48,11 +48,22 @@ CAPACITY_COLUMNS: Final = (
     *("node_uid", "node", "start_us", "end_us"),
     *("physical", "covered", "allocatable", "gpu_model", "pool", "instance_type"),
 )
+HELD_LAST: Final = f"""
+SELECT e.node_uid, max(min(e.gone_by_us, ifnull(s.end_us, :accounted)))
+FROM (SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end)) e
+JOIN (SELECT * FROM allocation_segments WHERE {_PAGE} AND quantity > 0) s
+  ON s.node = e.node AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
+GROUP BY e.node_uid
+"""  # noqa: S608 (literals only)
+"""Of the nodes that went at an unknown time in the window, until when pods had some of them."""
 CAPACITY: Final = f"""
 WITH facts AS (
     SELECT c.*, c.from_us AS start_us, min(
         ifnull(lead(c.from_us) OVER (PARTITION BY c.node_uid ORDER BY c.from_us), :accounted),
-        ifnull((SELECT gone_us FROM node_ends e WHERE e.node_uid = c.node_uid), :accounted)
+        ifnull(
+            (SELECT value FROM json_each(:held) WHERE key = c.node_uid),
+            ifnull((SELECT gone_us FROM node_ends e WHERE e.node_uid = c.node_uid), :accounted)
+        )
     ) AS end_us
     FROM capacity c
 )
@@ -61,6 +72,7 @@ FROM facts
 WHERE {_FROM} < {_TO}
 ORDER BY node_uid, start_us
 """  # noqa: S608 (literals only)
+"""With :held, until when pods had some of a node that went at an unknown time (JSON, by its UID)."""
 
 PREEMPTIONS: Final = """
 SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,

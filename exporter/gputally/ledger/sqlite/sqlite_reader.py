@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from msgspec import json
+
 from gputally.errors import LedgerError
 from gputally.ledger.records import (
     DIMENSIONS,
@@ -106,7 +108,9 @@ class SqliteLedgerReader:
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
-        return map(_capacity, self._rows(queries.CAPACITY, self._bounds(window)))
+        bounds = self._bounds(window)
+        held = json.encode(self._held_last(bounds)).decode()
+        return map(_capacity, self._rows(queries.CAPACITY, {**bounds, "held": held}))
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
@@ -126,6 +130,15 @@ class SqliteLedgerReader:
 
     def _bounds(self, window: Window) -> dict[str, int]:
         return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
+
+    def _held_last(self, bounds: Mapping[str, int]) -> dict[str, int]:
+        """Of each node that went at an unknown time in the window, until when (µs) pods had some of it."""
+        ends = dict[str, int]()
+        if self._rows(queries.NODE_GAPS, bounds):
+            for page in self._pages():
+                for uid, end_us in self._rows(queries.HELD_LAST, bounds, page):
+                    ends[uid] = max(end_us, ends.get(uid, 0))
+        return ends
 
     def _pages(self) -> Iterator[_Page]:
         """All pods, by UID."""
