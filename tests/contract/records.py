@@ -10,7 +10,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import Blind, End, Segment, State, Terms
 from gputally.model.kube import OwnerReference
-from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption, Preemptor
 from gputally.model.price import Asset, Basis, Price, Purchase
@@ -47,7 +47,7 @@ FACTS = NodeFacts(
     gpu_model="H100",
     pool="a",
     asset=ASSET,
-    sharing=Sharing(replicas=2, profile="1g.10gb", slices=7, memory_mib=81920),
+    labels=(("nvidia.com/gpu.memory", "81920"), ("nvidia.com/gpu.replicas", "2")),
 )
 NODE = NodeRecord(uid="node-1", name="n1", created_us=5, facts=((5, FACTS),))
 PREEMPTION = Preemption(

@@ -11,7 +11,7 @@ from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.holdings import Holding, Wanted
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
-from gputally.devices.nvml.mig import weight_of
+from gputally.devices.nvml.mig_layout import weight_of
 from gputally.metering.node_books import DeviceBooks
 from gputally.model.measured.device import Gpu, Part, Reading, Span
 from gputally.model.measured.usage_report import UsageReport
@@ -69,7 +69,7 @@ class Layout:
                     container="main",
                     resource=pod.resource,
                     device=parse(device),
-                    unit=Wanted(rules=rules.resources).unit(pod.resource),
+                    unit=Wanted(rules=rules).unit(pod.resource),
                 )
                 for device in mine
             ]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from gputally.accounting.pods.lifetime import created_us
-from gputally.accounting.pods.request import holds_gpu
 from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Pod
 from gputally.model.rules import Rules
+from gputally.shares.request import holds_gpu
 
 
 def is_agent(pod: Pod, rules: Rules) -> bool:
@@ -22,7 +22,7 @@ def is_agent(pod: Pod, rules: Rules) -> bool:
 
 def is_watched(pod: Pod, rules: Rules) -> bool:
     """Whether anything of `pod` is accounted: that it asks for GPUs, or that it is an agent."""
-    return holds_gpu(pod, rules.resources) or is_agent(pod, rules)
+    return holds_gpu(pod, rules) or is_agent(pod, rules)
 
 
 class Agents:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.nodes.node_facts import quantities_on
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.measured.usage_report import Fault
-from gputally.model.node import CapacityState, Sharing
+from gputally.model.node import CapacityState
+from gputally.shares.schemes import covered
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     found: dict[tuple[str, str], Waiting] = {}
     for record, tier, tenant in zip(pending, tiers, tenants, strict=True):
         group = (shown_tiers[tier], shown_tenants[tenant])
-        asked = sum(quantity for _, quantity in quantities_on(record.units, Sharing(), fleet.rules))
+        asked = covered(record.units, (), fleet.rules)
         sofar = found.get(group, Waiting(pods=0, quantity=0, oldest_us=record.created_us))
         found[group] = Waiting(
             pods=sofar.pods + 1,

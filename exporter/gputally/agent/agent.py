@@ -85,7 +85,7 @@ async def run_agent(
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
     books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
-    wanted = Wanted(rules=rules.resources).and_names(settings.resources)
+    wanted = Wanted(rules=rules).and_names(settings.resources)
     habits = Habits(
         pod_of=PodOfProcess(settings.proc),
         clock=system_clock,

@@ -7,8 +7,9 @@ from fractions import Fraction
 from gputally.config.fields import Field, Section, value
 from gputally.config.overlap import check_reached
 from gputally.config.values import a_list_of, flag, member
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import ResourceRule, Weighing
 from gputally.model.units import GPU
+from gputally.shares.schemes import BUILT_IN
 
 _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?")
 _MAX_WEIGHT = 1024
@@ -17,16 +18,16 @@ _NATIVE = ("kubernetes.io/gpu", "storage.kubernetes.io/gpu", "requests.nvidia.co
 _NO_RESOURCE = re.compile(r"[^A-Za-z0-9._/*?\[\]!-]")
 
 
-def resources(field: Field) -> tuple[ResourceRule, ...]:
-    """The rules written, then the built-in ones, unless `defaults: false` drops them."""
+def resources(field: Field) -> tuple[tuple[ResourceRule, ...], bool]:
+    """The rules written, and whether the built-in ones count too, which `defaults: false` drops."""
     section = field.section("defaults", "rules")
     written = section.read("rules", _rules, ())
     if section.read("defaults", value(flag), default=True):
         _check_built_in(section, written)
-        return (*written, *Rules().resources)
+        return written, True
     if "rules" not in section:
         section["defaults"].refuse("is false, and no rules are written: nothing would be a GPU; write some")
-    return written
+    return written, False
 
 
 def _rules(field: Field) -> tuple[ResourceRule, ...]:
@@ -50,7 +51,7 @@ def _covers(rule: ResourceRule, later: ResourceRule) -> bool:
 def _check_built_in(section: Section, written: tuple[ResourceRule, ...]) -> None:
     """Refuse a pattern that takes more than one built-in resource: one of them is weighed wrongly then."""
     for index, rule in enumerate(written):
-        taken = [built_in.pattern for built_in in Rules().resources if _covers(rule, built_in)]
+        taken = [built_in.pattern for built_in in BUILT_IN if _covers(rule, built_in)]
         if taken:
             text = f"takes {a_list_of(taken)} too, built in with other weights; narrow it, or write `defaults: false`"
             section["rules"].items()[index].refuse(text)

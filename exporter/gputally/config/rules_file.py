@@ -45,12 +45,14 @@ def rules(root: Field) -> Rules:
     """The rules at the top of a file; meaningless once `root` has problems."""
     section = root.section("kind", "tiers", "tenants", "resources", "pools", "mig", "limits")
     default = Rules()
+    written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
     tier_rules, known = section.read("tiers", tiers, (default.tiers, default.known_tiers))
     found = Rules(
         tiers=tier_rules,
         known_tiers=known,
         tenants=section.read("tenants", tenants, default.tenants),
-        resources=section.read("resources", resources, default.resources),
+        resources=written,
+        built_in_resources=built_in,
         pool_labels=section.read("pools", _pool_labels, default.pool_labels),
         mig_basis=section.read("mig", _mig_basis, default.mig_basis),
         limits=section.read("limits", _limits, default.limits),

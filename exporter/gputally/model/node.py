@@ -23,21 +23,6 @@ class CapacityState(StrEnum):
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
 
 
-class Sharing(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
-    """How the node's GPUs are divided, from its labels.
-
-    `replicas` (time-slicing, MPS) of one unit of `nvidia.com/gpu`, and `others` those of one unit of each other
-    resource that is shared, by its own name. `profile` of the single MIG strategy ("" for none), `slices` a whole GPU
-    has by compute, `memory_mib` of one GPU (0 when unknown).
-    """
-
-    replicas: int = 1
-    others: tuple[tuple[str, int], ...] = ()
-    profile: str = ""
-    slices: int = 7
-    memory_mib: int = 0
-
-
 class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
     """A label that a node carried, with its last `value`, and carries no more since `since_us`."""
 
@@ -65,7 +50,6 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     pool: str
     asset: Asset
     purchase_conflict: bool = False
-    sharing: Sharing = Sharing()
     labels: tuple[tuple[str, str], ...] | None = None
     units: tuple[tuple[str, int, int], ...] = ()
     offered: tuple[tuple[str, int], ...] | None = None

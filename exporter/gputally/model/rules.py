@@ -91,20 +91,15 @@ class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
-    `known_tiers` are exported as 0 before any pod has them. `digest` changes with the content.
+    `known_tiers` are exported as 0 before any pod has them. `resources` come before those that ways to share GPUs know
+    by themselves, which count unless `built_in_resources` is off. `digest` changes with the content.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
     known_tiers: tuple[str, ...] = ()
     tenants: tuple[TenantRule, ...] = (TenantRule(source=TenantSource.NAMESPACE),)
-    resources: tuple[ResourceRule, ...] = (
-        ResourceRule(pattern="nvidia.com/gpu.shared", weighing=Weighing.REPLICA),
-        ResourceRule(pattern="nvidia.com/mig-*", weighing=Weighing.MIG),
-        ResourceRule(pattern="nvidia.com/gpu", weighing=Weighing.REPLICA),
-        ResourceRule(pattern="amd.com/gpu"),
-        ResourceRule(pattern="gpu.intel.com/i915"),
-        ResourceRule(pattern="gpu.intel.com/xe"),
-    )
+    resources: tuple[ResourceRule, ...] = ()
+    built_in_resources: bool = True
     pool_labels: tuple[str, ...] = (
         "karpenter.sh/nodepool",
         "cloud.google.com/gke-nodepool",

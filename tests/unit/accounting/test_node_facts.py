@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.nodes.node_facts import facts_of, observed, pool_of, quantities_on
+from gputally.accounting.nodes.node_facts import facts_of, observed, pool_of
 from gputally.errors import MalformedObject
-from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import MigBasis, ResourceRule, Rules
+from gputally.shares.schemes import quantities_on
 from tests.core.manifests import NodeForm, as_node, us
 
 COUNT = "nvidia.com/gpu.count"
@@ -193,8 +194,9 @@ def test_readiness_ahead_of_our_clock_is_held_to_the_observation() -> None:
 
 def test_what_a_pod_has_depends_on_how_its_node_shares() -> None:
     units = (("nvidia.com/gpu", 2), ("nvidia.com/mig-1g.10gb", 1))
+    replicas = (("nvidia.com/gpu.replicas", "4"), ("nvidia.com/mig-1g.10gb.replicas", "4"))
 
-    assert quantities_on(units, Sharing(replicas=4, others=(("nvidia.com/mig-1g.10gb", 4),)), Rules()) == (
+    assert quantities_on(units, replicas, Rules()) == (
         ("nvidia.com/gpu", 500_000),
         ("nvidia.com/mig-1g.10gb", 35_714),
     )

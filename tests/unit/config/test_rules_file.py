@@ -92,7 +92,8 @@ def test_a_tenant_rule_behind_one_that_takes_every_namespace_is_refused(tmp_path
 def test_a_weight_is_a_share_of_a_gpu_rounded_down(weight: str, micro_gpus: int, tmp_path: Path) -> None:
     found = rules(f"resources: {{rules: [{{pattern: a/b, weight: {weight}}}]}}", tmp_path)
 
-    assert found.resources == (ResourceRule(pattern="a/b", weight=micro_gpus), *Rules().resources)
+    assert found.resources == (ResourceRule(pattern="a/b", weight=micro_gpus),)
+    assert found.built_in_resources
 
 
 @pytest.mark.parametrize("weight", ["0", "1/0", "1/10000000", "1025", "-1", "half", "1e-1", "1/2/3"])
@@ -106,6 +107,7 @@ def test_the_built_in_resources_can_be_dropped(tmp_path: Path) -> None:
     found = rules("resources: {defaults: false, rules: [{pattern: a/b, weighing: replica}]}", tmp_path)
 
     assert found.resources == (ResourceRule(pattern="a/b", weighing=Weighing.REPLICA),)
+    assert not found.built_in_resources
 
 
 def test_a_configuration_under_which_nothing_is_a_gpu_is_refused(tmp_path: Path) -> None:

@@ -21,15 +21,16 @@ from gputally.accounting.nodes.node_labels import (
     relevant,
 )
 from gputally.accounting.nodes.purchase import purchase_of
-from gputally.accounting.pods.request import Units
 from gputally.accounting.shared import shared
-from gputally.accounting.weight import covered, divided, sharing_of, slices_per_gpu, unit_weight, units_of
 from gputally.errors import MalformedObject
 from gputally.model.kube import Condition, Node
-from gputally.model.node import NodeFacts, NodeRecord, Sharing, Span
+from gputally.model.node import NodeFacts, NodeRecord, Span
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
+from gputally.shares import gfd, mig
+from gputally.shares.request import offered_units
+from gputally.shares.schemes import Units, covered, divided
 
 NODE_READING = "3"
 """To be raised when a node is read otherwise: what an earlier version kept of nodes does not tell that."""
@@ -69,7 +70,7 @@ class _Fixed(NamedTuple):
 
 def _fixed(node: Node, rules: Rules) -> _Fixed:
     """Raises: ValueError for a broken quantity."""
-    capacity, allocatable = units_of(node.status.capacity, rules), units_of(node.status.allocatable, rules)
+    capacity, allocatable = offered_units(node.status.capacity, rules), offered_units(node.status.allocatable, rules)
     units = tuple((name, capacity.get(name, 0), allocatable.get(name, 0)) for name in sorted({*capacity, *allocatable}))
     most = tuple((name, max(amounts)) for name, *amounts in units)
     return _Fixed(shared(units), shared(most), ready=_is_ready(node), cordoned=bool(node.spec.unschedulable))
@@ -81,10 +82,9 @@ def _facts(
 ) -> NodeFacts:
     """The same object for all nodes alike, which are most of a pool."""
     labels = dict(carried)
-    sharing = shared(sharing_of(labels))
-    units = {name: amount for name, amount, _ in fixed.units}
-    capacity = covered(units, sharing, rules)
-    allocatable = covered({name: amount for name, _, amount in fixed.units}, sharing, rules)
+    units = [(name, amount) for name, amount, _ in fixed.units]
+    capacity = covered(units, carried, rules)
+    allocatable = covered([(name, amount) for name, _, amount in fixed.units], carried, rules)
     purchase, conflict = purchase_of(labels)
     asset = Asset(
         instance_type=labels.get(INSTANCE_TYPE, ""),
@@ -94,9 +94,9 @@ def _facts(
         labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
     )
     return NodeFacts(
-        physical=_physical(labels, capacity, sharing),
+        physical=_physical(labels, capacity),
         covered=capacity,
-        divided=divided(units, sharing, rules),
+        divided=divided(units, carried, rules),
         allocatable=min(allocatable, capacity),
         ready=fixed.ready,
         cordoned=fixed.cordoned,
@@ -104,7 +104,6 @@ def _facts(
         pool=asset.pool,
         asset=shared(asset),
         purchase_conflict=conflict,
-        sharing=sharing,
         labels=carried,
         units=fixed.units,
         offered=fixed.offered,
@@ -123,7 +122,7 @@ def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
     return next((labels[key] for key in rules.pool_labels if labels.get(key)), NO_POOL)
 
 
-def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int:
+def _physical(labels: Mapping[str, str], capacity: int) -> int:
     """Physical GPUs: as labelled, else as many whole ones as the offered units need.
 
     Under the single MIG strategy the label counts slices.
@@ -131,7 +130,7 @@ def _physical(labels: Mapping[str, str], capacity: int, sharing: Sharing) -> int
     label = labels.get(COUNT, "")
     if not (label.isascii() and label.isdigit()) or len(label) > _COUNT_DIGITS:
         return -(-capacity // GPU) * GPU
-    gpus = -(-int(label) // slices_per_gpu(sharing)) if sharing.profile else int(label)
+    gpus = -(-int(label) // mig.slices_per_gpu(labels)) if gfd.single_profile(labels) else int(label)
     return max(gpus * GPU, capacity)
 
 
@@ -242,12 +241,6 @@ def _with_more(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_
     if labels.keys() & {*rules.pool_labels}:
         return found
     return replace(found, pool=facts.pool, asset=shared(replace(found.asset, pool=facts.pool)))
-
-
-@lru_cache(maxsize=4096)
-def quantities_on(units: tuple[tuple[str, int], ...], sharing: Sharing, rules: Rules) -> tuple[tuple[str, int], ...]:
-    """µGPU by resource of so many device `units` on a node that shares like `sharing`."""
-    return tuple((name, amount * unit_weight(name, sharing, rules)) for name, amount in units)
 
 
 def _ready_condition(node: Node) -> Condition | None:

@@ -5,9 +5,9 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from gputally.accounting.pods.request import Units
-from gputally.model.node import NodeFacts, NodeRecord, Sharing
+from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.price import Asset
+from gputally.shares.schemes import NodeLabels, Units, sharing_of
 
 History = tuple[tuple[int, NodeFacts], ...]
 """Facts with the instant from which on they hold, the oldest first."""
@@ -51,8 +51,8 @@ def reclassified_us(before: History, after: History) -> int | None:
     return None
 
 
-def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, Sharing, Units | None]:
-    return entry[1].asset, entry[1].sharing, entry[1].offered
+def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, NodeLabels, Units | None]:
+    return entry[1].asset, sharing_of(entry[1].labels), entry[1].offered
 
 
 def cut(history: History, from_us: int) -> History:

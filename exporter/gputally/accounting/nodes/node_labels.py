@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from gputally.accounting.nodes import gpu_model, purchase
-from gputally.accounting.weight import is_sharing_label
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
+from gputally.shares.schemes import is_read
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 COUNT = "nvidia.com/gpu.count"
@@ -108,7 +108,7 @@ def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
 
 
 def _is_always(key: str) -> bool:
-    return key in _ALWAYS or is_sharing_label(key)
+    return key in _ALWAYS or is_read(key)
 
 
 def lapse_of(label: LostLabel) -> int:

@@ -16,7 +16,6 @@ from gputally.accounting.pods.pod_index import PodIndex
 from gputally.accounting.pods.pod_record import is_of_one_revision, upgraded
 from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.release import released
-from gputally.accounting.pods.request import effective_units
 from gputally.accounting.pods.segments import segments_of
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, readmitted, with_present_terms
@@ -33,6 +32,7 @@ from gputally.model.observation import OwnerSeen
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
+from gputally.shares.request import effective_units
 
 
 class Pods:
@@ -183,7 +183,7 @@ class Pods:
             return record
         if pod.metadata.uid in self._gone:
             return None
-        units = effective_units(pod, self._rules.resources)
+        units = effective_units(pod, self._rules)
         return lifetime.born(pod, units, at_us=at_us) if units else None
 
     def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:

@@ -7,10 +7,8 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.node_facts import quantities_on
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.pods.release import Home, released
-from gputally.accounting.pods.request import limited
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_of
@@ -21,6 +19,8 @@ from gputally.model.kube import Labels
 from gputally.model.node import NodeFacts
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.shares.request import limited
+from gputally.shares.schemes import quantities_on, sharing_of
 
 Admit = Callable[[str, str], str]
 """How the value of a label is exported."""
@@ -55,7 +55,7 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
-        quantities=quantities_on(record.units, facts.sharing, rules),
+        quantities=quantities_on(record.units, sharing_of(facts.labels), rules),
     )
     return _exported(terms, admit)
 
@@ -161,7 +161,7 @@ def _under(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, r
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
-        quantities=quantities_on(units, facts.sharing, rules),
+        quantities=quantities_on(units, sharing_of(facts.labels), rules),
     )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.pods.request import resource_rule
 from gputally.devices.kubelet.device_ids import DeviceId, parse
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import Rules, Weighing
+from gputally.shares.schemes import rule_of
 
 if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and need no protobuf
     from gputally.devices.kubelet.messages import (
@@ -31,7 +31,7 @@ Source: NVIDIA/k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/cdi.go, GetStandardDevi
 class Wanted(Struct, frozen=True, kw_only=True):
     """Which resources of device plugins, by rule or by name, and which DRA drivers give GPUs."""
 
-    rules: tuple[ResourceRule, ...] = Rules().resources
+    rules: Rules = Rules()
     names: frozenset[str] = frozenset()
     drivers: frozenset[str] = DRIVERS
 
@@ -41,11 +41,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def has(self, resource: str) -> bool:
         """Whether `resource` of a device plugin is one."""
-        return resource in self.names or resource_rule(resource, self.rules) is not None
+        return resource in self.names or rule_of(resource, self.rules) is not None
 
     def unit(self, resource: str) -> int:
         """µGPU of one unit of `resource`, where a rule fixes it; else 0, and its device tells."""
-        rule = resource_rule(resource, self.rules)
+        rule = rule_of(resource, self.rules)
         return rule.weight if rule and rule.weighing is Weighing.FIXED else 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.devices.nvml.mig import address
+from gputally.devices.nvml.mig_layout import address
 from gputally.errors import NvmlError, NvmlUnavailable
 
 WAIT_MS: Final = 1000

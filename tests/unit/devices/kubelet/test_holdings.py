@@ -6,7 +6,7 @@ from typing import Any
 from gputally.devices.kubelet.device_ids import DeviceId
 from gputally.devices.kubelet.holdings import NVIDIA, Holding, Wanted, holdings
 from gputally.devices.kubelet.messages import ListPodResourcesResponse, decode, encode
-from gputally.model.rules import ResourceRule
+from gputally.model.rules import ResourceRule, Rules
 from tests.fakes.kubelet import cdi, claim, claimed, pod
 
 CLAIM_UID = "dab5ab50-d59a-42a6-af16-cfd4628c0f7a"
@@ -67,7 +67,8 @@ def test_what_is_no_gpu_is_left_out() -> None:
 
 def test_what_is_wanted_can_be_named() -> None:
     rules = (ResourceRule(pattern="example.com/slice-*", weight=250_000), ResourceRule(pattern="nvidia.com/gpu"))
-    wanted = Wanted(rules=rules, names=frozenset({"example.com/a100"}), drivers=frozenset())
+    only = Rules(resources=rules, built_in_resources=False)
+    wanted = Wanted(rules=only, names=frozenset({"example.com/a100"}), drivers=frozenset())
 
     assert texts(
         pod(

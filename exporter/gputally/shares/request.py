@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import Container, Pod
-from gputally.model.rules import ResourceRule
+from gputally.model.rules import Rules
+from gputally.shares.schemes import Units, rule_of
 
 _SUFFIXES = {"": 1, "k": 10**3} | {
     letter + binary: (1024 if binary else 1000) ** power
@@ -16,18 +16,10 @@ _SUFFIXES = {"": 1, "k": 10**3} | {
 }
 _QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
 Quantities = Mapping[str, str | int]
-Units = tuple[tuple[str, int], ...]
-"""Devices by resource name."""
 _MOST = 10**9
 """No node has so many; anybody may ask for more, and a ledger's numbers have 64 bits."""
 _MOST_NAMES = 64
 """No node offers so many kinds of GPUs, so no pod that names more of them ever runs."""
-
-
-@lru_cache(maxsize=4096)
-def resource_rule(name: str, resources: tuple[ResourceRule, ...]) -> ResourceRule | None:
-    """The first rule whose glob matches the resource `name`; None when it is no GPU."""
-    return next((rule for rule in resources if fnmatchcase(name, rule.pattern)), None)
 
 
 @lru_cache(maxsize=4096)
@@ -62,7 +54,12 @@ def limited(units: Units, offered: Units | None) -> Units | None:
     return None if held == units else held
 
 
-def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tuple[str, int], ...]:
+def offered_units(quantities: Quantities | None, rules: Rules) -> dict[str, int]:
+    """Devices by resource in a node's capacity or allocatable. Raises: ValueError for a broken quantity."""
+    return {name: count(amount) for name, amount in (quantities or {}).items() if rule_of(name, rules)}
+
+
+def effective_units(pod: Pod, rules: Rules) -> Units:
     """Devices by resource name the scheduler sets aside for `pod`; empty for a pod without GPUs.
 
     No pod asks for more than 10^9 devices, nor for more than 64 kinds. Init containers run one after the other before
@@ -72,9 +69,9 @@ def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tupl
     Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
     """
     try:
-        sidecars, peak = _before(pod.spec.init_containers or (), resources)
+        sidecars, peak = _before(pod.spec.init_containers or (), rules)
         for container in pod.spec.containers:
-            _add(sidecars, _gpus(container, resources))
+            _add(sidecars, _gpus(container, rules))
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
     for name, amount in sidecars.items():
@@ -82,15 +79,13 @@ def effective_units(pod: Pod, resources: tuple[ResourceRule, ...]) -> tuple[tupl
     return tuple(sorted([(name, min(amount, _MOST)) for name, amount in peak.items() if amount])[:_MOST_NAMES])
 
 
-def _before(
-    init_containers: Iterable[Container], resources: tuple[ResourceRule, ...]
-) -> tuple[dict[str, int], dict[str, int]]:
+def _before(init_containers: Iterable[Container], rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
     """Of the init containers, what the sidecars have together, and the most there is at any time."""
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
         running = dict(sidecars)
-        _add(running, _gpus(container, resources))
+        _add(running, _gpus(container, rules))
         peak |= {name: max(amount, peak.get(name, 0)) for name, amount in running.items()}
         if container.restart_policy == "Always":
             sidecars = running
@@ -102,20 +97,20 @@ def _add(amounts: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
         amounts[name] = amounts.get(name, 0) + amount
 
 
-def _gpus(container: Container, resources: tuple[ResourceRule, ...]) -> list[tuple[str, int]]:
+def _gpus(container: Container, rules: Rules) -> list[tuple[str, int]]:
     """Requests equal limits for extended resources; a limit alone is a request too."""
     asked = container.resources
     if asked is None:
         return []
     amounts = (asked.limits or {}) | (asked.requests or {})
-    return [(name, requested(amount)) for name, amount in amounts.items() if resource_rule(name, resources)]
+    return [(name, requested(amount)) for name, amount in amounts.items() if rule_of(name, rules)]
 
 
-def holds_gpu(pod: Pod, resources: tuple[ResourceRule, ...]) -> bool:
+def holds_gpu(pod: Pod, rules: Rules) -> bool:
     """Whether any container of `pod` names a GPU resource; cheaper than counting."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if asked := container.resources:
             for name in (*(asked.limits or ()), *(asked.requests or ())):
-                if resource_rule(name, resources):
+                if rule_of(name, rules):
                     return True
     return False

@@ -1,15 +1,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gputally.accounting.pods.request import count, effective_units, holds_gpu, resource_rule
 from gputally.errors import MalformedObject
 from gputally.model.kube import Pod
 from gputally.model.rules import ResourceRule, Rules
+from gputally.shares.request import count, effective_units, holds_gpu
+from gputally.shares.schemes import rule_of
 from tests.core.manifests import Json, as_pod
 
 GPU = "nvidia.com/gpu"
-DEFAULT = Rules().resources
+DEFAULT = Rules()
 
 
 def container(amount: int | str = 0, *, resource: str = GPU, sidecar: bool = False) -> Json:
@@ -78,9 +80,12 @@ def test_the_resources_of_other_makers_and_shared_ones_are_gpus_without_configur
 def test_the_first_rule_whose_glob_matches_decides() -> None:
     special, general = ResourceRule(pattern="acme.io/gpu-big", weight=2_000_000), ResourceRule(pattern="acme.io/*")
 
-    assert resource_rule("acme.io/gpu-big", (special, general)) is special
-    assert resource_rule("acme.io/gpu", (special, general)) is general
-    assert resource_rule("other.io/gpu", (special, general)) is None
+    rules = Rules(resources=(special, general))
+
+    assert rule_of("acme.io/gpu-big", rules) is special
+    assert rule_of("acme.io/gpu", rules) is general
+    assert rule_of("other.io/gpu", rules) is None
+    assert rule_of("nvidia.com/gpu", replace(rules, built_in_resources=False)) is None
 
 
 @pytest.mark.parametrize(("text", "amount"), [("8", 8), (8, 8), ("0", 0), ("1k", 1000), ("2Ki", 2048), ("3e2", 300)])

@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.weight import sharing_of, unit_weight
 from gputally.devices.nvml.library import Handle, Nvml
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
+from gputally.shares.gfd import MEMORY, PRODUCT
+from gputally.shares.schemes import covered
 
 _NAMED: Final = re.compile(r"MIG (\S+)$")
 _MIB_PER_GB: Final = 1024
@@ -54,8 +55,8 @@ def weight_of(profile: str, model: str, rules: Rules, *, memory_mib: int = 0) ->
 
     It is that of the resource of the same profile, on a node with the labels that GPU Feature Discovery makes.
     """
-    labels = {"nvidia.com/gpu.product": model, "nvidia.com/gpu.memory": str(memory_mib)}
-    return unit_weight(f"nvidia.com/mig-{profile}", sharing_of(labels), rules)
+    labels = ((PRODUCT, model), (MEMORY, str(memory_mib)))
+    return covered([(f"nvidia.com/mig-{profile}", 1)], labels, rules)
 
 
 def _devices(nvml: Nvml, parent: Handle, model: str, rules: Rules) -> Iterator[Device]:

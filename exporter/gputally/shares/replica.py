@@ -1,0 +1,30 @@
+"""Time-slicing and MPS: so many replicas of each GPU, as GPU Feature Discovery labels the node."""
+
+from typing import Final
+
+from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.units import GPU
+from gputally.shares import gfd, mig
+from gputally.shares.scheme import Labels, ResourceAmount, Scheme
+
+_GPU: Final = "nvidia.com/gpu"
+
+
+class Replica(Scheme):
+    """A unit is a replica of a GPU, or of the slice that stands for one under the single MIG strategy."""
+
+    weighing = Weighing.REPLICA
+    resources = (
+        ResourceRule(pattern="nvidia.com/gpu.shared", weighing=Weighing.REPLICA),
+        ResourceRule(pattern=_GPU, weighing=Weighing.REPLICA),
+    )
+
+    def reads(self, key: str) -> bool:
+        """See `Scheme.reads`: how many replicas there are, of any resource."""
+        return key.startswith(gfd.PREFIX) and key.endswith(gfd.REPLICAS)
+
+    def unit(self, asked: ResourceAmount, node: Labels, rules: Rules) -> int:
+        """See `Scheme.unit`."""
+        profile = gfd.single_profile(node)
+        whole = mig.slice_of(profile, node, rules.mig_basis) if profile else GPU
+        return whole // (gfd.replicas(asked.resource, node) or gfd.replicas(_GPU, node) or 1)
