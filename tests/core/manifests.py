@@ -46,6 +46,7 @@ class PodForm:
     version: int = 1
     created: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     gpus: int = 1
     resource: str = GPU_NAME
     tier: str = ""
@@ -92,6 +93,8 @@ class PodForm:
             "labels": dict(self.labels),
             "ownerReferences": list(self.owners),
         }
+        if self.annotations:
+            meta["annotations"] = dict(self.annotations)
         if self.deleted is not None:
             meta["deletionTimestamp"] = instant(self.deleted + self.grace)
             meta["deletionGracePeriodSeconds"] = self.grace
@@ -198,6 +201,7 @@ class NodeForm:
     version: int = 1
     created: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     gpus: int = 8
     capacity: Mapping[str, int] | None = None
     allocatable: Mapping[str, int] | None = None
@@ -220,7 +224,8 @@ class NodeForm:
                 "resourceVersion": str(self.version),
                 "creationTimestamp": instant(self.created),
                 "labels": dict(self.labels),
-            },
+            }
+            | ({"annotations": dict(self.annotations)} if self.annotations else {}),
             "spec": {"unschedulable": True} if self.cordoned else {},
             "status": {
                 "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},

@@ -12,8 +12,8 @@ from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import tiers
-from gputally.config.values import label_key, member, whole
-from gputally.model.rules import AgentMarks, Limits, MigBasis, Rules
+from gputally.config.values import label_key, member, object_name, whole
+from gputally.model.rules import AgentMarks, HamiBasis, KaiNames, Limits, MigBasis, Rules
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
@@ -43,7 +43,7 @@ def with_agents(found: Rules, marks: AgentMarks) -> Rules:
 
 def rules(root: Field) -> Rules:
     """The rules at the top of a file; meaningless once `root` has problems."""
-    section = root.section("kind", "tiers", "tenants", "resources", "pools", "mig", "limits")
+    section = root.section("kind", "tiers", "tenants", "resources", "pools", "mig", "hami", "kai", "limits")
     default = Rules()
     written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
     tier_rules, known = section.read("tiers", tiers, (default.tiers, default.known_tiers))
@@ -55,6 +55,8 @@ def rules(root: Field) -> Rules:
         built_in_resources=built_in,
         pool_labels=section.read("pools", _pool_labels, default.pool_labels),
         mig_basis=section.read("mig", _mig_basis, default.mig_basis),
+        hami_basis=section.read("hami", _hami_basis, default.hami_basis),
+        kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
     )
     if len(known) > found.limits.tiers:
@@ -68,6 +70,18 @@ def _pool_labels(field: Field) -> tuple[str, ...]:
 
 def _mig_basis(field: Field) -> MigBasis | None:
     return field.section("basis").require("basis", value(member(MigBasis)), "write compute or memory")
+
+
+def _hami_basis(field: Field) -> HamiBasis | None:
+    return field.section("basis").require("basis", value(member(HamiBasis)), "write memory, cores or larger")
+
+
+def _kai(field: Field) -> KaiNames:
+    section, default = field.section("scheduler", "reservations"), KaiNames()
+    return KaiNames(
+        scheduler=section.read("scheduler", value(object_name), default.scheduler),
+        reservations=section.read("reservations", value(object_name), default.reservations),
+    )
 
 
 def _limits(field: Field) -> Limits:

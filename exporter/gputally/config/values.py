@@ -174,6 +174,13 @@ def label_key(value: str) -> str:
     return value
 
 
+def object_name(value: str) -> str:
+    """The name of a Kubernetes object, such as a namespace or a scheduler."""
+    if not _DOMAIN.fullmatch(value) or len(value) > _LONGEST_DOMAIN:
+        raise ValueError(f"{value!r} is no name of an object; write lower-case letters, digits, `-` and `.`")
+    return value
+
+
 def label_glob(value: str) -> str:
     """A glob that some label's value can match. Source: the same file, IsValidLabelValue."""
     if wrong := sorted(set(_NO_LABEL.findall(value))):

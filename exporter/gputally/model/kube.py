@@ -77,6 +77,7 @@ class PodSpec(_Camel, frozen=True):
     """Where and at which priority the pod runs, what it asks for, and whether its containers start again."""
 
     node_name: str = ""
+    scheduler_name: str = ""
     restart_policy: str = ""
     priority: int | None = None
     priority_class_name: str = ""
@@ -136,7 +137,7 @@ class PodStatus(_Camel, frozen=True):
 class Pod(_Camel, frozen=True):
     """core/v1 Pod."""
 
-    metadata: Meta
+    metadata: AnnotatedMeta
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
@@ -165,7 +166,7 @@ class NodeStatus(_Camel, frozen=True):
 class Node(_Camel, frozen=True):
     """core/v1 Node."""
 
-    metadata: Meta
+    metadata: AnnotatedMeta
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
 

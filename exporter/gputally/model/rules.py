@@ -48,6 +48,10 @@ class Weighing(StrEnum):
     """One GPU shared by as many replicas as the node's label says (time-slicing, MPS)."""
     MIG = "mig"
     """By the slices of the MIG profile in the resource's name."""
+    HAMI = "hami"
+    """What a pod has of each of its `nvidia.com/gpu`, on a node where HAMi shares them."""
+    KAI = "kai"
+    """The same, of a pod that KAI-Scheduler places."""
 
 
 class ResourceRule(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -63,6 +67,26 @@ class MigBasis(StrEnum):
 
     COMPUTE = "compute"
     MEMORY = "memory"
+
+
+class HamiBasis(StrEnum):
+    """What share of a GPU a pod has that HAMi limits by memory and by cores.
+
+    HAMi gives out no more of either than there is, but any mixture: by `cores` or by the `larger` of both, the shares
+    of one GPU may come to more than 1.
+    """
+
+    MEMORY = "memory"
+    CORES = "cores"
+    """A pod without a limit of cores counts by its memory."""
+    LARGER = "larger"
+
+
+class KaiNames(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """The name of KAI's scheduler, and the namespace of the pods that reserve GPUs for it."""
+
+    scheduler: str = "kai-scheduler"
+    reservations: str = "kai-resource-reservation"
 
 
 class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -108,6 +132,8 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
         "agentpool",
     )
     mig_basis: MigBasis = MigBasis.COMPUTE
+    hami_basis: HamiBasis = HamiBasis.MEMORY
+    kai: KaiNames = KaiNames()
     limits: Limits = Limits()
     agents: AgentMarks = AgentMarks()
     digest: str = ""

@@ -1,13 +1,9 @@
 """Time-slicing and MPS: so many replicas of each GPU, as GPU Feature Discovery labels the node."""
 
-from typing import Final
-
 from gputally.model.rules import ResourceRule, Rules, Weighing
 from gputally.model.units import GPU
 from gputally.shares import gfd, mig
-from gputally.shares.scheme import Labels, ResourceAmount, Scheme
-
-_GPU: Final = "nvidia.com/gpu"
+from gputally.shares.scheme import GPUS, Labels, ResourceAmount, Scheme
 
 
 class Replica(Scheme):
@@ -16,7 +12,7 @@ class Replica(Scheme):
     weighing = Weighing.REPLICA
     resources = (
         ResourceRule(pattern="nvidia.com/gpu.shared", weighing=Weighing.REPLICA),
-        ResourceRule(pattern=_GPU, weighing=Weighing.REPLICA),
+        ResourceRule(pattern=GPUS, weighing=Weighing.REPLICA),
     )
 
     def reads(self, key: str) -> bool:
@@ -27,4 +23,4 @@ class Replica(Scheme):
         """See `Scheme.unit`."""
         profile = gfd.single_profile(node)
         whole = mig.slice_of(profile, node, rules.mig_basis) if profile else GPU
-        return whole // (gfd.replicas(asked.resource, node) or gfd.replicas(_GPU, node) or 1)
+        return whole // (gfd.replicas(asked.resource, node) or gfd.replicas(GPUS, node) or 1)

@@ -7,7 +7,8 @@ from functools import lru_cache
 from gputally.errors import MalformedObject
 from gputally.model.kube import Container, Pod
 from gputally.model.rules import Rules
-from gputally.shares.schemes import Units, rule_of
+from gputally.shares.scheme import Amounts
+from gputally.shares.schemes import SCHEMES, Units, describes, rule_of
 
 _SUFFIXES = {"": 1, "k": 10**3} | {
     letter + binary: (1024 if binary else 1000) ** power
@@ -45,12 +46,15 @@ def count(quantity: str | int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def limited(units: Units, offered: Units | None) -> Units | None:
-    """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered."""
+def limited(units: Units, offered: Units | None, rules: Rules) -> Units | None:
+    """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered.
+
+    What only describes devices is not offered, and limited by their number.
+    """
     if offered is None:
         return None
     most = dict(offered)
-    held = tuple((name, min(amount, most.get(name, 0))) for name, amount in units)
+    held = tuple((name, amount if describes(name, rules) else min(amount, most.get(name, 0))) for name, amount in units)
     return None if held == units else held
 
 
@@ -68,49 +72,53 @@ def effective_units(pod: Pod, rules: Rules) -> Units:
     Raises: MalformedObject for a quantity that is no whole number.
     Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
     """
+    init_containers = pod.spec.init_containers or ()
     try:
-        sidecars, peak = _before(pod.spec.init_containers or (), rules)
-        for container in pod.spec.containers:
-            _add(sidecars, _gpus(container, rules))
+        asked = [_gpus(container, rules) for container in (*init_containers, *pod.spec.containers)]
+        for scheme in SCHEMES:
+            asked = scheme.asked(pod, asked, rules)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
+    sidecars, peak = _before(zip(init_containers, asked, strict=False))
+    for amounts in asked[len(init_containers) :]:
+        _add(sidecars, amounts)
     for name, amount in sidecars.items():
         peak[name] = max(amount, peak.get(name, 0))
     return tuple(sorted([(name, min(amount, _MOST)) for name, amount in peak.items() if amount])[:_MOST_NAMES])
 
 
-def _before(init_containers: Iterable[Container], rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
+def _before(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
     """Of the init containers, what the sidecars have together, and the most there is at any time."""
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in init_containers:
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container, amounts in init_containers:
         running = dict(sidecars)
-        _add(running, _gpus(container, rules))
+        _add(running, amounts)
         peak |= {name: max(amount, peak.get(name, 0)) for name, amount in running.items()}
         if container.restart_policy == "Always":
             sidecars = running
     return sidecars, peak
 
 
-def _add(amounts: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
-    for name, amount in more:
-        amounts[name] = amounts.get(name, 0) + amount
+def _add(sums: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        sums[name] = sums.get(name, 0) + amount
 
 
-def _gpus(container: Container, rules: Rules) -> list[tuple[str, int]]:
+def _gpus(container: Container, rules: Rules) -> Amounts:
     """Requests equal limits for extended resources; a limit alone is a request too."""
     asked = container.resources
     if asked is None:
-        return []
+        return {}
     amounts = (asked.limits or {}) | (asked.requests or {})
-    return [(name, requested(amount)) for name, amount in amounts.items() if rule_of(name, rules)]
+    return {name: requested(amount) for name, amount in amounts.items() if rule_of(name, rules)}
 
 
 def holds_gpu(pod: Pod, rules: Rules) -> bool:
-    """Whether any container of `pod` names a GPU resource; cheaper than counting."""
+    """Whether any container of `pod` names a GPU resource, or there may be another sign; cheaper than counting."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if asked := container.resources:
             for name in (*(asked.limits or ()), *(asked.requests or ())):
                 if rule_of(name, rules):
                     return True
-    return False
+    return any(scheme.may_ask(pod, rules) for scheme in SCHEMES)

@@ -14,6 +14,6 @@ class Whole(Scheme):
         ResourceRule(pattern="gpu.intel.com/xe"),
     )
 
-    def unit(self, asked: ResourceAmount, node: Labels, rules: Rules) -> int:  # noqa: ARG002 - see `Scheme`
+    def unit(self, asked: ResourceAmount, node: Labels, rules: Rules) -> int:
         """See `Scheme.unit`."""
         return asked.rule.weight

@@ -1,13 +1,14 @@
 """Replicas belong to one resource of a node, and both programs give each share the same weight."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from tests.core import layouts
 from tests.core.layouts import Layout
-from tests.core.manifests import PodForm
+from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 
 GPU = "nvidia.com/gpu"
@@ -92,3 +93,17 @@ def test_a_holder_of_all_replicas_weighs_what_they_add_up_to() -> None:
 
     assert layout.shares(pod) == {"a": 999_999}
     assert replay.gpu_seconds(11) == {("none", "ml", "NVIDIA-A100-SXM4-80GB", "running"): Fraction(999_999, 10**6)}
+
+
+def test_what_hami_gave_a_pod_is_what_it_said_when_the_pod_was_bound() -> None:
+    """Whoever may change the pod later changes nothing."""
+    replay, given = Replay(), "hami.io/vgpu-devices-allocated"
+    registered = {"hami.io/node-nvidia-register": "GPU-a,10,40960,100,A100,0,true:"}
+    bound = PodForm(version=2, node="n1", scheduled=10, started=12, annotations={given: "GPU-a,A100,10240,0:;"})
+    replay.see(NodeForm(gpus=10, annotations=registered), at=1)
+    replay.see(PodForm(), at=5)
+    replay.see(bound, at=12)
+
+    replay.see(replace(bound, version=3, annotations={given: "GPU-a,A100,1,0:;"}), at=20)
+
+    assert round(sum(replay.gpu_seconds(110).values())) == 25

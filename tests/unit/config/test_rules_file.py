@@ -5,7 +5,16 @@ import pytest
 from gputally.accounting.terms.tier import tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
-from gputally.model.rules import Limits, MigBasis, ResourceRule, Rules, TenantSource, Weighing
+from gputally.model.rules import (
+    HamiBasis,
+    KaiNames,
+    Limits,
+    MigBasis,
+    ResourceRule,
+    Rules,
+    TenantSource,
+    Weighing,
+)
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
 
@@ -142,3 +151,25 @@ def test_the_example_teaches_every_source_of_tenants() -> None:
 def test_a_price_book_is_no_configuration() -> None:
     with pytest.raises(ConfigError, match="kind: unknown 'PriceBook'; write Configuration"):
         read_rules(EXAMPLE.parent / "prices" / "research-team.yaml")
+
+
+def test_shares_of_hami_and_kai_can_be_configured(tmp_path: Path) -> None:
+    found = rules("hami: {basis: larger}\nkai: {scheduler: kai-2, reservations: kai-holds}", tmp_path)
+
+    assert found.hami_basis is HamiBasis.LARGER
+    assert found.kai == KaiNames(scheduler="kai-2", reservations="kai-holds")
+    assert found.digest != rules("hami: {basis: cores}", tmp_path).digest
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("hami: {basis: compute}", "hami.basis: unknown 'compute'; write memory, cores or larger"),
+        ("kai: {scheduler: KAI Scheduler}", "kai.scheduler: 'KAI Scheduler' is no name of an object"),
+        ("resources: {rules: [{pattern: a/b, weighing: kai}]}", "resources.rules[0].weighing: unknown 'kai'"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused(section: str, problem: str, tmp_path: Path) -> None:
+    (found,) = problems(section, tmp_path)
+
+    assert found.startswith(problem)

@@ -30,9 +30,9 @@ from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
 from gputally.shares import gfd, mig
 from gputally.shares.request import offered_units
-from gputally.shares.schemes import Units, covered, divided
+from gputally.shares.schemes import Units, covered, divided, labels_of
 
-NODE_READING = "3"
+NODE_READING = "4"
 """To be raised when a node is read otherwise: what an earlier version kept of nodes does not tell that."""
 _COUNT_DIGITS = 6
 """Anybody who may label nodes can write a count; one with more digits is no count of GPUs."""
@@ -47,7 +47,7 @@ def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFact
 
     Raises: MalformedObject for a capacity that is no whole number.
     """
-    return _facts_under(relevant(node.metadata.labels or {}, rules, price_labels), node, rules, price_labels)
+    return _facts_under(relevant(labels_of(node), rules, price_labels), node, rules, price_labels)
 
 
 def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
@@ -145,7 +145,7 @@ def observed(
 
     Raises: MalformedObject for a capacity that is no whole number.
     """
-    present = relevant(node.metadata.labels or {}, rules, price_labels)
+    present = relevant(labels_of(node), rules, price_labels)
     record = lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
     first = first_seen(record, present)
     record = replace(

@@ -18,7 +18,7 @@ COUNT = "nvidia.com/gpu.count"
 OUTLIVE_US = US_PER_HOUR
 """How long the value of a discovered label holds after the label has gone: longer than any restart or upgrade of what
 writes it takes."""
-_DISCOVERED = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
+_DISCOVERED = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/", "hami.io/")
 """Prefixes of what software on the node finds out. Node Feature Discovery removes such labels whenever the pod that
 found them goes. Anything else is removed by somebody on purpose, and counts at once.
 

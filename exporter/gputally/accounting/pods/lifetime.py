@@ -10,11 +10,14 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
+from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
 from gputally.model.kube import Condition, Pod
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord
+from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
+from gputally.shares.request import effective_units
 
 _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
@@ -40,6 +43,17 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         created_us=created_us(pod, at_us),
         accepted=False,
     )
+
+
+def given(record: PodRecord, pod: Pod, rules: Rules) -> PodRecord:
+    """`record` with what `pod` was given when it was bound, which its scheduler tells in annotations."""
+    if record.node or not pod.spec.node_name or not pod.metadata.annotations:
+        return record
+    try:
+        units = effective_units(pod, rules)
+    except MalformedObject:
+        return record
+    return replace(record, units=shared(units)) if units and units != record.units else record
 
 
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gputally.model.allocation import Blind, End, Ending
 from gputally.model.pod import PodRecord
 
-POD_READING = "1"
+POD_READING = "2"
 """To be raised when pods are classified or accounted otherwise: restarts look again at those of an earlier version."""
 
 

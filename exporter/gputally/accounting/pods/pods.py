@@ -180,7 +180,7 @@ class Pods:
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         if record := self.records.get(pod.metadata.uid):
-            return record
+            return lifetime.given(record, pod, self._rules)
         if pod.metadata.uid in self._gone:
             return None
         units = effective_units(pod, self._rules)

@@ -102,7 +102,7 @@ def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodR
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
         record = on_node(record, home.history, rules, since_us=0, admit=admit)
-    most = limited(record.units, home.history[-1][1].offered)
+    most = limited(record.units, home.history[-1][1].offered, rules)
     return released(record if most == record.limited else replace(record, limited=most), home.life)
 
 
