@@ -124,7 +124,7 @@ class Outcome:
     def total(self, total: Total) -> Counter[Group]:
         """What there is any of."""
         sums: Counter[Group] = Counter()
-        for labels, series in self.running.books.fleet.totals.truth(total):
+        for labels, series in self.running.pipeline.fleet.totals.truth(total):
             sums[labels[0], labels[1]] += series.at(self.now_us)
         return +sums
 
@@ -168,7 +168,7 @@ async def ran(scenario: str, scratch: Path) -> Outcome:
         await until_ready(running)
         cluster.run_scenario(scenario)
         await until(
-            lambda: agents.agents and len(running.books.health.agents.agents) == len(cluster.store.docs("nodes"))
+            lambda: agents.agents and len(running.pipeline.health.agents.agents) == len(cluster.store.docs("nodes"))
         )
         pace(cluster, SPEED)
         await cluster.clock.sleep_until(MONDAY_SIX_US + HOURS * HOUR_US)
@@ -210,8 +210,8 @@ def pace(cluster: SimCluster, speed: float) -> int:
 async def told(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> None:
     """Wait until everything that has happened is accounted, by the API and by agents, of which each told it twice."""
     last = cluster.store.version_of("pods")
-    await until(lambda: int(running.books.fleet.resumes[Kind.PODS].version) >= last)
-    pulls = running.books.health.agents.pulls
+    await until(lambda: int(running.pipeline.fleet.resumes[Kind.PODS].version) >= last)
+    pulls = running.pipeline.health.agents.pulls
     enough = pulls.get("answered", 0) + 3 * len(agents.agents)
     await until(lambda: pulls.get("answered", 0) >= enough)
     await asyncio.sleep(0.2)  # they were answered; now they are accounted too

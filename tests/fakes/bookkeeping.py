@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
-from gputally.aggregator.books import Books
+from gputally.aggregator.intake import LIMIT
+from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import SegmentRecord
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
@@ -44,17 +45,18 @@ class Time:
         return self.now_us
 
 
-def open_books(ledger: Ledger, time: Time, *, zero_us: int = 0) -> Books:
-    """Books on what the ledger holds, with the surroundings of the pods accounted."""
+def open_books(ledger: Ledger, time: Time, *, zero_us: int = 0, limit: int = LIMIT) -> Pipeline:
+    """A pipeline that goes on from what the ledger holds, with the surroundings of the pods accounted."""
     saved = ledger.saved(now_us=time())
     time.now_us = max(time.now_us, saved.at_us, saved.evaluated_us)
     fleet = Fleet(rules=Rules(), book=BOOK, saved=saved, zero_us=zero_us)
-    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind))
-    books.take(surroundings(time()))
-    return books
+    synced = tuple(WatchHealth(kind=kind, synced=True) for kind in Kind)
+    pipeline = assemble(fleet, ledger, clock=time, watches=synced, limit=limit)
+    pipeline.accountant.take(surroundings(time()))
+    return pipeline
 
 
-def position(books: Books) -> int:
+def position(books: Pipeline) -> int:
     """How many observations of the stream are accounted."""
     resume = books.fleet.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0
@@ -67,21 +69,21 @@ async def keep(
     time = Time()
     with SqliteLedger(path) as ledger:
         books = open_books(ledger, time)
-        flusher = asyncio.create_task(books.keep_flushed())
+        flusher = asyncio.create_task(books.writer.keep_flushed())
         for index in range(position(books), len(observations), BATCH):
             batch = observations[index : index + BATCH]
             time.now_us = max(time.now_us, batch[-1].at_us)
-            books.take(batch)
+            books.accountant.take(batch)
             if chance.random() < 0.3:
-                tell(await books.scrape(False))  # noqa: FBT003 - the shape the web side asks for
+                tell(await books.exposition.scrape(False))  # noqa: FBT003 - the shape the web side asks for
             await asyncio.sleep(0.002)
         flusher.cancel()
         with suppress(asyncio.CancelledError):
             await flusher
         time.now_us = observations[-1].at_us + 3_600_000_000
-        tell(await books.scrape(False))  # noqa: FBT003 - the same
-        assert books._residual == (0, 0), "the counters differ from the ledger's own segments"
-        books.close()
+        tell(await books.exposition.scrape(False))  # noqa: FBT003 - the same
+        assert books.writer.residual == (0, 0), "the counters differ from the ledger's own segments"
+        books.writer.close()
 
 
 def outcome(path: Path) -> tuple[list[SegmentRecord], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gputally.aggregator.intake import LIMIT
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.observation import Observation
 from tests.fakes.bookkeeping import Time, open_books
@@ -10,14 +11,14 @@ from tests.fakes.bookkeeping import Time, open_books
 class Desk:
     """Books, their clock and their ledger."""
 
-    def __init__(self, path: Path, *, zero_us: int = 0) -> None:
+    def __init__(self, path: Path, *, zero_us: int = 0, limit: int = LIMIT) -> None:
         self.ledger = SqliteLedger(path)
         self.time = Time()
-        self.books = open_books(self.ledger, self.time, zero_us=zero_us)
+        self.books = open_books(self.ledger, self.time, zero_us=zero_us, limit=limit)
 
     def take(self, observations: tuple[Observation, ...]) -> None:
         self.time.now_us = max(self.time.now_us, observations[-1].at_us)
-        self.books.take(observations)
+        self.books.accountant.take(observations)
 
     def fill(self) -> None:
         """No page more than there are."""
@@ -28,12 +29,12 @@ class Desk:
         self.ledger._connection.execute("PRAGMA max_page_count = 1000000")
 
     async def samples(self) -> dict[str, float]:
-        lines = (await self.books.scrape(False)).decode().splitlines()  # noqa: FBT003 - the shape the web side asks for
+        lines = (await self.books.exposition.scrape(False)).decode().splitlines()  # noqa: FBT003 - the shape the web side asks for
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
     def close(self) -> None:
         with self.ledger:
-            self.books.close()
+            self.books.writer.close()
 
 
 def allocated(samples: dict[str, float]) -> float:

@@ -14,10 +14,10 @@ from gputally.accounting.changes import Saved
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.present import at_present
 from gputally.aggregator.agent_reports import puller
-from gputally.aggregator.backlog import Backlog
-from gputally.aggregator.books import Books
+from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.owner_walk import OwnerWalk
+from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
@@ -32,6 +32,7 @@ from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agr
 from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
+from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LINGER_SECONDS: Final = 0.1
-"""How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Asked for when all that counts is what time it is there: whoever may watch may list these."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -55,25 +54,25 @@ _STARTING_THRESHOLD: Final = 50_000
 
 
 class RunningAggregator:
-    """A running aggregator: its books, and where and whom it answers."""
+    """A running aggregator: its parts, and where and whom it answers."""
 
-    def __init__(self, books: Books, doors: Callable[[], Door]) -> None:
-        self.books = books
+    def __init__(self, pipeline: Pipeline, doors: Callable[[], Door]) -> None:
+        self.pipeline = pipeline
         self.doors = doors
         self.addresses: tuple[Address, ...] = ()
         self._complete = False
 
     def ready(self) -> Readiness:
         """Ready once every watch that can be had has a complete picture, and all of it is accounted; from then on."""
+        pipeline = self.pipeline
         missing = [
-            f"watch {watch.kind}: no complete listing yet" for watch in self.books.health.watches if not watch.settled
+            f"watch {watch.kind}: no complete listing yet" for watch in pipeline.health.watches if not watch.settled
         ]
-        if self.books.behind and not self._complete:
-            missing.append(f"accounting: {self.books.behind} observations behind")
-        if not self.books.room.is_set():
-            missing.append(
-                f"ledger: {self.books.health.ledger.waiting} rows wait to be written, the watches are held back"
-            )
+        if pipeline.intake.size and not self._complete:
+            missing.append(f"accounting: {pipeline.intake.size} observations behind")
+        if not pipeline.writer.room.is_set():
+            waiting = pipeline.health.ledger.waiting
+            missing.append(f"ledger: {waiting} rows wait to be written, the watches are held back")
         self._complete = self._complete or not missing
         return Readiness(tuple(missing))
 
@@ -101,19 +100,19 @@ async def aggregate(
             ledger.bind(cluster)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
-            books = Books(fleet, ledger, clock=clock, watches=tuple(map(unwatched, resources(rules))))
-            books.health.clock = server_time.health
+            pipeline = _pipeline(fleet, ledger, clock=clock)
+            pipeline.health.clock = server_time.health
             try:
-                agents = puller(client, books, pulled, clock=clock)
+                agents = puller(client, pipeline, pulled, clock=clock)
                 beside = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_agreed, server_time, ask),
                 }
                 await _run(
-                    api, RunningAggregator(books, entrance), settings, clock=clock, beside=beside, started=started
+                    api, RunningAggregator(pipeline, entrance), settings, clock=clock, beside=beside, started=started
                 )
             finally:
-                books.close()
+                pipeline.writer.close()
 
 
 @contextmanager
@@ -124,6 +123,12 @@ def _seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*_USUAL_THRESHOLDS)
+
+
+def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
+    watched = resources(fleet.rules)
+    first = [resource.kind for resource in watched if resource.is_first]
+    return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)
 
 
 def _saved(ledger: Ledger, *, now_us: int) -> Saved:
@@ -155,73 +160,57 @@ async def _run(
         running.addresses = addresses
         if started:
             started(running)
-        books = running.books
-        tasks.create_task(books.keep_flushed(), name="ledger")
-        tasks.create_task(keep_checked(books.ledger.check, books.health.ledger, clock=clock), name="ledger check")
-        tasks.create_task(account(books), name="account")
-        owners = OwnerWalk(api, books, clock=clock)
-        tasks.create_task(settle(books, owners), name="settle")
+        intake, accountant, writer, _, health = pipeline = running.pipeline
+        owners = OwnerWalk(api, pipeline, clock=clock)
+        tasks.create_task(account(pipeline), name="account")
+        tasks.create_task(accountant.keep_settled(then=owners.step), name="settle")
         tasks.create_task(owners.run(), name="owners")
-        watch_all(api, books, clock=clock, tasks=tasks)
-        tasks.create_task(release(books), name="release")
-        tasks.create_task(settle_down(books), name="settle down")
+        tasks.create_task(writer.keep_flushed(), name="ledger")
+        tasks.create_task(keep_checked(writer.ledger.check, health.ledger, clock=clock), name="ledger check")
+        watch_all(api, pipeline, clock=clock, tasks=tasks)
+        tasks.create_task(intake.release(), name="release")
+        tasks.create_task(settle_down(intake), name="settle down")
         for name, run in beside.items():
             tasks.create_task(run(), name=name)
 
 
-async def account(books: Books) -> None:
-    """For ever: take in what the watches bring, in batches between which others get their turn."""
+async def account(pipeline: Pipeline) -> None:
+    """For ever: take in what was read, in batches between which others get their turn."""
     while True:
-        books.take(await books.backlog.get())
+        batch = await pipeline.intake.get()
+        pipeline.accountant.take(batch)
+        pipeline.intake.accounted(batch)
         await asyncio.sleep(0)
-        await books.room.wait()
+        await pipeline.writer.room.wait()
 
 
-async def settle(books: Books, owners: OwnerWalk) -> None:
-    """For ever: account what was taken in, once what comes with it is there too, and ask for owners it speaks of."""
-    while True:
-        await books.news.wait()
-        await asyncio.sleep(LINGER_SECONDS)
-        books.settle()
-        owners.step()
-
-
-def watch_all(api: Api, books: Books, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
+def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
     """Start the watches, all at once: pods are read while what classifies them is accounted."""
-    for resource, health in zip(resources(books.fleet.rules), books.health.watches, strict=True):
-        since = books.fleet.resume_of(resource.kind) if resource.resumes else None
+    fleet, intake = pipeline.fleet, pipeline.intake
+    for resource, health in zip(resources(fleet.rules), pipeline.health.watches, strict=True):
+        since = fleet.resume_of(resource.kind) if resource.resumes else None
         if since:  # all is known from the ledger, once what was missed has come
-            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, books.listed[resource.kind].set)
+            asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)
         feed = follow(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
-        backlog = books.backlog if resource.is_first else books.held
-        tasks.create_task(_pump(feed, backlog), name=f"watch {resource.kind}")
+        tasks.create_task(_pump(feed, intake, resource.kind), name=f"watch {resource.kind}")
 
 
-async def release(books: Books) -> None:
-    """For ever, once all is known that classifies pods: let those that were held be accounted."""
-    for resource in resources(books.fleet.rules):
-        if resource.is_first:
-            await books.listed[resource.kind].wait()
-    while True:
-        await books.backlog.put(await books.held.get())
+async def _pump(feed: Batches, intake: Intake, kind: Kind) -> None:
+    async with aclosing(feed) as batches:
+        async for batch in batches:
+            await intake.put(batch, kind)
 
 
-async def settle_down(books: Books) -> None:
+async def settle_down(intake: Intake) -> None:
     """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
 
     Otherwise it looks at all of it now and then, in the middle of a scrape. A few hundred of these objects are
     garbage and stay: collecting them first would add 40 ms to a start with 20,000 pods.
     """
-    for listed in books.listed.values():
+    for listed in intake.listed.values():
         await listed.wait()
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLDS)
-
-
-async def _pump(feed: Batches, backlog: Backlog) -> None:
-    async with aclosing(feed) as batches:
-        async for batch in batches:
-            await backlog.put(batch)
 
 
 def _site(running: RunningAggregator, *, max_requests: int) -> Site:
@@ -229,7 +218,7 @@ def _site(running: RunningAggregator, *, max_requests: int) -> Site:
         title="gputally aggregator",
         about="Accounts who held which GPUs, at which priority tier, for which tenant, at what cost.",
         version=__version__,
-        scrape=running.books.scrape,
+        scrape=running.pipeline.exposition.scrape,
         ready=running.ready,
         max_requests=max_requests,
     )

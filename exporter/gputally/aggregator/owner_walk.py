@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.aggregator.books import Books
 from gputally.aggregator.owner_queue import AT_ONCE, OwnerQueue
+from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import ApiError
 from gputally.kube.api import Api
 from gputally.kube.failures import Failure, failure_of
@@ -37,13 +37,13 @@ class _Trial(Struct):
 
 
 class OwnerWalk:
-    """Looks up the owners the accounting wants, a fixed number at a time; what they are goes into the backlog."""
+    """Looks up the owners the accounting wants, a fixed number at a time; what they are goes into the intake."""
 
-    def __init__(self, api: Api, books: Books, *, clock: Clock) -> None:
+    def __init__(self, api: Api, pipeline: Pipeline, *, clock: Clock) -> None:
         self._now = asyncio.get_running_loop().time
         self._owners = Owners(api, clock=clock, now=self._now)
-        self._books = books
-        self._walks = books.fleet.pods.walks
+        self._pipeline = pipeline
+        self._walks = pipeline.fleet.pods.walks
         self._queue = OwnerQueue()
         self._changed = asyncio.Event()
         self._trials: dict[Owner, _Trial] = {}
@@ -90,11 +90,11 @@ class OwnerWalk:
             answer = self._failed(owner, error)
         if answer.result is not Lookup.FAILED:
             self._trials.pop(owner, None)
-        lookups = self._books.health.owners.lookups
+        lookups = self._pipeline.health.owners.lookups
         lookups[answer.result] = lookups.get(answer.result, 0) + 1
         if answer.seen is None:
             return answer.pause_s
-        await self._books.backlog.put([answer.seen])
+        await self._pipeline.intake.put([answer.seen])
         return None
 
     def _failed(self, owner: Owner, error: ApiError) -> OwnerAnswer:

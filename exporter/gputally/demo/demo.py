@@ -165,7 +165,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def _accounted(running: RunningAggregator) -> int:
     """Up to which version of the cluster pods are accounted."""
-    resume = running.books.fleet.resumes.get(Kind.PODS)
+    resume = running.pipeline.fleet.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0
 
 
@@ -275,7 +275,7 @@ class _Screen:
             part = f", {replay.progress:.1%} of the trace"
         gone_s = (now_us - start_us) / US_PER_SECOND
         head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone{part}"
-        text = f"{head}\n{table(self._running.books.fleet, now_us=now_us)}\n"
+        text = f"{head}\n{table(self._running.pipeline.fleet, now_us=now_us)}\n"
         if sys.stdout.isatty() and self._height:
             sys.stdout.write(f"\x1b[{self._height}A\x1b[J")
         sys.stdout.write(text)

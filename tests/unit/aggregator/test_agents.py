@@ -136,9 +136,9 @@ async def test_an_agent_is_found_by_its_labels_and_is_still_known_after_a_restar
 
         async with aggregating(found, cluster) as (running, url):
             await until_ready(running)
-            pods = next(watch for watch in running.books.health.watches if watch.kind is Kind.PODS)
+            pods = next(watch for watch in running.pipeline.health.watches if watch.kind is Kind.PODS)
             assert pods.listings == 0, "the watch of pods was not resumed"
-            await until(lambda: running.books.health.agents.pulls.get("answered", 0) > 1)
+            await until(lambda: running.pipeline.health.agents.pulls.get("answered", 0) > 1)
             after = await scrape(url)
 
     assert fallen(before, after) == []

@@ -9,8 +9,8 @@ import pytest
 
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import aggregator
+from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.aggregator import aggregate
-from gputally.aggregator.books import Books
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
@@ -61,7 +61,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        await until(lambda: all(watch.connected for watch in running.books.health.watches))
+        await until(lambda: all(watch.connected for watch in running.pipeline.health.watches))
         samples = await scrape(url)
 
     assert sum_of(samples, "gputally_nodes") == 8
@@ -73,7 +73,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
 async def test_events_that_wait_make_a_ready_process_no_less_ready(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, _):
         await until_ready(running)
-        await running.books.backlog.put([Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)])
+        await running.pipeline.intake.put([Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)])
 
         assert running.ready().missing == ()
 
@@ -83,8 +83,8 @@ async def test_watches_held_back_by_a_full_ledger_are_a_reason_not_to_be_ready(
 ) -> None:
     async with aggregating(settings, cluster) as (running, _):
         await until_ready(running)
-        running.books.health.ledger.waiting = 7
-        running.books.room.clear()
+        running.pipeline.health.ledger.waiting = 7
+        running.pipeline.writer.room.clear()
 
         assert running.ready().missing == ("ledger: 7 rows wait to be written, the watches are held back",)
 
@@ -93,7 +93,7 @@ async def test_asked_to_stop_it_leaves_everything_in_the_ledger(settings: Settin
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
         samples = await scrape(url)
-        known = set(running.books.fleet.pods.records)
+        known = set(running.pipeline.fleet.pods.records)
 
     with SqliteLedger(Path(settings.ledger)) as ledger:
         saved = ledger.saved(now_us=0)
@@ -112,7 +112,7 @@ async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
         after = await scrape(url)
-        listings = {watch.kind: watch.listings for watch in running.books.health.watches}
+        listings = {watch.kind: watch.listings for watch in running.pipeline.health.watches}
 
     assert fallen(before, after) == []
     assert (listings[Kind.PODS], listings[Kind.NODES]) == (0, 0), "the watches of what ends were not resumed"
@@ -148,7 +148,7 @@ async def test_under_other_rules_all_pods_are_listed_anew(
 
     async with aggregating(replace(settings, config=tmp_path / "config.yaml"), cluster) as (running, _):
         await until_ready(running)
-        pods = next(watch for watch in running.books.health.watches if watch.kind is Kind.PODS)
+        pods = next(watch for watch in running.pipeline.health.watches if watch.kind is Kind.PODS)
 
         assert pods.listings == 1
 
@@ -158,7 +158,7 @@ async def test_an_api_server_that_goes_away_for_a_while_costs_neither_readiness_
 ) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        watches = running.books.health.watches
+        watches = running.pipeline.health.watches
         cluster.faults.refuse(8, 503)
         cluster.faults.drop_watches()
         await until(lambda: not any(watch.connected for watch in watches))
@@ -166,7 +166,7 @@ async def test_an_api_server_that_goes_away_for_a_while_costs_neither_readiness_
         cluster.registry.create("namespaces", {"metadata": {"name": "later"}})
         pod = cluster.registry.create("pods", gpu_pod(), "later")
         await until(lambda: all(watch.connected for watch in watches))
-        await until(lambda: pod.doc["metadata"]["uid"] in running.books.fleet.pods.records)
+        await until(lambda: pod.doc["metadata"]["uid"] in running.pipeline.fleet.pods.records)
 
         assert away == (200, "ok\n")
         assert [watch.listings for watch in watches] == [1] * len(watches), "a watch lost its place"
@@ -190,15 +190,15 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
         yield [Listed(kind=kind, version="1", at_us=NOON_US, since_us=None, as_of_us=NOON_US)]
         await asyncio.Event().wait()
 
-    def take(books: Books, batch: list[Observation]) -> None:
+    def take(accountant: Accountant, batch: list[Observation]) -> None:
         taken.extend(each.kind for each in batch if isinstance(each, Listed))
-        real_take(books, batch)
+        real_take(accountant, batch)
 
-    real_take = Books.take
+    real_take = Accountant.take
     monkeypatch.setattr(aggregator, "follow", nodes_last)
-    monkeypatch.setattr(Books, "take", take)
+    monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
-        await until(lambda: running.books.behind == 4 and len(taken) == 2)
+        await until(lambda: running.pipeline.intake.size == 4 and len(taken) == 2)
         early = list(taken)
         listed.set()
         await until(lambda: len(taken) == len(Kind))
@@ -267,7 +267,7 @@ async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
         await until_ready(running)
         without = await scrape(url)
         cluster.faults.forbidden = set()
-        await until(lambda: all(watch.synced for watch in running.books.health.watches))
+        await until(lambda: all(watch.synced for watch in running.pipeline.health.watches))
         samples = await scrape(url)
 
     assert sum_of(without, "gputally_allocated_gpus") == sum_of(samples, "gputally_allocated_gpus") == 8

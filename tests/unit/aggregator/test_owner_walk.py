@@ -10,9 +10,9 @@ import pytest
 from gputally.accounting.changes import new_books
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import owner_walk
-from gputally.aggregator.books import Books
 from gputally.aggregator.owner_queue import AT_ONCE, MOST_OF_ONE
 from gputally.aggregator.owner_walk import MOST_TRIES, OwnerWalk
+from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.kube.api import Api
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.failures import Failure, RequestFailed
@@ -44,21 +44,21 @@ async def api(server: ScriptedApi, tmp_path: Path) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-async def books(tmp_path: Path) -> AsyncIterator[Books]:
+async def books(tmp_path: Path) -> AsyncIterator[Pipeline]:
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
-        books = Books(Fleet(rules=Rules(), book=None, saved=new_books(0)), ledger, clock=lambda: us(9), watches=())
+        books = assemble(Fleet(rules=Rules(), book=None, saved=new_books(0)), ledger, clock=lambda: us(9))
         yield books
-        books.close()
+        books.writer.close()
 
 
-def see(books: Books, owners: Iterable[dict[str, object]], *, namespace: str = "ml") -> None:
+def see(books: Pipeline, owners: Iterable[dict[str, object]], *, namespace: str = "ml") -> None:
     """A pod for each of these owners."""
     for owner in owners:
         form = PodForm(
             name=f"{namespace}-{owner['name']}", namespace=namespace, created=1, scheduled=1, node="n1", owners=(owner,)
         )
-        books.take([Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(2), since_us=us(2))])
-    books.settle()
+        books.accountant.take([Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(2), since_us=us(2))])
+    books.fleet.settle()
 
 
 def many(prefix: str, number: int) -> list[dict[str, object]]:
@@ -66,7 +66,7 @@ def many(prefix: str, number: int) -> list[dict[str, object]]:
 
 
 @asynccontextmanager
-async def running(api: Api, books: Books) -> AsyncIterator[OwnerWalk]:
+async def running(api: Api, books: Pipeline) -> AsyncIterator[OwnerWalk]:
     """The walk, under way for all that is wanted."""
     walk = OwnerWalk(api, books, clock=lambda: us(9))
     task = asyncio.create_task(walk.run())
@@ -79,17 +79,17 @@ async def running(api: Api, books: Books) -> AsyncIterator[OwnerWalk]:
             await task
 
 
-async def learned(books: Books) -> None:
+async def learned(books: Pipeline) -> None:
     """What was looked up next is accounted."""
-    books.take(await books.backlog.get())
-    books.settle()
+    books.accountant.take(await books.intake.get())
+    books.fleet.settle()
 
 
-def lookups(books: Books) -> dict[Lookup, int]:
+def lookups(books: Pipeline) -> dict[Lookup, int]:
     return books.health.owners.lookups
 
 
-async def test_an_owner_is_asked_for_once_and_names_the_job(api: Api, server: ScriptedApi, books: Books) -> None:
+async def test_an_owner_is_asked_for_once_and_names_the_job(api: Api, server: ScriptedApi, books: Pipeline) -> None:
     see(books, [OWNER])
     async with running(api, books) as walk:
         walk.step()
@@ -108,7 +108,7 @@ async def test_an_owner_is_asked_for_once_and_names_the_job(api: Api, server: Sc
 
 
 async def test_no_more_are_asked_for_at_once_than_there_are_places_and_no_namespace_has_all(
-    api: Api, server: ScriptedApi, books: Books
+    api: Api, server: ScriptedApi, books: Pipeline
 ) -> None:
     see(books, many("forged", 200), namespace="hostile")
     async with running(api, books) as walk:
@@ -145,7 +145,7 @@ async def next_two(server: ScriptedApi) -> str:
 
 
 async def test_an_owner_that_always_fails_is_given_up_and_its_job_named_by_what_is_known(
-    api: Api, server: ScriptedApi, books: Books, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    api: Api, server: ScriptedApi, books: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(owner_walk, "FIRST_PAUSE_SECONDS", 0.001)
     see(books, [OWNER])
@@ -164,7 +164,7 @@ async def test_an_owner_that_always_fails_is_given_up_and_its_job_named_by_what_
     assert said.startswith(f"owners: {server.url}/apis/ml.example/v1/namespaces/ml/buecher/train: 500")
 
 
-async def test_pauses_grow_and_an_outage_of_the_server_is_no_failure_of_an_owner(api: Api, books: Books) -> None:
+async def test_pauses_grow_and_an_outage_of_the_server_is_no_failure_of_an_owner(api: Api, books: Pipeline) -> None:
     see(books, many("w", 2))
     walk = OwnerWalk(api, books, clock=lambda: us(9))
     first, second = books.fleet.pods.walks.wanted
@@ -178,7 +178,7 @@ async def test_pauses_grow_and_an_outage_of_the_server_is_no_failure_of_an_owner
 
 
 async def test_an_owner_that_failed_is_asked_for_again_after_a_pause(
-    api: Api, server: ScriptedApi, books: Books, monkeypatch: pytest.MonkeyPatch
+    api: Api, server: ScriptedApi, books: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_walk, "FIRST_PAUSE_SECONDS", 0.2)
     see(books, [OWNER])
@@ -196,7 +196,7 @@ async def test_an_owner_that_failed_is_asked_for_again_after_a_pause(
 
 
 async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
-    api: Api, server: ScriptedApi, books: Books
+    api: Api, server: ScriptedApi, books: Pipeline
 ) -> None:
     owners = many("forged", 2 * owner_walk.SPARE)
     see(books, owners)
@@ -204,8 +204,8 @@ async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
     walk.step()
     for record in list(books.fleet.pods.records.values()):
         gone = as_pod(PodForm(name=record.name, uid=record.uid, namespace="ml", version=2, created=1, deleted=3))
-        books.take([Gone(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
-    books.settle()
+        books.accountant.take([Gone(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
+    books.fleet.settle()
     assert len(walk._queue) == 2 * owner_walk.SPARE
     walk.step()
 

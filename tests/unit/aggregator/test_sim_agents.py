@@ -185,7 +185,7 @@ async def test_the_aggregator_finds_them_by_their_pods_and_books_what_they_tell(
         )
         async with aggregating(settings, cluster) as (running, _):
             await until_ready(running)
-            health = running.books.health.agents
+            health = running.pipeline.health.agents
             await until(lambda: health.pulls.get("answered", 0) > 2 * len(agents.agents))
             nodes = {node["metadata"]["name"] for node in cluster.store.docs("nodes")}
 

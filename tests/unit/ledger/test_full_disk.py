@@ -10,10 +10,9 @@ from random import Random
 
 import pytest
 
-from gputally.aggregator import books as books_module
+from gputally.aggregator import ledger_writer
 from gputally.aggregator.aggregator import account
-from gputally.aggregator.backlog import Backlog
-from gputally.aggregator.books import Books
+from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import LedgerUnwritable
 from tests.fakes.bookkeeping import Time, keep, outcome, position
 from tests.fakes.desk import Desk, allocated
@@ -45,7 +44,7 @@ async def test_a_full_ledger_is_told_and_the_rows_that_wait_are_counted(desk: De
     before = await desk.samples()
 
     desk.take(OBSERVATIONS[HALF:])
-    await desk.books.flush()
+    await desk.books.writer.flush()
     full = await desk.samples()
 
     assert (before["gputally_ledger_writable"], before["gputally_ledger_waiting_rows"]) == (1, 0)
@@ -62,12 +61,12 @@ async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(des
         if number == 5:
             desk.fill()
         desk.take(OBSERVATIONS[index : index + 20])
-        await desk.books.flush()
+        await desk.books.writer.flush()
         await desk.samples()
     assert not desk.books.health.ledger.writable
 
     desk.make_room()
-    await desk.books.flush()
+    await desk.books.writer.flush()
     after = await desk.samples()
 
     assert (after["gputally_ledger_writable"], after["gputally_ledger_waiting_rows"]) == (1, 0)
@@ -77,16 +76,16 @@ async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(des
 
 
 async def test_writing_is_tried_again_by_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books_module, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_writer, "RETRY_SECONDS", 0.001)
     health = desk.books.health.ledger
     desk.fill()
     desk.take(OBSERVATIONS)
-    flusher = asyncio.create_task(desk.books.keep_flushed())
+    flusher = asyncio.create_task(desk.books.writer.keep_flushed())
     await until(lambda: health.failures >= 3)
     desk.make_room()
     await until(lambda: health.writable)
 
-    assert (health.waiting, desk.books.room.is_set()) == (0, True)
+    assert (health.waiting, desk.books.writer.room.is_set()) == (0, True)
     flusher.cancel()
     with suppress(asyncio.CancelledError):
         await flusher
@@ -98,13 +97,13 @@ async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pyte
     desk.fill()
     for observations in (OBSERVATIONS[:HALF], OBSERVATIONS[HALF:]):
         desk.take(observations)
-        await desk.books.flush()
+        await desk.books.writer.flush()
     desk.make_room()
-    await desk.books.flush()
+    await desk.books.writer.flush()
     desk.close()
 
     [(first, outage), (second, end)] = [
-        (record.levelname, record.getMessage()) for record in caplog.records if record.name == books_module.__name__
+        (record.levelname, record.getMessage()) for record in caplog.records if record.name == ledger_writer.__name__
     ]
     assert (first, second) == ("ERROR", "INFO")
     assert outage.startswith(f"{desk.ledger.path}: cannot be used now: database or disk is full; accounting goes on")
@@ -114,7 +113,7 @@ async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pyte
 async def test_a_scrape_does_not_wait_for_a_ledger_known_to_refuse(desk: Desk) -> None:
     desk.fill()
     desk.take(OBSERVATIONS)
-    await desk.books.flush()
+    await desk.books.writer.flush()
 
     await desk.samples()
     await desk.samples()
@@ -128,7 +127,7 @@ async def test_books_closed_on_a_full_disk_say_so_and_the_next_start_learns_the_
     desk: Desk, undisturbed: Path
 ) -> None:
     desk.take(OBSERVATIONS[:HALF])
-    await desk.books.flush()
+    await desk.books.writer.flush()
     desk.fill()
     desk.take(OBSERVATIONS[HALF:])
 
@@ -140,30 +139,30 @@ async def test_books_closed_on_a_full_disk_say_so_and_the_next_start_learns_the_
 
 
 async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_is_lost(
-    desk: Desk, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(books_module, "ROOM", 50)
+    monkeypatch.setattr(ledger_writer, "ROOM", 50)
+    desk = Desk(tmp_path / "ledger.db", limit=50)
     books = desk.books
-    books.backlog = Backlog(limit=50)
     desk.fill()
     desk.take(OBSERVATIONS[:HALF])
-    await books.flush()
-    assert not books.room.is_set()
+    await books.writer.flush()
+    assert not books.writer.room.is_set()
     accountant = asyncio.create_task(account(books))
     watch = asyncio.create_task(tell(books, desk.time))
-    await until(lambda: books.backlog.is_full)
+    await until(lambda: books.intake.size >= 50)
     for _ in range(100):
         await asyncio.sleep(0)
 
-    assert books.backlog.is_full
-    assert position(books) + books.backlog.size < len(OBSERVATIONS)
+    assert books.intake.size >= 50
+    assert position(books) + books.intake.size < len(OBSERVATIONS)
     assert not watch.done()
 
     desk.make_room()
     async with asyncio.timeout(PATIENCE_SECONDS):
-        await books.flush()
+        await books.writer.flush()
         await watch
-    await until(lambda: not books.backlog.size)
+    await until(lambda: not books.intake.size)
     accountant.cancel()
     with suppress(asyncio.CancelledError):
         await accountant
@@ -171,9 +170,9 @@ async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_
     assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
 
 
-async def tell(books: Books, time: Time) -> None:
+async def tell(books: Pipeline, time: Time) -> None:
     for observation in OBSERVATIONS[HALF:]:
-        await books.backlog.put([observation])
+        await books.intake.put([observation])
         time.now_us = max(time.now_us, observation.at_us)
 
 
@@ -191,18 +190,18 @@ async def main():
     time, observations = Time(), stream(3, 150)
     with SqliteLedger(Path(sys.argv[1])) as ledger:
         books = open_books(ledger, time)
-        await books.flush()
+        await books.writer.flush()
         limit(150_000)
         for index in range(0, len(observations), 20):
             batch = observations[index:index + 20]
             time.now_us = batch[-1].at_us
-            books.take(batch)
-            await books.flush()
+            books.accountant.take(batch)
+            await books.writer.flush()
         print(books.health.ledger.writable, books.health.ledger.failures > 3, books.health.ledger.waiting > 100)
         limit(resource.RLIM_INFINITY)
-        await books.flush()
-        print(books.health.ledger.writable, books._residual)
-        books.close()
+        await books.writer.flush()
+        print(books.health.ledger.writable, books.writer.residual)
+        books.writer.close()
 
 asyncio.run(main())
 """

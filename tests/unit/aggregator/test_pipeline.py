@@ -1,4 +1,4 @@
-"""Between accounting and ledger: what is left out, what ends the process, and what is written when."""
+"""From observations to ledger and metrics: what is left out, what ends the process, and what is written when."""
 
 import asyncio
 import threading
@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.fleet import Fleet
-from gputally.aggregator import books as books_module
-from gputally.aggregator.books import Books
+from gputally.aggregator import ledger_writer
+from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
@@ -72,12 +72,18 @@ def ledger() -> SlowLedger:
 
 
 @pytest.fixture
-async def books(ledger: SlowLedger) -> Books:
+async def pipeline(ledger: SlowLedger) -> Pipeline:
     time = Time()
     fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
-    books = Books(fleet, ledger, clock=time, watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind))
-    books.take(surroundings(time()))
-    return books
+    pipeline = assemble(
+        fleet,
+        ledger,
+        clock=time,
+        watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind),
+        first=[Kind.NODES],
+    )
+    pipeline.accountant.take(surroundings(time()))
+    return pipeline
 
 
 @pytest.fixture
@@ -94,36 +100,32 @@ def seen(gpus: str, name: str = "odd") -> Observation:
     return Seen(kind=Kind.PODS, object=as_pod(manifest), at_us=us(40), since_us=us(40))
 
 
-async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(books: Books) -> None:
-    books.take([seen("half"), seen("10000000000000", name="greedy"), seen("2", name="fine")])
+async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(pipeline: Pipeline) -> None:
+    pipeline.accountant.take([seen("half"), seen("10000000000000", name="greedy"), seen("2", name="fine")])
 
-    assert books.health.skipped == {Kind.PODS: 1}
-    assert set(books.fleet.pods.records) == {"uid-greedy", "uid-fine"}
+    assert pipeline.health.skipped == {Kind.PODS: 1}
+    assert set(pipeline.fleet.pods.records) == {"uid-greedy", "uid-fine"}
 
 
 async def test_forged_events_are_counted_and_told_of_once_for_each_namespace(
-    books: Books, caplog: pytest.LogCaptureFixture
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     for i in range(5):
         forged = preempted_event(PodForm(uid=f"{i}" * 200), by=PodForm(name="by"))
-        books.take([Seen(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
+        pipeline.accountant.take([Seen(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
 
-    assert books.health.skipped == {Kind.EVENTS: 5}
+    assert pipeline.health.skipped == {Kind.EVENTS: 5}
     assert [each.getMessage() for each in caplog.records if "Event" in each.getMessage()] == [
         "left out of the accounting: object of namespace ml: an Event names what cannot exist"
     ]
 
 
-async def test_a_listing_is_known_once_it_is_accounted(books: Books) -> None:
-    assert {kind for kind, event in books.listed.items() if event.is_set()} == {Kind.NAMESPACES, Kind.NODES}
-
-
 @pytest.mark.usefixtures("hold")
-async def test_what_happens_while_a_write_is_under_way_is_written_next(books: Books, ledger: SlowLedger) -> None:
-    books.take(OBSERVATIONS[:50])
-    flusher = asyncio.create_task(books.keep_flushed())
+async def test_what_happens_while_a_write_is_under_way_is_written_next(pipeline: Pipeline, ledger: SlowLedger) -> None:
+    pipeline.accountant.take(OBSERVATIONS[:50])
+    flusher = asyncio.create_task(pipeline.writer.keep_flushed())
     await until(ledger.began.is_set)
-    books.take(OBSERVATIONS[50:])
+    pipeline.accountant.take(OBSERVATIONS[50:])
     ledger.may_end.set()
     await until(lambda: len(ledger.written) == 2)
 
@@ -132,11 +134,11 @@ async def test_what_happens_while_a_write_is_under_way_is_written_next(books: Bo
 
 
 async def test_with_nothing_left_to_account_changes_are_written_at_once(
-    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 3600)
-    books.take(OBSERVATIONS)
-    flusher = asyncio.create_task(books.keep_flushed())
+    monkeypatch.setattr(ledger_writer, "FLUSH_SECONDS", 3600)
+    pipeline.accountant.take(OBSERVATIONS)
+    flusher = asyncio.create_task(pipeline.writer.keep_flushed())
     await until(lambda: ledger.written)
 
     flusher.cancel()
@@ -144,14 +146,14 @@ async def test_with_nothing_left_to_account_changes_are_written_at_once(
 
 @pytest.mark.parametrize("busy", ["a backlog", "a listing"])
 async def test_writing_is_put_off_while_there_is_much_to_account_but_not_for_long(
-    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, busy: str
+    pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, busy: str
 ) -> None:
-    monkeypatch.setattr(books_module, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(ledger_writer, "FLUSH_SECONDS", 0.01)
     if busy == "a listing":
-        books.take([Listing(kind=Kind.PODS, at_us=us(50))])
+        pipeline.accountant.take([Listing(kind=Kind.PODS, at_us=us(50))])
     else:
-        await books.held.put(list(OBSERVATIONS))
-    flusher = asyncio.create_task(books.keep_flushed())
+        await pipeline.intake.put(list(OBSERVATIONS), Kind.PODS)
+    flusher = asyncio.create_task(pipeline.writer.keep_flushed())
     await asyncio.sleep(0.01)
     early = list(ledger.written)
     await until(lambda: ledger.written)
@@ -161,67 +163,71 @@ async def test_writing_is_put_off_while_there_is_much_to_account_but_not_for_lon
 
 
 @pytest.mark.usefixtures("hold")
-async def test_changes_whose_write_was_cancelled_are_written_again(books: Books, ledger: SlowLedger) -> None:
-    books.take(OBSERVATIONS[:50])
-    flush = asyncio.create_task(books.flush())
+async def test_changes_whose_write_was_cancelled_are_written_again(pipeline: Pipeline, ledger: SlowLedger) -> None:
+    pipeline.accountant.take(OBSERVATIONS[:50])
+    flush = asyncio.create_task(pipeline.writer.flush())
     await until(ledger.began.is_set)
     flush.cancel()
     with pytest.raises(asyncio.CancelledError):
         await flush
     ledger.may_end.set()
 
-    books.close()
+    pipeline.writer.close()
 
     first, last = ledger.written
     assert first.revisions
     assert first.revisions.items() <= last.revisions.items()
 
 
-async def test_closing_writes_what_is_left_as_of_now(books: Books, ledger: SlowLedger) -> None:
-    books.take(OBSERVATIONS)
+async def test_closing_writes_what_is_left_as_of_now(pipeline: Pipeline, ledger: SlowLedger) -> None:
+    pipeline.accountant.take(OBSERVATIONS)
 
-    books._clock = Time(us(90_000))
-    books.close()
+    pipeline.writer._clock = Time(us(90_000))
+    pipeline.writer.close()
 
     [last] = ledger.written
     assert last.resumes[Kind.PODS].version == str(len(OBSERVATIONS))
     assert last.at_us == us(90_000)
 
 
-async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(books: Books, ledger: SlowLedger) -> None:
-    books.take(OBSERVATIONS)
+async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(
+    pipeline: Pipeline, ledger: SlowLedger
+) -> None:
+    pipeline.accountant.take(OBSERVATIONS)
     ledger.errors = [LedgerUnwritable("x.db: cannot be used now: disk full")]
 
     with pytest.raises(
         LedgerUnwritable, match=r"x\.db: cannot be used now: disk full; \d+ rows were not written, of which"
     ):
-        books.close()
+        pipeline.writer.close()
 
     assert not any(thread.name.startswith("ledger") for thread in threading.enumerate())
 
 
 async def test_after_a_bug_nothing_is_published_or_written(
-    books: Books, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(books.fleet, "take_in", lambda _: 1 // 0)
+    monkeypatch.setattr(pipeline.fleet, "take_in", lambda _: 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
-        books.take(OBSERVATIONS[:1])
+        pipeline.accountant.take(OBSERVATIONS[:1])
 
     with pytest.raises(RuntimeError, match="the accounting has failed"):
-        await books.scrape(False)  # noqa: FBT003 - the shape the web side asks for
+        await pipeline.exposition.scrape(False)  # noqa: FBT003 - the shape the web side asks for
     with pytest.raises(RuntimeError, match="the accounting has failed"):
-        await books.flush()
-    books.close()
+        await pipeline.writer.flush()
+    pipeline.writer.close()
     assert ledger.written == []
 
 
-async def test_a_ledger_that_cannot_be_trusted_any_more_ends_the_process(books: Books, ledger: SlowLedger) -> None:
+async def test_a_ledger_that_cannot_be_trusted_any_more_ends_the_process(
+    pipeline: Pipeline, ledger: SlowLedger
+) -> None:
     ledger.errors = [LedgerError("x.db: is corrupt")]
 
     with pytest.raises(LedgerError, match="is corrupt"):
-        await books.keep_flushed()
-    books.close()
+        await pipeline.writer.keep_flushed()
+    pipeline.writer.close()
 
 
 async def test_counters_stand_still_until_the_watches_have_told_what_happened_while_nobody_watched(
@@ -231,31 +237,31 @@ async def test_counters_stand_still_until_the_watches_have_told_what_happened_wh
     finished = replace(running, version=2, phase="Succeeded", finished=2000)
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
         before = open_books(ledger, time := Time(us(1000)), zero_us=0)
-        before.take([told(running, at=1000)])
+        before.accountant.take([told(running, at=1000)])
         await allocated(before)  # in which series begin as 0
         time.now_us = us(1500)
         assert await allocated(before) == pytest.approx(500)
-        before.close()
+        before.writer.close()
 
         after = open_books(ledger, time := Time(us(9000)), zero_us=0)
         pods = next(watch for watch in after.health.watches if watch.kind is Kind.PODS)
         pods.synced = False
         assert await allocated(after) == pytest.approx(500)
         pods.synced = True
-        await after.held.put([told(finished, at=9000)])
+        await after.intake.put([told(finished, at=9000)])
         assert await allocated(after) == pytest.approx(500)
-        after.take(await after.held.get())
+        after.accountant.take(await after.intake.get())
         assert await allocated(after) == 1000
-        after.close()
+        after.writer.close()
 
 
 def told(form: PodForm, *, at: float) -> Observation:
     return Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(at))
 
 
-async def allocated(books: Books) -> float:
+async def allocated(pipeline: Pipeline) -> float:
     """GPU-seconds that the counters show."""
-    text = (await books.scrape(False)).decode()  # noqa: FBT003 - the shape the web side asks for
+    text = (await pipeline.exposition.scrape(False)).decode()  # noqa: FBT003 - the shape the web side asks for
     families = text_string_to_metric_families(text)
     return sum(
         s.value for family in families for s in family.samples if s.name == "gputally_allocated_gpu_seconds_total"
@@ -266,10 +272,10 @@ async def test_a_scrape_is_in_the_ledger_before_it_is_answered(tmp_path: Path) -
     time = Time()
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
         fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
-        books = Books(fleet, ledger, clock=time, watches=())
-        books.take((*surroundings(time()), *OBSERVATIONS[:50]))
+        pipeline = assemble(fleet, ledger, clock=time)
+        pipeline.accountant.take((*surroundings(time()), *OBSERVATIONS[:50]))
         time.now_us = us(5000)
-        await books.scrape(False)  # noqa: FBT003 - the shape the web side asks for
+        await pipeline.exposition.scrape(False)  # noqa: FBT003 - the shape the web side asks for
 
         assert ledger.saved(now_us=0).evaluated_us == us(5000)
-        books.close()
+        pipeline.writer.close()

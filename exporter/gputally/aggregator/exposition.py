@@ -1,0 +1,74 @@
+"""What `/metrics` of the aggregator answers."""
+
+import asyncio
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.aggregator.accountant import Accountant
+from gputally.aggregator.intake import Intake
+from gputally.aggregator.ledger_writer import LedgerWriter
+from gputally.catalog.all import FLEET, HEALTH
+from gputally.export.process import process_registry
+from gputally.export.text import registry_text, render
+from gputally.model.health import Health
+from gputally.model.kube import Kind
+from gputally.process.clock import Clock
+
+
+class Exposition:
+    """Counters show what is in the ledger: the next process could not go on from more."""
+
+    def __init__(
+        self, intake: Intake, accountant: Accountant, writer: LedgerWriter, health: Health, *, clock: Clock
+    ) -> None:
+        self._intake = intake
+        self._accountant = accountant
+        self._writer = writer
+        self._health = health
+        self._clock = clock
+        self._scraping = asyncio.Lock()
+        self._registry = process_registry()
+        self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, residual=None)
+        """What was published last and is in the ledger; at first, by the process before."""
+        self._caught_up = False
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether what happened while nobody watched is accounted, as far as it counts GPU-time; true for good then."""
+        if not self._caught_up:
+            counting = (watch for watch in self._health.watches if watch.kind is not Kind.EVENTS)
+            self._caught_up = all(watch.settled for watch in counting) and not self._intake.size
+        return self._caught_up
+
+    async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
+        """The exposition as of now. What its counters say is in the ledger before it is returned.
+
+        They stand still until all is told that happened while no process watched: a pod that ended meanwhile would be
+        shown as if it had run on. So they do while the ledger refuses writes; gauges follow.
+        """
+        async with self._scraping:  # of two at once, one might take back what the other has shown
+            totals = self._accountant.fleet.totals
+            now_us = self._clock() if self.has_caught_up else totals.evaluated_us
+            snapshot = self._accountant.publish(now_us=now_us, residual=self._writer.residual)
+            if self._health.ledger.writable:
+                text = await self._written_with(snapshot, openmetrics=openmetrics)
+            if self._health.ledger.writable:
+                self._committed = snapshot
+                return text
+            totals.withdraw()
+            return self._text(snapshot, counters=self._committed, openmetrics=openmetrics)
+
+    async def _written_with(self, snapshot: Snapshot, *, openmetrics: bool) -> bytes:
+        """The exposition of `snapshot`, made while the ledger is brought up to date."""
+        writing = asyncio.create_task(self._writer.flush(), name="scrape's flush")
+        try:
+            await asyncio.sleep(0)  # it begins, and most of it needs no interpreter
+            return self._text(snapshot, counters=snapshot, openmetrics=openmetrics)
+        finally:
+            await writing
+
+    def _text(self, snapshot: Snapshot, *, counters: Snapshot, openmetrics: bool) -> bytes:
+        self._health.queued = self._intake.size
+        fleet = ((metric, metric.rows(counters if metric.grows else snapshot)) for metric in FLEET)
+        own = ((metric, metric.rows(self._health)) for metric in HEALTH)
+        more = registry_text(self._registry, openmetrics=openmetrics)
+        return render((*fleet, *own), openmetrics=openmetrics, more=more)

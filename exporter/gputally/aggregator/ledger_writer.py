@@ -1,0 +1,127 @@
+"""Between the accounting, which is instant, and the ledger, which takes its time."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from gputally.accounting.changes import Changes
+from gputally.aggregator.accountant import Accountant
+from gputally.errors import LedgerUnwritable
+from gputally.ledger.protocol import Ledger
+from gputally.model.health import LedgerHealth
+from gputally.process.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+ROOM: Final = 500_000
+"""Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
+FLUSH_SECONDS: Final = 0.25
+BUSY_TURNS: Final = 20
+"""How often in a row such a time is waited while there is much to account, which writing would slow down."""
+RETRY_SECONDS: Final = 1.0
+
+
+class LedgerWriter:
+    """Writes what the accountant drains, in a thread that nobody else writes from."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        accountant: Accountant,
+        health: LedgerHealth,
+        *,
+        clock: Clock,
+        is_busy: Callable[[], bool],
+    ) -> None:
+        self.ledger = ledger
+        self.health = health
+        self.room = asyncio.Event()
+        """Set while few enough rows wait in memory."""
+        self.room.set()
+        self.residual: tuple[int, int] | None = None
+        """Live allocated GPU-time minus that of the ledger, as it was written last: the line (a, b)."""
+        self._accountant = accountant
+        self._clock = clock
+        self._is_busy = is_busy
+        self._unwritten: Changes | None = None
+        self._writing = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+
+    async def flush(self) -> None:
+        """Bring the ledger up to date. What it refuses is kept, and written with what follows."""
+        async with self._writing:
+            self._accountant.changed.clear()
+            changes = self._unwritten = self._pending()  # until it is written, whatever happens meanwhile
+            started_ns = time.monotonic_ns()
+            try:
+                loop = asyncio.get_running_loop()
+                self.residual = await loop.run_in_executor(self._thread, self.ledger.write, changes)
+                self._written(time.monotonic_ns() - started_ns)
+            except LedgerUnwritable as error:
+                self._refused(changes, error)
+            finally:
+                if self._unwritten:
+                    self._accountant.changed.set()
+
+    async def keep_flushed(self) -> None:
+        """For ever: bring the ledger up to date soon after anything changed."""
+        while True:
+            await self._accountant.changed.wait()
+            await self._lull()
+            await self.flush()
+            await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
+
+    async def _lull(self) -> None:
+        """Return when there is little to account, or after some time of much."""
+        for _ in range(BUSY_TURNS):
+            if not self._is_busy():
+                break
+            await asyncio.sleep(FLUSH_SECONDS)
+
+    def close(self) -> None:
+        """Write what is left and let the thread go. It blocks: when it is called, nothing else runs any more.
+
+        Raises: LedgerUnwritable when something is left that cannot be written.
+        """
+        try:
+            if self._accountant.is_sound:
+                self._accountant.fleet.advance(self._clock())
+                self._write_last(self._pending())
+        finally:
+            self._thread.shutdown()
+
+    def _write_last(self, changes: Changes) -> None:
+        try:
+            self._thread.submit(self.ledger.write, changes).result()
+        except LedgerUnwritable as error:
+            raise LedgerUnwritable(
+                f"{error}; {changes.weight} rows were not written, of which the next start learns anew "
+                "what the API server still knows"
+            ) from None
+
+    def _pending(self) -> Changes:
+        fresh = self._accountant.drain()
+        return self._unwritten.followed_by(fresh) if self._unwritten else fresh
+
+    def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
+        health = self.health
+        if health.writable:
+            logger.error("%s; accounting goes on in memory, and is written when that is possible again", error)
+        self._unwritten, health.writable = changes, False
+        health.failures += 1
+        health.waiting = changes.weight
+        if changes.weight > ROOM:
+            self.room.clear()
+
+    def _written(self, took_ns: int) -> None:
+        health = self.health
+        if not health.writable:
+            logger.info("the ledger can be written again: %d rows that waited are in it", health.waiting)
+        self._unwritten, health.writable, health.waiting = None, True, 0
+        self.room.set()
+        health.writes += 1
+        health.write_us += took_ns // 1000
+        health.last_write_us = self._clock()
