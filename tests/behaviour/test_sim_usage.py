@@ -210,7 +210,7 @@ def pace(cluster: SimCluster, speed: float) -> int:
 async def told(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> None:
     """Wait until everything that has happened is accounted, by the API and by agents, of which each told it twice."""
     last = cluster.store.version_of("pods")
-    await until(lambda: int(running.pipeline.fleet.resumes[Kind.PODS].version) >= last)
+    await until(lambda: int(running.pipeline.fleet.coverage.resumes[Kind.PODS].version) >= last)
     pulls = running.pipeline.health.agents.pulls
     enough = pulls.get("answered", 0) + 3 * len(agents.agents)
     await until(lambda: pulls.get("answered", 0) >= enough)

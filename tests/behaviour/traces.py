@@ -183,5 +183,5 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
 
 def accounted(running: RunningAggregator) -> int:
     """Up to which version of the cluster pods are accounted."""
-    resume = running.pipeline.fleet.resumes.get(Kind.PODS)
+    resume = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0

@@ -108,7 +108,7 @@ def everything(record: PodRecord) -> Changes:
         record,
         pods={record.uid: record},
         nodes={NODE.uid: NODE},
-        preemptions={PREEMPTION.victim_uid: PREEMPTION},
+        documents={("preemption", PREEMPTION.victim_uid): PREEMPTION},
         counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
         series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
         admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
@@ -129,7 +129,7 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
         resumed_us=us(5000),
         pods=(record, bare),
         nodes=(NODE,),
-        preemptions=(PREEMPTION,),
+        documents={"preemption": (PREEMPTION,)},
         series={key: each for key, each in changes.series.items() if each},
         admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
         resumes=dict(changes.resumes),
@@ -137,11 +137,13 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
 
 
 def test_working_state_that_is_no_longer_kept_is_not_saved(back_end: BackEnd) -> None:
-    gone = step(pods={"a": None}, nodes={NODE.uid: None}, preemptions={PREEMPTION.victim_uid: None}, at=1100)
+    gone = step(
+        pods={"a": None}, nodes={NODE.uid: None}, documents={("preemption", PREEMPTION.victim_uid): None}, at=1100
+    )
 
     saved = saved_by(back_end, everything(pod("a")), gone)
 
-    assert (saved.pods, saved.nodes, saved.preemptions) == ((), (), ())
+    assert (saved.pods, saved.nodes, saved.documents) == ((), (), {})
     assert saved.series
     assert saved.resumes
 

@@ -39,6 +39,7 @@ HOUR = Hour(
 HELD = HeldHour(holder=HOLDER, hour=HOUR)
 UNHELD = UnheldHour(key=GpuKey("e1", "GPU-0", 0), node="n1", hour=GpuHour(start_us=0, unattributed=5, energy=6))
 AGENT = AgentPod(uid="agent-1", node="n1", address="10.0.0.7", created_us=us(900))
+AGENT_KEY = ("agent", AGENT.uid)
 
 
 def told(*rows: HeldHour | UnheldHour, at: int = 1000) -> Changes:
@@ -107,23 +108,23 @@ def test_a_pod_that_left_comes_back_with_its_segments(back_end: BackEnd) -> None
 
 def test_agents_and_pods_that_left_are_kept_until_they_are_dropped(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010))
-    there = step(record, departed={"a": record}, agents={AGENT.uid: AGENT})
-    gone = step(departed={"a": None}, agents={AGENT.uid: None})
+    there = step(record, departed={"a": record}, documents={AGENT_KEY: AGENT})
+    gone = step(departed={"a": None}, documents={AGENT_KEY: None})
 
-    assert saved_by(back_end, there).agents == (AGENT,)
+    assert saved_by(back_end, there).documents == {"agent": (AGENT,)}
     saved = saved_by(back_end, gone)
-    assert (saved.departed, saved.agents) == ((), ())
+    assert (saved.departed, saved.documents) == ((), {})
 
 
 def test_steps_merged_into_one_say_the_same(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010))
-    first = told(HELD, UNHELD).followed_by(step(record, departed={"a": record}, agents={AGENT.uid: AGENT}))
+    first = told(HELD, UNHELD).followed_by(step(record, departed={"a": record}, documents={AGENT_KEY: AGENT}))
     second = told(replace(HELD, hour=replace(HOUR, energy=9)), at=1100)
 
     saved = saved_by(back_end, first.followed_by(second))
 
     assert [row.hour.energy for row in saved.held_usage] == [9]
-    assert (saved.unheld_usage, saved.departed, saved.agents) == ((UNHELD,), (record,), (AGENT,))
+    assert (saved.unheld_usage, saved.departed, saved.documents["agent"]) == ((UNHELD,), (record,), (AGENT,))
 
 
 def test_rows_of_usage_that_wait_are_counted() -> None:

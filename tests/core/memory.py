@@ -1,5 +1,6 @@
 """What a ledger keeps between two processes, without a ledger: changes merged into what the next one starts from."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
 from typing import TypeVar
@@ -8,17 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.admission import Admitted, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.agent_pod import AgentPod
 from gputally.model.history import grown
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")
@@ -29,6 +29,14 @@ def still_there(changed: Mapping[Key, Kept | None]) -> dict[Key, Kept]:
     return {key: each for key, each in changed.items() if each is not None}
 
 
+def keep(kept: dict[str, bytes], key: str, record: object | None) -> None:
+    """As JSON, or not any more."""
+    if record is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = msgspec.json.encode(record, enc_hook=tuple)
+
+
 class Memory:
     """Records are kept as JSON, as ledgers keep them, so that whatever JSON would lose is missed."""
 
@@ -36,9 +44,8 @@ class Memory:
         self.opened_us = self.evaluated_us = self.at_us = opened_us
         self.pods = dict[str, bytes]()
         self.nodes = dict[str, bytes]()
-        self.preemptions = dict[str, bytes]()
+        self.documents = defaultdict[str, dict[str, bytes]](dict)
         self.departed = dict[str, bytes]()
-        self.agents = dict[str, bytes]()
         self.held_usage = dict[tuple[HolderKey, int], HeldHour]()
         self.unheld_usage = dict[GpuKey, UnheldHour]()
         self.revisions = dict[str, PodRecord]()
@@ -54,15 +61,12 @@ class Memory:
         for kept, records in (
             (self.pods, changes.pods),
             (self.nodes, changes.nodes),
-            (self.preemptions, changes.preemptions),
             (self.departed, changes.departed),
-            (self.agents, changes.agents),
         ):
             for uid, record in records.items():
-                if record is None:
-                    kept.pop(uid, None)
-                else:
-                    kept[uid] = msgspec.json.encode(record, enc_hook=tuple)
+                keep(kept, uid, record)
+        for (part, key), document in changes.documents.items():
+            keep(self.documents[part], key, document)
         self.revisions |= changes.revisions
         self.series = still_there(self.series | changes.series)
         self.admitted = still_there(self.admitted | changes.admitted)
@@ -90,14 +94,16 @@ class Memory:
             at_us=self.at_us,
             pods=tuple(map(_pod, self.pods.values())),
             nodes=tuple(msgspec.json.decode(text, type=NodeRecord) for text in self.nodes.values()),
-            preemptions=tuple(msgspec.json.decode(text, type=Preemption) for text in self.preemptions.values()),
+            documents={
+                part: tuple(msgspec.json.decode(text, type=DOCUMENTS[part]) for text in kept.values())
+                for part, kept in self.documents.items()
+            },
             series={key: copy(series) for key, series in self.series.items()},
             admitted=dict(self.admitted),
             resumes=dict(self.resumes),
             held_usage=tuple(self.held_usage[key] for key in sorted(self.held_usage) if self.held_usage[key].open),
             unheld_usage=tuple(row for row in self.unheld_usage.values() if row.open),
             departed=tuple(map(_pod, self.departed.values())),
-            agents=tuple(msgspec.json.decode(text, type=AgentPod) for text in self.agents.values()),
         )
 
 

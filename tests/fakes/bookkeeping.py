@@ -58,7 +58,7 @@ def open_books(ledger: Ledger, time: Time, *, zero_us: int = 0, limit: int = LIM
 
 def position(books: Pipeline) -> int:
     """How many observations of the stream are accounted."""
-    resume = books.fleet.resumes.get(Kind.PODS)
+    resume = books.fleet.coverage.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0
 
 

@@ -1,10 +1,11 @@
 """The agents among the pods: which exist, and where each answers."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from gputally.accounting.part import Part
 from gputally.accounting.pods.lifetime import created_us
 from gputally.model.agent_pod import AgentPod
-from gputally.model.kube import Pod
+from gputally.model.kube import Kind, Object, Pod
 from gputally.model.rules import Rules
 from gputally.shares.request import holds_gpu
 
@@ -25,12 +26,15 @@ def is_watched(pod: Pod, rules: Rules) -> bool:
     return holds_gpu(pod, rules) or is_agent(pod, rules)
 
 
-class Agents:
+class Agents(Part[AgentPod]):
     """Agents by pod UID; only those that run are there."""
 
-    def __init__(self, rules: Rules, known: Iterable[AgentPod] = ()) -> None:
+    name = "agent"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._pods = {pod.uid: pod for pod in known}
+        self._pods: dict[str, AgentPod] = {}
         self._changed: set[str] = set()
         self._nodes: set[str] | None = None
 
@@ -44,32 +48,36 @@ class Agents:
         """The agent of each node; while one replaces another, the new one."""
         return {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.created_us)}
 
-    def seen(self, pod: Pod, *, at_us: int) -> None:
-        """Take in a pod's present form: most are no agents."""
-        if not is_agent(pod, self._rules):
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `Part.seen`: most pods are no agents."""
+        if not isinstance(found, Pod) or not is_agent(found, self._rules):
             return
-        meta, status = pod.metadata, pod.status
-        if meta.deletion_timestamp or status.phase != "Running" or not (status.pod_ip and pod.spec.node_name):
-            self.gone(meta.uid)
+        meta, status, node = found.metadata, found.status, found.spec.node_name
+        if meta.deletion_timestamp or status.phase != "Running" or not (status.pod_ip and node):
+            self.gone(meta.uid, at_us=at_us)
             return
-        created = created_us(pod, at_us)
-        agent = AgentPod(uid=meta.uid, node=pod.spec.node_name, address=status.pod_ip, created_us=created)
+        agent = AgentPod(uid=meta.uid, node=node, address=status.pod_ip, created_us=created_us(found, at_us))
         if self._pods.get(meta.uid) != agent:
             self._pods[meta.uid] = agent
             self._note(meta.uid)
 
-    def gone(self, uid: str) -> None:
-        """A pod was deleted, or runs no longer."""
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
+        """See `Part.gone`: it was deleted, or runs no longer."""
         if self._pods.pop(uid, None):
             self._note(uid)
 
-    def listed(self, found: set[str]) -> None:
-        """A listing has the pods `found` and no others."""
-        for uid in self._pods.keys() - found:
-            self.gone(uid)
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `Part.listed`."""
+        for uid in self._pods.keys() - uids:
+            self.gone(uid, at_us=at_us)
+
+    def restore(self, documents: Iterable[AgentPod], *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
+        """See `Part.restore`."""
+        self._pods = {pod.uid: pod for pod in documents}
+        self._nodes = None
 
     def drain(self) -> dict[str, AgentPod | None]:
-        """What changed since the last call; None for those that are gone."""
+        """See `Part.drain`."""
         changed = {uid: self._pods.get(uid) for uid in self._changed}
         self._changed.clear()
         return changed

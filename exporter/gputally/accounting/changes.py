@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from gputally.accounting.totals.admission import Admitted, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.agent_pod import AgentPod
 from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
@@ -48,10 +47,10 @@ class Changes(Struct, frozen=True, kw_only=True):
     """One consistent step of the accounting.
 
     `revisions` are allocations whose segments changed, `known` what of them and of the `pods` is as it was: nothing of
-    one it does not name. `pods`, `nodes`, `preemptions`, `departed` and `agents` are the working state to resume from,
-    None for what is no longer kept, as in `series` and `admitted`. `capacity` is what became known of nodes, by UID and
-    instant: name and facts. `live` is the allocated GPU-time as the counters know it, as the line (a, b); None when
-    nothing is to be compared.
+    one it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so are the
+    `documents` of parts, by the part's name and key; None for what is no longer kept, as in `series` and `admitted`.
+    `capacity` is what became known of nodes, by UID and instant: name and facts. `live` is the allocated GPU-time as
+    the counters know it, as the line (a, b); None when nothing is to be compared.
     `interruptions` are times nobody watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder
     and start or by GPU.
     """
@@ -64,7 +63,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     pods: dict[str, PodRecord | None] = field(default_factory=dict)
     nodes: dict[str, NodeRecord | None] = field(default_factory=dict)
     capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
-    preemptions: dict[str, Preemption | None] = field(default_factory=dict)
+    documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
     admitted: dict[Value, Admitted | None] = field(default_factory=dict)
@@ -73,7 +72,6 @@ class Changes(Struct, frozen=True, kw_only=True):
     held_usage: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
     unheld_usage: dict[GpuKey, UnheldHour] = field(default_factory=dict)
     departed: dict[str, PodRecord | None] = field(default_factory=dict)
-    agents: dict[str, AgentPod | None] = field(default_factory=dict)
     live: tuple[int, int] | None = None
 
     def followed_by(self, later: "Changes") -> "Changes":
@@ -85,7 +83,7 @@ class Changes(Struct, frozen=True, kw_only=True):
             pods=self.pods | later.pods,
             nodes=self.nodes | later.nodes,
             capacity=self.capacity | later.capacity,
-            preemptions=self.preemptions | later.preemptions,
+            documents=self.documents | later.documents,
             counted_preemptions=self.counted_preemptions | later.counted_preemptions,
             series=self.series | later.series,
             admitted=self.admitted | later.admitted,
@@ -94,7 +92,6 @@ class Changes(Struct, frozen=True, kw_only=True):
             held_usage=self.held_usage | later.held_usage,
             unheld_usage=self.unheld_usage | later.unheld_usage,
             departed=self.departed | later.departed,
-            agents=self.agents | later.agents,
         )
 
     def _known(self, uid: str, later: Known) -> Known:
@@ -103,15 +100,15 @@ class Changes(Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> int:
         """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
-        records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.preemptions) + len(self.departed)
+        records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
         return records + len(self.series) + len(self.held_usage) + len(self.unheld_usage)
 
 
 class Saved(Struct, frozen=True, kw_only=True):
     """What a ledger holds of an earlier process: the sum of all its changes; of usage, what agents may still tell of.
 
-    Hours of one holder come in their order. `resumed_us` is when it was taken up. `is_moved` when the ledger has it
-    otherwise, see `present`.
+    Hours of one holder come in their order, `documents` by the part's name. `resumed_us` is when it was taken up.
+    `is_moved` when the ledger has it otherwise, see `present`.
     """
 
     opened_us: int
@@ -120,14 +117,13 @@ class Saved(Struct, frozen=True, kw_only=True):
     resumed_us: int = 0
     pods: tuple[PodRecord, ...] = ()
     nodes: tuple[NodeRecord, ...] = ()
-    preemptions: tuple[Preemption, ...] = ()
+    documents: dict[str, tuple[Struct, ...]] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
     admitted: dict[Value, Admitted] = field(default_factory=dict)
     resumes: dict[Kind, Resume] = field(default_factory=dict)
     held_usage: tuple[HeldHour, ...] = ()
     unheld_usage: tuple[UnheldHour, ...] = ()
     departed: tuple[PodRecord, ...] = ()
-    agents: tuple[AgentPod, ...] = ()
     is_moved: bool = False
 
 

@@ -4,27 +4,35 @@ Observations of different kinds come from different watches in no common order, 
 its result anew from all that is known, and the totals are corrected by the difference.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from msgspec.structs import replace
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.coverage import Coverage
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
+from gputally.accounting.pods.tenancy import Tenancy
 from gputally.accounting.preemptions import Preemptions
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.totals.admission import Admission
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.usage.usage import Usage
-from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.kube import Kind, Node, Object, Pod
 from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen, UsageSeen
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.accounting.part import Part
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are looked at."""
@@ -49,22 +57,17 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
-        self.agents = Agents(rules, saved.agents)
+        self.agents = Agents(rules)
+        parts = self.agents, self.preemptions, ClassTiers(rules, self.admission), Tenancy(self.pods)
+        self.parts: tuple[Part[Any], ...] = parts
         self.usage = Usage(self.totals, self.admission, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.admission)
-        self.resumes: dict[Kind, Resume] = dict(saved.resumes)
+        self.coverage = Coverage(saved.resumes, opened_us=saved.opened_us)
         self.now_us = saved.at_us
-        self._listing: dict[Kind, set[str]] = {}
-        self._resumed: dict[Kind, Resume] = {}
-        self._interruptions: dict[tuple[Kind, int], int] = {}
+        self._told_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self._next_round_us = 0
         self.admission.look(self.totals.growth)
         self._restore(saved)
-
-    @property
-    def is_listing(self) -> bool:
-        """Whether any listing has begun and is not complete."""
-        return bool(self._listing)
 
     def apply(self, observation: Observation) -> None:
         """Take in one observation and account it. Raises: MalformedObject, see `take_in`."""
@@ -93,7 +96,7 @@ class Fleet:
                 self._gone(observation, found)
                 self._came_to(kind, found.metadata.resource_version, observation.since_us)
             case Listing(kind=kind):
-                self._listing[kind] = set()
+                self.coverage.begin(kind)
             case Listed():
                 self._listed(observation)
             case Progress(kind=kind, version=version):
@@ -118,14 +121,15 @@ class Fleet:
         self._next_round_us = self.now_us + _ROUND_US
         if self.admission.advance(self.now_us, self.totals.growth):
             self.pods.account_others(at_us=self.now_us)
-        self.preemptions.advance(self.now_us)
+        for part in self.parts:
+            part.advance(self.now_us)
         self.pods.forget_departed(self.now_us)
         self.usage.advance(self.now_us)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def resume_of(self, kind: Kind) -> Resume | None:
         """Where the watch left off; None where all must be seen anew, since by other rules more or less was kept."""
-        resume = self.resumes.get(kind)
+        resume = self.coverage.resumes.get(kind)
         return resume if resume and resume.rules == self._digest(kind) else None
 
     def drain(self) -> Changes:
@@ -135,6 +139,7 @@ class Fleet:
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
         nodes, capacity = self.nodes.drain()
+        resumes, interruptions = self.coverage.drain()
         changes = Changes(
             opened_us=self.totals.opened_us,
             evaluated_us=self.totals.evaluated_us,
@@ -144,41 +149,34 @@ class Fleet:
             pods=pods,
             nodes=nodes,
             capacity=capacity,
-            preemptions={uid: self.preemptions.known.get(uid) for uid in self.preemptions.changed},
-            counted_preemptions=dict(self.preemptions.counted),
+            documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
+            counted_preemptions=self.preemptions.drain_counted(),
             series=self.totals.drain(),
             admitted=dict(self.admission.fresh),
-            resumes=dict(self._resumed),
-            interruptions=dict(self._interruptions),
+            resumes=resumes,
+            interruptions=interruptions,
             held_usage=dict(self.usage.noted.held),
             unheld_usage=dict(self.usage.noted.unheld),
             departed=self.usage.drain_departed(),
-            agents=self.agents.drain(),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
-        self.preemptions.changed.clear()
-        for drained in (self.preemptions.counted, self.admission.fresh, self._resumed, self._interruptions):
-            drained.clear()
+        self.admission.fresh.clear()
         self.usage.noted.clear()
         return changes
 
     def _seen(self, seen: Seen, found: Object) -> None:
-        if seen.kind in self._listing:
-            self._listing[seen.kind].add(found.metadata.uid)
+        self.coverage.note(seen.kind, found.metadata.uid)
         at_us = seen.at_us
         match found:
             case Pod():
                 self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
-                self.agents.seen(found, at_us=at_us)
             case Node():
                 for changed in self.nodes.seen(found, at_us=at_us, since_us=seen.since_us):
                     self._reclassify(changed, at_us=at_us)
-            case Namespace():
-                self.pods.namespace_seen(found, at_us=at_us)
-            case PriorityClass():
-                self._class_seen(found)
-            case Event():
-                self.preemptions.event_seen(found, at_us=at_us)
+            case _:
+                pass
+        for part in self._told_of[seen.kind]:
+            part.seen(found, at_us=at_us)
 
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:
@@ -188,18 +186,20 @@ class Fleet:
     def _gone(self, gone: Gone, found: Object) -> None:
         match found:
             case Pod():
-                self.agents.gone(found.metadata.uid)
                 record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
                 if record:
-                    self.preemptions.pod_changed(record, at_us=gone.at_us, is_gone=True)
-                    self.usage.left(record, at_us=gone.at_us, has_agent=self.agents.is_on(record.node))
+                    self._left(record, at_us=gone.at_us)
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
                 self._reclassify(changed, at_us=gone.at_us)
-            case Namespace():
-                self.pods.namespaces.gone(found.metadata.uid)
             case _:
-                pass  # tiers stay known, and an Event's going says nothing
+                pass
+        for part in self._told_of[gone.kind]:
+            part.gone(found.metadata.uid, at_us=gone.at_us)
+
+    def _left(self, record: PodRecord, *, at_us: int) -> None:
+        self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
+        self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
     def _answered(self, answer: OwnerSeen | UsageSeen) -> None:
         """Take in what was asked for."""
@@ -207,51 +207,33 @@ class Fleet:
             case OwnerSeen():
                 self.pods.owner_seen(answer, at_us=self.now_us)
             case UsageSeen():
-                pods = self.resumes.get(Kind.PODS)
+                pods = self.coverage.resumes.get(Kind.PODS)
                 self.usage.seen(answer, complete_us=pods.at_us if pods else 0, settle=self.settle)
 
     def _listed(self, listed: Listed) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
-        found = self._listing.pop(listed.kind, set())
-        since_us = self._complete_us(listed)
-        if since_us < listed.at_us and listed.kind in (Kind.PODS, Kind.NODES):
-            self._interruptions[listed.kind, since_us] = listed.at_us
-        if listed.kind is Kind.PODS:
-            for uid in self.pods.known() - found:
-                record = self.pods.vanished(uid, at_us=listed.at_us, since_us=since_us)
-                self.preemptions.pod_changed(record, at_us=listed.at_us, is_gone=True)
-                self.usage.left(record, at_us=listed.at_us, has_agent=self.agents.is_on(record.node))
-            self.agents.listed(found)
-        elif listed.kind is Kind.NODES:
-            for uid in self.nodes.known() - found:
-                changed = self.nodes.gone(uid, at_us=listed.at_us, since_us=since_us)
-                self._reclassify(changed, at_us=listed.at_us)
-        elif listed.kind is Kind.NAMESPACES:
-            for uid in self.pods.namespaces.known() - found:
-                self.pods.namespaces.gone(uid)
+        found, since_us = self.coverage.complete(listed)
+        self._vanished(listed.kind, found, at_us=listed.at_us, since_us=since_us)
+        for part in self._told_of[listed.kind]:
+            part.listed(found, at_us=listed.at_us)
         self._came_to(listed.kind, listed.version, listed.as_of_us)
 
-    def _complete_us(self, listed: Listed) -> int:
-        """Up to when all was known: by the watch, or, when it is new, by what the process before had come to.
-
-        One that came to nothing at least opened the books, since when everything should be known.
-        """
-        if listed.since_us is not None:
-            return listed.since_us
-        resume = self.resumes.get(listed.kind)
-        return min(resume.at_us if resume else self.totals.opened_us, listed.at_us)
+    def _vanished(self, kind: Kind, found: set[str], *, at_us: int, since_us: int) -> None:
+        """All of the kind but these have."""
+        if kind is Kind.PODS:
+            for uid in self.pods.known() - found:
+                self._left(self.pods.vanished(uid, at_us=at_us, since_us=since_us), at_us=at_us)
+        elif kind is Kind.NODES:
+            for uid in self.nodes.known() - found:
+                self._reclassify(self.nodes.gone(uid, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def _came_to(self, kind: Kind, version: str, complete_us: int) -> None:
-        """All before `complete_us` is known, and what follows `version` is to be told.
-
-        A listing under way is no place to resume from: its items do not come in the order of their versions.
-        """
-        if kind not in self._listing:
-            resume = Resume(version=version, at_us=complete_us, rules=self._digest(kind))
-            self.resumes[kind] = self._resumed[kind] = resume
-            if kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
-                for changed in self.nodes.lapse(complete_us):
-                    self._reclassify(changed, at_us=self.now_us)
+        """All before `complete_us` is known, and what follows `version` is to be told."""
+        resume = Resume(version=version, at_us=complete_us, rules=self._digest(kind))
+        came = self.coverage.came_to(kind, resume)
+        if came and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
+            for changed in self.nodes.lapse(complete_us):
+                self._reclassify(changed, at_us=self.now_us)
 
     def _digest(self, kind: Kind) -> str:
         """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at.
@@ -264,12 +246,6 @@ class Fleet:
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest
 
-    def _class_seen(self, found: PriorityClass) -> None:
-        """Tiers are exported as 0 before any pod has them, except those of the system's own classes."""
-        name = found.metadata.name
-        if not name.startswith("system-"):
-            self.admission.pin("tier", tier_of(name, found.value, self.rules))
-
     def _admit_tier(self, tier: str) -> str:
         return self.admission.admit("tier", tier)
 
@@ -277,8 +253,8 @@ class Fleet:
         """Where they may be classified otherwise now, it is noted that they are not all classified alike."""
         alike = self.resume_of(Kind.NAMESPACES) is not None and not saved.is_moved
         self.pods.restore(saved.pods, by_same_rules=alike)
-        if not alike and (told := self.resumes.get(Kind.NAMESPACES)):
-            self.resumes[Kind.NAMESPACES] = self._resumed[Kind.NAMESPACES] = replace(told, rules="")
+        if not alike and (told := self.coverage.resumes.get(Kind.NAMESPACES)):
+            self.coverage.came_to(Kind.NAMESPACES, replace(told, rules=""))
 
     def _restore(self, saved: Saved) -> None:
         for tier in self.rules.known_tiers:
@@ -290,11 +266,14 @@ class Fleet:
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
+        for part in self.parts:
+            part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
         self.usage.restore(saved, has_agent=self.agents.is_on)
-        for preemption in saved.preemptions:
-            self.preemptions.restore(preemption)
         if saved.is_moved:
             for record in self.pods.records.values():
                 self.pods.handover.touch(None, record)
-            for each in (self.totals, self.nodes, self.usage, self.preemptions):
-                each.touch_all()
+            self.totals.touch_all()
+            self.nodes.touch_all()
+            self.usage.touch_all()
+            for part in self.parts:
+                part.touch_all()

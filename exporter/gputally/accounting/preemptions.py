@@ -6,15 +6,16 @@ it may come before or after, or be lost, so a preemption without one is counted 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.part import Part
 from gputally.accounting.pods.segments import held
 from gputally.accounting.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.totals.totals import Total, Totals
-from gputally.model.kube import Event
+from gputally.model.kube import Event, Kind, Object
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption, Preemptor
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -33,28 +34,43 @@ AdmitTier = Callable[[str], str]
 """The exported form of a tier, bounded."""
 
 
-class Preemptions:
+class Preemptions(Part[Preemption]):
     """All preemptions of the last hour and of pods that still exist, by victim UID."""
+
+    name = "preemption"
+    kinds = (Kind.EVENTS,)
 
     def __init__(self, totals: Totals, pod_of: PodOf, admit: AdmitTier) -> None:
         self.known: dict[str, Preemption] = {}
-        self.changed: set[str] = set()
         self.counted: dict[str, Preemption] = {}
         self.events = PreemptedEvents()
+        self._changed: set[str] = set()
         self._open: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
         self._admit = admit
 
-    def restore(self, preemption: Preemption) -> None:
-        """Take up a preemption an earlier process knew of."""
-        self.known[preemption.victim_uid] = preemption
-        if preemption.counted is None or preemption.counted[1] == UNKNOWN:
-            self._open.add(preemption.victim_uid)
+    def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
+        """See `Part.restore`."""
+        for preemption in documents:
+            self.known[preemption.victim_uid] = _by(at_us, preemption)
+            if preemption.counted is None or preemption.counted[1] == UNKNOWN:
+                self._open.add(preemption.victim_uid)
+
+    def drain(self) -> dict[str, Preemption | None]:
+        """See `Part.drain`."""
+        changed = {uid: self.known.get(uid) for uid in self._changed}
+        self._changed.clear()
+        return changed
+
+    def drain_counted(self) -> dict[str, Preemption]:
+        """Those that were counted, or counted otherwise, since the last call, by victim."""
+        counted, self.counted = self.counted, {}
+        return counted
 
     def touch_all(self) -> None:
-        """Let every preemption be written again."""
-        self.changed.update(self.known)
+        """See `Part.touch_all`."""
+        self._changed.update(self.known)
         self.counted |= {uid: each for uid, each in self.known.items() if each.counted}
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
@@ -84,15 +100,17 @@ class Preemptions:
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
 
-    def event_seen(self, event: Event, *, at_us: int) -> None:
+    def seen(self, found: Object, *, at_us: int) -> None:
         """Remember whom an Event `Preempted` names. Who may write Events in a namespace can forge those of its pods.
 
         Raises: MalformedObject if it names pods that cannot exist; nothing has changed then.
         """
-        victim, preemptor = event.involved_object, preemptor_of(event)
-        if event.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
-            expect_possible(event)
-            self.events.add(event.metadata.namespace, victim.uid, preemptor, at_us=at_us)
+        if not isinstance(found, Event):
+            return
+        victim, preemptor = found.involved_object, preemptor_of(found)
+        if found.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
+            expect_possible(found)
+            self.events.add(found.metadata.namespace, victim.uid, preemptor, at_us=at_us)
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
@@ -103,7 +121,7 @@ class Preemptions:
             if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
                 del self.known[uid]
                 self._open.discard(uid)
-                self.changed.add(uid)
+                self._changed.add(uid)
         self.events.forget(before_us=now_us - _KEEP_US)
 
     def _resolve(self, victim_uid: str, *, at_us: int) -> None:
@@ -134,9 +152,23 @@ class Preemptions:
         if self.known.get(preemption.victim_uid) == preemption:
             return
         self.known[preemption.victim_uid] = preemption
-        self.changed.add(preemption.victim_uid)
+        self._changed.add(preemption.victim_uid)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
+
+
+def _by(at_us: int, preemption: Preemption) -> Preemption:
+    """Nothing of it happened later than that."""
+    requested_us, released_us = (
+        None if us is None else min(us, at_us) for us in (preemption.requested_us, preemption.released_us)
+    )
+    return replace(
+        preemption,
+        decided_us=min(preemption.decided_us, at_us),
+        requested_us=requested_us,
+        released_us=released_us,
+        noticed_us=min(preemption.noticed_us, at_us),
+    )
 
 
 def preemptor_of(event: Event) -> Preemptor | None:

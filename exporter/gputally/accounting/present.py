@@ -11,7 +11,6 @@ from gputally.accounting.totals.series import Series, is_shown
 from gputally.model.allocation import Blind, End, Ending, Terms
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_SECOND
 
 WAITED_US: Final = 10 * US_PER_SECOND
@@ -22,7 +21,8 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
     """`saved` as it is, unless it was evaluated in the future: then with nothing that is known of later than `now_us`.
 
     What was published stays, as the floor of each series, so that the difference is stated as ahead of the truth. What
-    was observed at such times was observed by now. What was opened in the future begins then.
+    was observed at such times was observed by now; so parts take it in `restore`. What was opened in the future begins
+    then.
     """
     now_us = max(now_us, saved.opened_us)
     if max(saved.evaluated_us, saved.at_us) <= now_us + WAITED_US:
@@ -36,7 +36,6 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
         nodes=tuple(_node(each, now_us) for each in saved.nodes),
         admitted={value: _admitted(each, now_us) for value, each in saved.admitted.items()},
         departed=tuple(_pod(each, now_us) for each in saved.departed),
-        preemptions=tuple(_preemption(each, now_us) for each in saved.preemptions),
         is_moved=True,
     )
 
@@ -79,16 +78,6 @@ def _ending(ending: Ending | None, now_us: int) -> Ending | None:
         return None
     from_us = ending.from_us if ending.by is End.FINISHED else min(ending.from_us, now_us)
     return replace(ending, from_us=from_us, to_us=min(ending.to_us, now_us), held_us=min(ending.held_us, now_us))
-
-
-def _preemption(preemption: Preemption, now_us: int) -> Preemption:
-    return replace(
-        preemption,
-        decided_us=min(preemption.decided_us, now_us),
-        requested_us=_by(now_us, preemption.requested_us),
-        released_us=_by(now_us, preemption.released_us),
-        noticed_us=min(preemption.noticed_us, now_us),
-    )
 
 
 def _node(node: NodeRecord, now_us: int) -> NodeRecord:

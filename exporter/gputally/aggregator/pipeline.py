@@ -48,7 +48,7 @@ def assemble(
     health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
     intake, accountant = Intake(first, limit=limit), Accountant(fleet, health)
     writer = LedgerWriter(
-        ledger, accountant, health.ledger, clock=clock, is_busy=lambda: bool(intake.size) or fleet.is_listing
+        ledger, accountant, health.ledger, clock=clock, is_busy=lambda: bool(intake.size) or fleet.coverage.is_listing
     )
     exposition = Exposition(intake, accountant, writer, health, clock=clock)
     return Pipeline(intake, accountant, writer, exposition, health)

@@ -13,7 +13,7 @@ from gputally.shares.schemes import BUILT_IN
 
 _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?")
 _MAX_WEIGHT = 1024
-_WEIGHINGS = (Weighing.FIXED, Weighing.REPLICA, Weighing.MIG)
+_WEIGHINGS = (Weighing.FIXED.value, Weighing.REPLICA.value, Weighing.MIG.value)
 """Resources of any name may be given out so; the others are of one system, which names its own."""
 _NATIVE = ("kubernetes.io/gpu", "storage.kubernetes.io/gpu", "requests.nvidia.com/gpu")
 """Of Kubernetes' own domains, or of quotas: never extended resources."""

@@ -165,7 +165,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def _accounted(running: RunningAggregator) -> int:
     """Up to which version of the cluster pods are accounted."""
-    resume = running.pipeline.fleet.resumes.get(Kind.PODS)
+    resume = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0
 
 

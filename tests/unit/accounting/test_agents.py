@@ -68,7 +68,7 @@ def test_a_node_has_none_when_its_agent_has_gone() -> None:
     was_there = agents.is_on("n1")
     agents.seen(agent(), at_us=us(5))
     is_there = agents.is_on("n1")
-    agents.gone("agent-1")
+    agents.gone("agent-1", at_us=us(9))
 
     assert (was_there, is_there, agents.is_on("n1")) == (False, True, False)
 
@@ -88,7 +88,7 @@ def test_while_one_replaces_another_the_new_one_counts() -> None:
     agents.seen(agent("old", created=3), at_us=us(8))
     assert shown(agents) == {"n1": "10.0.0.2"}
 
-    agents.gone("new")
+    agents.gone("new", at_us=us(9))
     assert shown(agents) == {"n1": "10.0.0.1"}
 
 
@@ -101,7 +101,7 @@ def test_what_changed_is_told_once_for_the_ledger() -> None:
     agents.seen(agent(), at_us=us(6))
     assert agents.drain() == {}
 
-    agents.listed({"agent-1"})
+    agents.listed({"agent-1"}, at_us=us(9))
     assert agents.drain() == {"other": None}
 
 

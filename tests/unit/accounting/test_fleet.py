@@ -168,14 +168,17 @@ def test_what_was_not_kept_before_a_crash_is_told_again_and_counts_once() -> Non
 def test_a_watch_resumes_where_it_had_come_to_but_not_inside_a_listing() -> None:
     replay = cluster()
     replay.see(replace(RUNNING, version=7), at=5)
-    assert (replay.fleet.resumes[Kind.PODS].version, replay.fleet.resumes[Kind.PODS].at_us) == ("7", us(5))
+    assert (replay.fleet.coverage.resumes[Kind.PODS].version, replay.fleet.coverage.resumes[Kind.PODS].at_us) == (
+        "7",
+        us(5),
+    )
 
     replay.apply(Listing(kind=Kind.PODS, at_us=us(9)))
     replay.see(replace(RUNNING, version=9), at=9)
-    assert replay.fleet.resumes[Kind.PODS].version == "7"
+    assert replay.fleet.coverage.resumes[Kind.PODS].version == "7"
 
     replay.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(9), since_us=us(8), as_of_us=us(9)))
-    assert replay.fleet.resumes[Kind.PODS].version == "1000"
+    assert replay.fleet.coverage.resumes[Kind.PODS].version == "1000"
     replay.apply(Progress(kind=Kind.PODS, version="1005", at_us=us(12), since_us=us(12)))
     replay.flush()
     assert replay.memory.resumes[Kind.PODS].version == "1005"

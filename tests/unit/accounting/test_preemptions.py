@@ -273,7 +273,7 @@ def test_what_is_an_hour_old_is_forgotten_once_its_victim_is_gone() -> None:
     replay.scrape(4010)
 
     assert replay.fleet.preemptions.known == {}
-    assert replay.memory.preemptions == {}
+    assert replay.memory.documents["preemption"] == {}
     assert counted(replay, 4011) == {("low", "high"): 1}
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
-
 from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
@@ -13,7 +11,6 @@ from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.units import GPU_SECOND
-from tests.contract.records import PREEMPTION
 from tests.core.manifests import PodForm, us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
@@ -129,20 +126,11 @@ def test_nothing_that_is_kept_of_the_future_stays_there() -> None:
         looked_at=(("karpenter.sh/nodepool", later),),
     )
     pod = PodRecord(uid="p", namespace="ml", name="p", units=(), created_us=0, left_us=later, remembered_us=later)
-    saved = Saved(
-        opened_us=us(0), evaluated_us=later, at_us=later, nodes=(node,), pods=(pod,), preemptions=(preempted(later),)
-    )
+    saved = Saved(opened_us=us(0), evaluated_us=later, at_us=later, nodes=(node,), pods=(pod,))
     found = at_present(saved, now_us=now)
 
     assert (found.nodes[0].lost[0].since_us, found.nodes[0].looked_at[0][1]) == (now, now)
     assert (found.pods[0].left_us, found.pods[0].remembered_us) == (now, now)
-    assert found.preemptions == (preempted(now),)
-
-
-def preempted(at_us: int) -> Preemption:
-    return msgspec.structs.replace(
-        PREEMPTION, decided_us=at_us, requested_us=at_us, released_us=at_us, noticed_us=at_us
-    )
 
 
 def test_what_was_brought_back_is_written_so() -> None:
@@ -155,5 +143,7 @@ def test_what_was_brought_back_is_written_so() -> None:
     replay.flush()
     saved = replay.memory.saved()
 
-    assert [each.noticed_us for each in saved.preemptions] == [us(140)]
+    [found] = saved.documents["preemption"]
+    assert isinstance(found, Preemption)
+    assert {found.decided_us, found.requested_us, found.released_us, found.noticed_us} == {us(140)}
     assert {each.remembered_us for each in saved.departed} <= {us(140)}

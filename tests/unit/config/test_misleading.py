@@ -67,8 +67,9 @@ def test_a_resource_rule_that_hides_built_in_ones_says_so(tmp_path: Path) -> Non
     (problem,) = configured('resources: {rules: [{pattern: "nvidia.com/*"}]}', tmp_path)
 
     assert problem == (
-        "resources.rules[0]: takes nvidia.com/gpu.shared, nvidia.com/gpu and nvidia.com/mig-* too, built in with other "
-        "weights; narrow it, or write `defaults: false`"
+        "resources.rules[0]: takes nvidia.com/gpu.shared, nvidia.com/gpu, nvidia.com/mig-*, nvidia.com/gpumem, "
+        "nvidia.com/gpumem-percentage and nvidia.com/gpucores too, built in with other weights; narrow it, or write "
+        "`defaults: false`"
     )
     assert configured('resources: {defaults: false, rules: [{pattern: "nvidia.com/*"}]}', tmp_path) == []
     assert configured("resources: {rules: [{pattern: nvidia.com/gpu, weight: 0.5}]}", tmp_path) == []

@@ -163,6 +163,12 @@ def _working(changes: Changes) -> tuple[tuple[str, dict[str, Any]], ...]:
         ("pod", changes.pods),
         ("departed", changes.departed),
         ("node", changes.nodes),
-        ("preemption", changes.preemptions),
-        ("agent", changes.agents),
+        *_by_part(changes).items(),
     )
+
+
+def _by_part(changes: Changes) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (part, key), document in changes.documents.items():
+        found.setdefault(part, {})[key] = document
+    return found

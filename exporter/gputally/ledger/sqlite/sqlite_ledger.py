@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from gputally.accounting.changes import Changes, Saved, new_books
+from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.admission import Admitted
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
@@ -20,13 +21,11 @@ from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.schema import connect
-from gputally.model.agent_pod import AgentPod
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Resume
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 
 Record = TypeVar("Record")
 
@@ -114,11 +113,10 @@ class SqliteLedger:
             resumed_us=now_us,
             pods=self._pods("pod"),
             departed=self._pods("departed"),
-            agents=self._working("agent", AgentPod),
             held_usage=tuple(map(usage_rows.held_hour, execute(usage_rows.SELECT_HELD))),
             unheld_usage=tuple(map(usage_rows.unheld_hour, execute(usage_rows.SELECT_UNHELD))),
             nodes=self._working("node", NodeRecord),
-            preemptions=self._working("preemption", Preemption),
+            documents={name: found for name, type_ in DOCUMENTS.items() if (found := self._working(name, type_))},
             series=dict(self._series()),
             admitted={(label, value): Admitted(*rest) for label, value, *rest in execute("SELECT * FROM admitted")},
             resumes={

@@ -1,0 +1,13 @@
+"""What ledgers keep of each part, for the next process alone: documents of one type, by part and key."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.agents import Agents
+from gputally.accounting.preemptions import Preemptions
+from gputally.model.agent_pod import AgentPod
+from gputally.model.preemption import Preemption
+
+DOCUMENTS: Final[Mapping[str, type[Struct]]] = {Agents.name: AgentPod, Preemptions.name: Preemption}

@@ -1,0 +1,31 @@
+"""What is told of namespaces, by which pods belong to tenants."""
+
+from collections.abc import Collection
+
+from gputally.accounting.part import Part
+from gputally.accounting.pods.pods import Pods
+from gputally.model.kube import Kind, Namespace, Object
+
+
+class Tenancy(Part[Namespace]):
+    """It is listed anew at each start, and kept by `Pods`."""
+
+    name = "tenancy"
+    kinds = (Kind.NAMESPACES,)
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `Part.seen`."""
+        if isinstance(found, Namespace):
+            self._pods.namespace_seen(found, at_us=at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
+        """See `Part.gone`."""
+        self._pods.namespaces.gone(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `Part.listed`."""
+        for uid in self._pods.namespaces.known() - {*uids}:
+            self.gone(uid, at_us=at_us)

@@ -1,0 +1,24 @@
+"""The tiers of PriorityClasses, which are exported as 0 before any pod has them."""
+
+from gputally.accounting.part import Part
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.admission import Admission
+from gputally.model.kube import Kind, Object, PriorityClass
+from gputally.model.rules import Rules
+
+
+class ClassTiers(Part[PriorityClass]):
+    """Tiers stay known when their class goes. Those of the system's own classes wait until pods have them."""
+
+    name = "class-tier"
+    kinds = (Kind.PRIORITY_CLASSES,)
+
+    def __init__(self, rules: Rules, admission: Admission) -> None:
+        self._rules = rules
+        self._admission = admission
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
+        """See `Part.seen`."""
+        name = found.metadata.name
+        if isinstance(found, PriorityClass) and not name.startswith("system-"):
+            self._admission.pin("tier", tier_of(name, found.value, self._rules))
