@@ -64,7 +64,7 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     fleet = replay.fleet
     known = fleet.pods.known() if kind is Kind.PODS else fleet.nodes.known()
     replay.apply(Listing(kind=kind, at_us=us(told.at)))
-    fleet._listing[kind] = known - {told.manifest["metadata"]["uid"]}
+    fleet.coverage._listing[kind] = known - {told.manifest["metadata"]["uid"]}
     at_us, since_us = us(told.at), us(told.since)
     replay.apply(Listed(kind=kind, version="9", at_us=at_us, since_us=since_us, as_of_us=since_us))
 

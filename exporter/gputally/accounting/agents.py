@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
-from gputally.accounting.part import Part
 from gputally.accounting.pods.lifetime import created_us
+from gputally.accounting.state_part import StatePart
 from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.rules import Rules
@@ -26,7 +26,7 @@ def is_watched(pod: Pod, rules: Rules) -> bool:
     return holds_gpu(pod, rules) or is_agent(pod, rules)
 
 
-class Agents(Part[AgentPod]):
+class Agents(StatePart[AgentPod]):
     """Agents by pod UID; only those that run are there."""
 
     name = "agent"
@@ -49,7 +49,7 @@ class Agents(Part[AgentPod]):
         return {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.created_us)}
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """See `Part.seen`: most pods are no agents."""
+        """See `StatePart.seen`: most pods are no agents."""
         if not isinstance(found, Pod) or not is_agent(found, self._rules):
             return
         meta, status, node = found.metadata, found.status, found.spec.node_name
@@ -61,23 +61,23 @@ class Agents(Part[AgentPod]):
             self._pods[meta.uid] = agent
             self._note(meta.uid)
 
-    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
-        """See `Part.gone`: it was deleted, or runs no longer."""
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`: it was deleted, or runs no longer."""
         if self._pods.pop(uid, None):
             self._note(uid)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
-        """See `Part.listed`."""
+        """See `StatePart.listed`."""
         for uid in self._pods.keys() - uids:
             self.gone(uid, at_us=at_us)
 
-    def restore(self, documents: Iterable[AgentPod], *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
-        """See `Part.restore`."""
+    def restore(self, documents: Iterable[AgentPod], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.restore`."""
         self._pods = {pod.uid: pod for pod in documents}
         self._nodes = None
 
     def drain(self) -> dict[str, AgentPod | None]:
-        """See `Part.drain`."""
+        """See `StatePart.drain`."""
         changed = {uid: self._pods.get(uid) for uid in self._changed}
         self._changed.clear()
         return changed

@@ -32,7 +32,7 @@ from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
 if TYPE_CHECKING:
-    from gputally.accounting.part import Part
+    from gputally.accounting.state_part import StatePart
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are looked at."""
@@ -59,7 +59,7 @@ class Fleet:
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
         self.agents = Agents(rules)
         parts = self.agents, self.preemptions, ClassTiers(rules, self.admission), Tenancy(self.pods)
-        self.parts: tuple[Part[Any], ...] = parts
+        self.parts: tuple[StatePart[Any], ...] = parts
         self.usage = Usage(self.totals, self.admission, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.admission)
         self.coverage = Coverage(saved.resumes, opened_us=saved.opened_us)

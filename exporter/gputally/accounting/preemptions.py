@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.part import Part
 from gputally.accounting.pods.segments import held
 from gputally.accounting.preempted_events import PreemptedEvents, expect_possible
+from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.pod import PodRecord
@@ -34,7 +34,7 @@ AdmitTier = Callable[[str], str]
 """The exported form of a tier, bounded."""
 
 
-class Preemptions(Part[Preemption]):
+class Preemptions(StatePart[Preemption]):
     """All preemptions of the last hour and of pods that still exist, by victim UID."""
 
     name = "preemption"
@@ -51,14 +51,14 @@ class Preemptions(Part[Preemption]):
         self._admit = admit
 
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
-        """See `Part.restore`."""
+        """See `StatePart.restore`."""
         for preemption in documents:
             self.known[preemption.victim_uid] = _by(at_us, preemption)
             if preemption.counted is None or preemption.counted[1] == UNKNOWN:
                 self._open.add(preemption.victim_uid)
 
     def drain(self) -> dict[str, Preemption | None]:
-        """See `Part.drain`."""
+        """See `StatePart.drain`."""
         changed = {uid: self.known.get(uid) for uid in self._changed}
         self._changed.clear()
         return changed
@@ -69,7 +69,7 @@ class Preemptions(Part[Preemption]):
         return counted
 
     def touch_all(self) -> None:
-        """See `Part.touch_all`."""
+        """See `StatePart.touch_all`."""
         self._changed.update(self.known)
         self.counted |= {uid: each for uid, each in self.known.items() if each.counted}
 

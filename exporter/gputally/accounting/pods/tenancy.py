@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
-from gputally.accounting.part import Part
 from gputally.accounting.pods.pods import Pods
+from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Namespace, Object
 
 
-class Tenancy(Part[Namespace]):
+class Tenancy(StatePart[Namespace]):
     """It is listed anew at each start, and kept by `Pods`."""
 
     name = "tenancy"
@@ -17,15 +17,15 @@ class Tenancy(Part[Namespace]):
         self._pods = pods
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """See `Part.seen`."""
+        """See `StatePart.seen`."""
         if isinstance(found, Namespace):
             self._pods.namespace_seen(found, at_us=at_us)
 
-    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
-        """See `Part.gone`."""
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
         self._pods.namespaces.gone(uid)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
-        """See `Part.listed`."""
+        """See `StatePart.listed`."""
         for uid in self._pods.namespaces.known() - {*uids}:
             self.gone(uid, at_us=at_us)

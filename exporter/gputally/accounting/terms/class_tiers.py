@@ -1,13 +1,13 @@
 """The tiers of PriorityClasses, which are exported as 0 before any pod has them."""
 
-from gputally.accounting.part import Part
+from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.admission import Admission
 from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.rules import Rules
 
 
-class ClassTiers(Part[PriorityClass]):
+class ClassTiers(StatePart[PriorityClass]):
     """Tiers stay known when their class goes. Those of the system's own classes wait until pods have them."""
 
     name = "class-tier"
@@ -17,8 +17,8 @@ class ClassTiers(Part[PriorityClass]):
         self._rules = rules
         self._admission = admission
 
-    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `Part`
-        """See `Part.seen`."""
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
         name = found.metadata.name
         if isinstance(found, PriorityClass) and not name.startswith("system-"):
             self._admission.pin("tier", tier_of(name, found.value, self._rules))

@@ -10,7 +10,7 @@ from gputally.model.kube import Kind, Object
 Document = TypeVar("Document", bound=Struct)
 
 
-class Part(Generic[Document]):
+class StatePart(Generic[Document]):
     """The state of one subject, changed by what is told of objects of its `kinds`. What a part does not say is nothing.
 
     What it needs again after a restart are documents of one type, each by a key, which any ledger keeps under the
