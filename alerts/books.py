@@ -28,8 +28,8 @@ GROUP = Group(
             variables=("cluster",),
         ),
         Alert(
-            name="GputallyResidual",
-            expression="max by (cluster, check) (abs(gputally_residual_gpu_seconds)) > $gpu_seconds",
+            name="GputallyReconciliationDifference",
+            expression="max by (cluster, check) (abs(gputally_reconciliation_difference_gpu_seconds)) > $gpu_seconds",
             summary="Two sums of GPU time that must be equal are not.",
             description=(
                 'The check {{ $labels.check }} finds a difference of {{ $value | printf "%.6g" }} GPU-seconds. Send '
@@ -39,8 +39,8 @@ GROUP = Group(
             variables=("cluster",),
         ),
         Alert(
-            name="GputallyCountersAhead",
-            expression="max by (cluster, counter) (gputally_ahead_gpu_seconds) / 3600 > $gpu_hours",
+            name="GputallyOvercount",
+            expression="max by (cluster, counter) (gputally_overcount_gpu_seconds) / 3600 > $gpu_hours",
             summary="Counters show more GPU time than there was, and nothing works it off.",
             description=(
                 'Late knowledge took back {{ $value | printf "%.1f" }} GPU-hours that the counters of '
@@ -52,7 +52,7 @@ GROUP = Group(
         ),
         Alert(
             name="GputallyLabelLimit",
-            expression="sum by (cluster, label) (increase(gputally_label_refusals_total[$window])) > 0",
+            expression="sum by (cluster, label) (increase(gputally_label_overflows_total[$window])) > 0",
             summary="A label has reached its limit of values.",
             description=(
                 "New values of the label {{ $labels.label }} are shown as `other`. Raise its limit in the "

@@ -93,7 +93,7 @@ max by (cluster) (max_over_time({_REACHABLE}[$window])) > 0
             variables=("cluster",),
         ),
         Alert(
-            name="GputallyAgentBlind",
+            name="GputallyAgentNotMeasuring",
             expression="""\
 label_replace(
   sum by (cluster, instance) (rate(gputally_agent_gpu_reads_total{outcome="ok"}[$window])) == 0,

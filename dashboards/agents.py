@@ -63,7 +63,7 @@ PULLED = Row(
                 empty=NO_EXPORTER,
                 steps={0.1: ORANGE},
             ),
-            Query(f"sum({fleet.rate('gputally_unresolved_usage_gpu_seconds_total')})", "unresolved"),
+            Query(f"sum({fleet.rate('gputally_unmatched_usage_gpu_seconds_total')})", "unresolved"),
         ),
         timeseries(
             Look(
@@ -138,7 +138,7 @@ OWN = Row(
             ),
             Column(
                 head="Containers dropped",
-                expression=f"sum by (cluster, instance) ({select.grown('gputally_agent_dropped_holders_total')})",
+                expression=f"sum by (cluster, instance) ({select.grown('gputally_agent_dropped_containers_total')})",
                 unit=COUNT,
                 steps={0.5: ORANGE},
             ),

@@ -10,6 +10,7 @@ select = Selectors("cluster", "instance")
 WHO = "{{cluster}} {{instance}}"
 NO_EXPORTER = "no exporter answers"
 YES_OR_NO = {0: ("no", RED), 1: ("yes", GREEN)}
+STARTED = select("gputally_accounting_start_timestamp_seconds")
 
 BOOKS = Row(
     "The books",
@@ -20,9 +21,9 @@ BOOKS = Row(
                 "GPU-seconds by which sums that are kept apart differ. Anything but 0 is a fault of ours.",
                 unit=GPU_SECONDS,
                 empty=NO_EXPORTER,
-                steps={"<GputallyResidual.gpu_seconds>": RED},
+                steps={"<GputallyReconciliationDifference.gpu_seconds>": RED},
             ),
-            Query(f"sum(abs({select.now('gputally_residual_gpu_seconds')}))", "residual"),
+            Query(f"sum(abs({select.now('gputally_reconciliation_difference_gpu_seconds')}))", "residual"),
         ),
         stat(
             Look(
@@ -30,9 +31,9 @@ BOOKS = Row(
                 "GPU-hours published before late news took them back; counters stand still until it is worked off.",
                 unit=GPU_HOURS,
                 empty=NO_EXPORTER,
-                steps={"<GputallyCountersAhead.gpu_hours>": YELLOW},
+                steps={"<GputallyOvercount.gpu_hours>": YELLOW},
             ),
-            Query(f"sum({select.now('gputally_ahead_gpu_seconds')}) / 3600", "ahead"),
+            Query(f"sum({select.now('gputally_overcount_gpu_seconds')}) / 3600", "ahead"),
         ),
         stat(
             Look("Pods", "That ask for GPUs and exist, finished ones too.", unit=COUNT, empty=NO_EXPORTER),
@@ -70,7 +71,7 @@ BOOKS = Row(
                 empty="no price book",
                 steps={1: YELLOW},
             ),
-            Query(f"sum by (currency) ({select.now('gputally_ahead_cost')})", "{{currency}}"),
+            Query(f"sum by (currency) ({select.now('gputally_overcount_cost')})", "{{currency}}"),
         ),
         stat(
             Look(
@@ -104,7 +105,7 @@ BOOKS = Row(
             },
             Column(
                 head="Books opened",
-                expression=f"max by (cluster, instance) ({select('gputally_books_opened_timestamp_seconds')}) * 1000",
+                expression=f"max by (cluster, instance) ({STARTED}) * 1000",
                 unit=MOMENT,
             ),
             Column(
@@ -123,8 +124,11 @@ BOOKS = Row(
             Look(
                 "Residuals and what is ahead", "GPU-hours, by check and by counter.", unit=GPU_HOURS, empty=NO_EXPORTER
             ),
-            Query(f"sum by (check) ({select.now('gputally_residual_gpu_seconds')}) / 3600", "residual {{check}}"),
-            Query(f"sum by (counter) ({select.now('gputally_ahead_gpu_seconds')}) / 3600", "ahead {{counter}}"),
+            Query(
+                f"sum by (check) ({select.now('gputally_reconciliation_difference_gpu_seconds')}) / 3600",
+                "residual {{check}}",
+            ),
+            Query(f"sum by (counter) ({select.now('gputally_overcount_gpu_seconds')}) / 3600", "ahead {{counter}}"),
         ),
         timeseries(
             Look(
@@ -142,7 +146,7 @@ BOOKS = Row(
                 f"sum by (cluster, resource) ({select.rate('gputally_watch_malformed_objects_total')})",
                 "{{cluster}} {{resource}} malformed",
             ),
-            Query(f"sum by (label) ({select.rate('gputally_label_refusals_total')})", "{{label}} past its limit"),
+            Query(f"sum by (label) ({select.rate('gputally_label_overflows_total')})", "{{label}} past its limit"),
             Query(f"sum({select.rate('gputally_usage_faults_total')})", "usage taken back"),
             Query(f"sum({select.rate('gputally_agent_restarts_total')})", "agents begun anew"),
         ),

@@ -159,7 +159,7 @@ CAPACITY = Row(
                 height=7,
             ),
             Query(
-                f"sum by (gpu_model, pool) ({select.rate('gputally_unattributed_gpu_seconds_total')})",
+                f"sum by (gpu_model, pool) ({select.rate('gputally_unallocated_used_gpu_seconds_total')})",
                 "{{gpu_model}} {{pool}}",
             ),
         ),
@@ -221,7 +221,7 @@ MONEY_AND_POWER = Row(
                 empty="nothing is measured: no agents",
             ),
             Query(f"sum({select.rate('gputally_energy_joules_total')})", "held"),
-            Query(f"sum({select.rate('gputally_unheld_energy_joules_total')})", "held by nobody"),
+            Query(f"sum({select.rate('gputally_unallocated_energy_joules_total')})", "held by nobody"),
             stacked=True,
         ),
         stat(

@@ -53,7 +53,7 @@ NOW = Row(
         ),
         stat(
             Look("... for nobody", "Of it, while no container held the GPU.", unit=ENERGY, empty="not read"),
-            Query(f"sum({select.grown('gputally_gpu_unheld_energy_joules_total')}) / 3600", "energy"),
+            Query(f"sum({select.grown('gputally_gpu_unallocated_energy_joules_total')}) / 3600", "energy"),
         ),
     ),
 )
@@ -117,7 +117,7 @@ USE = Row(
                 steps={0.5: YELLOW},
             ),
             Query(
-                f"sum by (instance) ({select.rate('gputally_gpu_unattributed_gpu_seconds_total')})",
+                f"sum by (instance) ({select.rate('gputally_gpu_unallocated_used_gpu_seconds_total')})",
                 "{{instance}}: nobody",
             ),
             Query(
@@ -146,7 +146,7 @@ CONTAINERS = Row(
             ),
             Column(
                 head="Held",
-                expression=f"{BY_CONTAINER} ({select.grown('gputally_container_held_gpu_seconds_total')}) / 3600",
+                expression=f"{BY_CONTAINER} ({select.grown('gputally_container_allocated_gpu_seconds_total')}) / 3600",
                 unit=GPU_HOURS,
             ),
             Column(

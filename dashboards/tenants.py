@@ -14,7 +14,7 @@ MEASURED = select("gputally_measured_gpu_seconds_total")
 USED = select("gputally_used_gpu_seconds_total")
 IDLE_COST = select("gputally_idle_cost_total")
 UNPRICED = select("gputally_unpriced_gpu_seconds_total")
-BLIND = select("gputally_blind_gpu_seconds_total")
+BLIND = select("gputally_unobserved_gpu_seconds_total")
 ENERGY_USED = select("gputally_energy_joules_total")
 OF_THE_FLEET = (
     'sum(increase(gputally_capacity_gpu_seconds_total{cluster=~"$cluster", gpu_model=~"$gpu_model", '

@@ -117,7 +117,7 @@ class Campaign:
         """What is wrong with the metrics, now that nothing happens any more."""
         samples = await self.product.released()
         bill = self.product.bill()
-        ahead_s = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
+        ahead_s = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
         surplus_s = total(samples, "gputally_allocated_gpu_seconds_total") - sum(bill.time.values()) / 10**12
         shown = {labels: v for (name, labels), v in samples.items() if name == "gputally_allocated_gpu_seconds_total"}
         behind = [

@@ -48,9 +48,11 @@ async def test_counters_never_fall_and_tell_the_hours_and_the_cost_of_each_tenan
         costs = {tenant: float(PRICE * amount / PER_HOUR) for tenant, amount in seconds.items()}
         assert told(server, "gputally_allocated_cost_total", at=last) == pytest.approx(costs, rel=1e-12)
         assert all_of(server, "gputally_measured_gpu_seconds_total") == sum(load.gpu_seconds(ANSWERED).values())
-        assert all_of(server, "gputally_unresolved_usage_gpu_seconds_total") == 0
+        assert all_of(server, "gputally_unmatched_usage_gpu_seconds_total") == 0
         assert (
-            server.api.query("max(max_over_time(abs(gputally_residual_gpu_seconds)[2d:1m]))", at=WINDOW.end_s).value
+            server.api.query(
+                "max(max_over_time(abs(gputally_reconciliation_difference_gpu_seconds)[2d:1m]))", at=WINDOW.end_s
+            ).value
             == 0
         )
         for question in to_gputally(WINDOW, load):

@@ -101,7 +101,7 @@ class Meter:
         self.scrape_bytes = max(self.scrape_bytes, len(body))
         self.latency.take(body)
         for line in body.splitlines():
-            if line.startswith(b"gputally_residual_gpu_seconds"):
+            if line.startswith(b"gputally_reconciliation_difference_gpu_seconds"):
                 self.residual = max(self.residual, abs(float(line.rpartition(b" ")[2])))
 
 

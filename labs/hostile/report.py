@@ -147,7 +147,7 @@ FIGURES: Final = (
     ),
     Figure(
         name="refusals of labels",
-        of=lambda seen, _: total(seen.samples, "gputally_label_refusals_total"),
+        of=lambda seen, _: total(seen.samples, "gputally_label_overflows_total"),
     ),
     Figure(
         name="objects skipped or malformed",

@@ -11,7 +11,7 @@ Shown = dict[tuple[str, str, str, str], float]
 
 def ahead_of(bill: Bill, samples: Samples) -> float:
     """By how many GPU-seconds the counters are ahead of `bill`: as many as they say, and none is behind it."""
-    ahead = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
+    ahead = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
     exact = sum(bill.time.values()) / 10**12
     assert total(samples, "gputally_allocated_gpu_seconds_total") == pytest.approx(exact + ahead, abs=1e-6)
     shown = published(samples)
@@ -40,4 +40,4 @@ def exported(truth: Bill) -> Shown:
 
 
 def residuals(samples: Samples) -> set[float]:
-    return {value for (name, _), value in samples.items() if name == "gputally_residual_gpu_seconds"}
+    return {value for (name, _), value in samples.items() if name == "gputally_reconciliation_difference_gpu_seconds"}

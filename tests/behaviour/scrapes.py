@@ -11,7 +11,7 @@ from gputally.catalog.metric import MetricType
 PERIOD_S = 0.05
 PATIENCE = aiohttp.ClientTimeout(total=5)
 COUNTERS = tuple(metric.family for metric in FLEET if metric.kind in (MetricType.COUNTER, MetricType.HISTOGRAM))
-RESIDUAL = "gputally_residual_gpu_seconds"
+RESIDUAL = "gputally_reconciliation_difference_gpu_seconds"
 WRITABLE = "gputally_ledger_writable"
 
 

@@ -139,7 +139,7 @@ async def test_a_node_that_registers_anew_keeps_its_pods(furnished: Stage) -> No
     samples = await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus", state="free") == 1)
     assert total(samples, "gputally_allocated_gpus") == 1
     assert total(samples, "gputally_capacity_gpus", state="overcommitted") == 0
-    assert total(samples, "gputally_residual_gpu_seconds") == 0
+    assert total(samples, "gputally_reconciliation_difference_gpu_seconds") == 0
     anew = "SELECT node_uid, continues FROM reregistrations"
     [(uid, before)] = await stage.product.query_until(anew, lambda rows: len(rows) == 1)
     assert {uid, before} == {row[0] for row in stage.product.query("SELECT DISTINCT node_uid FROM capacity")}

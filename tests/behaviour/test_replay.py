@@ -136,8 +136,10 @@ def assert_sound(scrapes: list[Samples], gpu_seconds: float) -> None:
     for before, after in pairwise(scrapes):
         assert fallen(before, after) == []
     last = scrapes[-1]
-    assert {name: value for name, value in last.items() if name.startswith("gputally_residual") and value} == {}
-    ahead = last['gputally_ahead_gpu_seconds{counter="allocated"}']
+    assert {
+        name: value for name, value in last.items() if name.startswith("gputally_reconciliation_difference") and value
+    } == {}
+    ahead = last['gputally_overcount_gpu_seconds{counter="allocated"}']
     published = sum_of(last, "gputally_allocated_gpu_seconds_total")
     assert published == pytest.approx(gpu_seconds + ahead, abs=1e-3)
 

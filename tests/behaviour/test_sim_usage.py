@@ -153,11 +153,11 @@ def assert_sound(outcome: Outcome) -> None:
     for life in truth.lives.values():
         a_second_each[life.group] += life.gpus * GPU * 10**6
     assert {group for group in measured if measured[group] > allocated[group] + a_second_each[group]} == set()
-    assert sum_of(samples, "gputally_unattributed_gpu_seconds_total") == 0
-    assert sum_of(samples, "gputally_unresolved_usage_gpu_seconds_total") == 0
+    assert sum_of(samples, "gputally_unallocated_used_gpu_seconds_total") == 0
+    assert sum_of(samples, "gputally_unmatched_usage_gpu_seconds_total") == 0
     assert sum_of(samples, "gputally_usage_faults_total") == 0
     assert sum_of(samples, "gputally_allocation_difference_gpus") == 0
-    assert sum_of(samples, "gputally_unheld_energy_joules_total") > 0
+    assert sum_of(samples, "gputally_unallocated_energy_joules_total") > 0
 
 
 async def ran(scenario: str, scratch: Path) -> Outcome:

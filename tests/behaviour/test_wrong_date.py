@@ -58,7 +58,7 @@ async def test_a_date_that_is_a_day_ahead_on_one_connection_is_counted_and_not_b
 
     assert proxy.lied > 0
     assert 0 < total(samples, "gputally_allocated_gpu_seconds_total") < GPUS * (time.time() - started + 1)
-    assert total(samples, "gputally_ahead_gpu_seconds") == 0
+    assert total(samples, "gputally_overcount_gpu_seconds") == 0
     assert total(samples, "gputally_clock_skew_seconds") == 0
     assert residuals(samples) == {0}
     await stage.product.stop()
@@ -74,7 +74,7 @@ async def test_a_start_whose_first_answers_are_a_day_ahead_begins_in_the_present
     samples = await stage.product.scrape()
 
     assert 0 < total(samples, REJECTED) <= proxy.lied
-    assert abs(total(samples, "gputally_books_opened_timestamp_seconds") - time.time()) < 60
+    assert abs(total(samples, "gputally_accounting_start_timestamp_seconds") - time.time()) < 60
 
 
 async def test_a_ledger_that_was_evaluated_a_day_ahead_goes_on_in_the_present_with_what_it_showed(
@@ -91,7 +91,7 @@ async def test_a_ledger_that_was_evaluated_a_day_ahead_goes_on_in_the_present_wi
     samples = await stage.product.scrape()
 
     shown = total(samples, "gputally_allocated_gpu_seconds_total")
-    ahead = total(samples, "gputally_ahead_gpu_seconds", counter="allocated")
+    ahead = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
     assert shown == pytest.approx(GPUS * DAY_S, rel=0.01)
     assert 0 < shown - ahead < 1000
     assert residuals(samples) == {0}

@@ -15,17 +15,27 @@ from tests.golden.test_scrape import an_hour
 METRICS: dict[str, Metric[object]] = {metric.name: metric for group in GROUPS.values() for metric in group}
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
+FORMER = re.compile(r"^\| (`gputally_[^|]*) \|(?= `gputally_)", re.MULTILINE)
+"""The first cell of a table of renamed metrics."""
+
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_metric_mentioned_exists_and_has_the_labels_it_is_asked_for(page: str) -> None:
-    for name, selector in re.findall(r"\b(gputally_[a-z_]+)(?:\{([^}]*)\})?", TEXTS[page]):
+    for name, selector in re.findall(r"\b(gputally_[a-z_]+)(?:\{([^}]*)\})?", FORMER.sub("|", TEXTS[page])):
         assert set(re.findall(r"(\w+)=", selector)) <= set(labels_of(name)), name
 
 
 def test_the_changelog_names_every_metric() -> None:
     unreleased = TEXTS["CHANGELOG.md"].partition("### Metrics")[2]
 
-    assert set(re.findall(r"`(gputally_\w+)`", unreleased)) == METRICS.keys()
+    assert set(re.findall(r"`(gputally_\w+)`", FORMER.sub("|", unreleased))) == METRICS.keys()
+
+
+def test_a_renamed_metric_is_gone() -> None:
+    former = {name for cell in FORMER.findall(TEXTS["CHANGELOG.md"]) for name in re.findall(r"gputally_\w+", cell)}
+
+    assert len(former) == 13
+    assert former & METRICS.keys() == set()
 
 
 def test_a_counter_is_only_shown_through_a_rate() -> None:

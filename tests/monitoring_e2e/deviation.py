@@ -22,7 +22,7 @@ from tests.monitoring_e2e.ledger import Sums
 logger = logging.getLogger(__name__)
 
 SLACK_S: Final = 1.5 * SCRAPE_S
-_AHEAD: Final = 'sum(gputally_ahead_gpu_seconds{counter="allocated"})'
+_AHEAD: Final = 'sum(gputally_overcount_gpu_seconds{counter="allocated"})'
 
 
 def ahead(api: Prometheus, window: Window) -> float:

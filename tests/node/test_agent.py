@@ -28,8 +28,8 @@ LATE_S = 3
 """Each second the kubelet is asked; the API's times are cut to the second."""
 GRACE_S = 5
 CONTAINER_MEMORY = "gputally_container_gpu_memory_bytes"
-UNATTRIBUTED = "gputally_gpu_unattributed_gpu_seconds_total"
-UNRESOLVED = "gputally_unresolved_usage_gpu_seconds_total"
+UNATTRIBUTED = "gputally_gpu_unallocated_used_gpu_seconds_total"
+UNRESOLVED = "gputally_unmatched_usage_gpu_seconds_total"
 DIFFERENCE = "gputally_allocation_difference_gpus"
 
 

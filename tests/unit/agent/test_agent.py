@@ -117,7 +117,7 @@ async def test_what_a_container_used_is_told_by_container_and_in_the_report(tmp_
     used = of(samples, "gputally_container_used_gpu_seconds_total", OWNER)
     assert used == pytest.approx(measured and measured / 2, rel=0.01)
     assert of(samples, "gputally_container_gpu_share_ratio", OWNER) == 1
-    assert of(samples, "gputally_gpu_unattributed_gpu_seconds_total", "GPU-full") != 0
+    assert of(samples, "gputally_gpu_unallocated_used_gpu_seconds_total", "GPU-full") != 0
     told = holder(report)
     assert (report.node, told.gpu, told.pod_uid, told.share) == ("node-1", "GPU-half", "uid-1", 1_000_000)
     assert sum(hour.used for hour in told.hours) == pytest.approx(

@@ -113,8 +113,8 @@ async def test_what_an_agent_that_is_named_has_measured_is_in_the_scrape_and_in_
             samples = await until_measured(url)
 
     assert sum_of(samples, "gputally_measured_gpu_seconds_total") == pytest.approx(2 * used(samples))
-    assert 0 < sum_of(samples, "gputally_unheld_energy_joules_total") <= ENERGY_MJ / 1000
-    assert sum_of(samples, "gputally_unresolved_usage_gpu_seconds_total") == 0
+    assert 0 < sum_of(samples, "gputally_unallocated_energy_joules_total") <= ENERGY_MJ / 1000
+    assert sum_of(samples, "gputally_unmatched_usage_gpu_seconds_total") == 0
     assert samples['gputally_agents{state="reachable"}'] == 1
     assert samples["gputally_agents_watermark_timestamp_seconds"] > NOON_US / US_PER_SECOND
     with SqliteLedger(Path(settings.ledger)) as ledger:
@@ -160,7 +160,7 @@ async def test_without_agents_nothing_is_missing(settings: Settings, cluster: Si
         await until_ready(running)
         samples = await scrape(url)
 
-    assert samples["gputally_unresolved_usage_gpu_seconds_total"] == 0
+    assert samples["gputally_unmatched_usage_gpu_seconds_total"] == 0
     assert sum_of(samples, "gputally_agents") == sum_of(samples, "gputally_agent_pulls_total") == 0
     assert not [name for name in samples if name.startswith(("gputally_used", "gputally_agents_watermark"))]
 

@@ -67,7 +67,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
     assert sum_of(samples, "gputally_nodes") == 8
     assert sum_of(samples, "gputally_allocated_gpus") == 8
     assert sum_of(samples, "gputally_watch_connected") == len(Kind)
-    assert {value for name, value in samples.items() if name.startswith("gputally_residual")} == {0}
+    assert {value for name, value in samples.items() if name.startswith("gputally_reconciliation_difference")} == {0}
 
 
 async def test_events_that_wait_make_a_ready_process_no_less_ready(settings: Settings, cluster: SimCluster) -> None:
@@ -116,7 +116,7 @@ async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster
 
     assert fallen(before, after) == []
     assert (listings[Kind.PODS], listings[Kind.NODES]) == (0, 0), "the watches of what ends were not resumed"
-    assert {value for name, value in after.items() if name.startswith("gputally_residual")} == {0}
+    assert {value for name, value in after.items() if name.startswith("gputally_reconciliation_difference")} == {0}
 
 
 async def test_time_is_the_servers_and_how_far_ours_is_off_shows(settings: Settings, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ async def test_time_is_the_servers_and_how_far_ours_is_off_shows(settings: Setti
             off_s = time.time() - cluster.clock.now_us() / 1_000_000
 
     assert abs(samples["gputally_clock_skew_seconds"] - off_s) < 1.1
-    assert abs(samples["gputally_books_opened_timestamp_seconds"] - NOON_US / 1_000_000) < 10
+    assert abs(samples["gputally_accounting_start_timestamp_seconds"] - NOON_US / 1_000_000) < 10
 
 
 async def test_a_simulated_time_is_taken_as_it_is(settings: Settings, cluster: SimCluster) -> None:

@@ -103,10 +103,10 @@ async def test_a_kept_ledger_is_continued_by_the_next_run(tmp_path: Path) -> Non
 
     for before, after in pairwise(scrapes):
         assert fallen(before, after) == []
-        assert {value for name, value in after.items() if name.startswith("gputally_residual")} == {0}
+        assert {value for name, value in after.items() if name.startswith("gputally_reconciliation_difference")} == {0}
     assert ends == sorted(set(ends)), "time did not go on"
-    assert sum_of(scrapes[2], "gputally_books_opened_timestamp_seconds") == sum_of(
-        scrapes[0], "gputally_books_opened_timestamp_seconds"
+    assert sum_of(scrapes[2], "gputally_accounting_start_timestamp_seconds") == sum_of(
+        scrapes[0], "gputally_accounting_start_timestamp_seconds"
     )
 
 

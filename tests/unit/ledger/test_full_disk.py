@@ -70,7 +70,7 @@ async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(des
     after = await desk.samples()
 
     assert (after["gputally_ledger_writable"], after["gputally_ledger_waiting_rows"]) == (1, 0)
-    assert after['gputally_residual_gpu_seconds{check="ledger"}'] == 0
+    assert after['gputally_reconciliation_difference_gpu_seconds{check="ledger"}'] == 0
     desk.close()
     assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
 

@@ -59,7 +59,7 @@ UNKNOWN_DEVICES = Metric[NodeView](
 )
 
 DROPPED_HOLDERS = Metric[NodeView](
-    name="gputally_agent_dropped_holders_total",
+    name="gputally_agent_dropped_containers_total",
     kind=MetricType.COUNTER,
     help="Containers that ended and left the journal early because it was full.",
     rows=lambda view: [Row((), view.books.dropped)],

@@ -68,7 +68,7 @@ USED = Metric[NodeView](
 )
 
 UNATTRIBUTED = Metric[NodeView](
-    name="gputally_gpu_unattributed_gpu_seconds_total",
+    name="gputally_gpu_unallocated_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="Used GPU-seconds of nobody who held the GPU.",
     labels=("gpu",),
@@ -92,7 +92,7 @@ ENERGY = Metric[NodeView](
 )
 
 UNHELD_ENERGY = Metric[NodeView](
-    name="gputally_gpu_unheld_energy_joules_total",
+    name="gputally_gpu_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
     help="Energy of the GPU that no holder spent.",
     labels=("gpu",),
@@ -133,7 +133,7 @@ CONTAINER_SHARE = Metric[NodeView](
 )
 
 CONTAINER_HELD = Metric[NodeView](
-    name="gputally_container_held_gpu_seconds_total",
+    name="gputally_container_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds the container held.",
     labels=_HOLDER,

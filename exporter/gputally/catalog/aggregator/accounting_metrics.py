@@ -33,7 +33,7 @@ _BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.
 
 
 RESIDUAL = Metric[Snapshot](
-    name="gputally_residual_gpu_seconds",
+    name="gputally_reconciliation_difference_gpu_seconds",
     kind=MetricType.GAUGE,
     help="GPU-seconds by which two independently kept sums differ, which must be 0.",
     labels=("check",),
@@ -41,7 +41,7 @@ RESIDUAL = Metric[Snapshot](
 )
 
 AHEAD_GPU_SECONDS = Metric[Snapshot](
-    name="gputally_ahead_gpu_seconds",
+    name="gputally_overcount_gpu_seconds",
     kind=MetricType.GAUGE,
     help="GPU-seconds published before late knowledge took them back, worked off by later accrual.",
     labels=("counter",),
@@ -49,7 +49,7 @@ AHEAD_GPU_SECONDS = Metric[Snapshot](
 )
 
 AHEAD_COST = Metric[Snapshot](
-    name="gputally_ahead_cost",
+    name="gputally_overcount_cost",
     kind=MetricType.GAUGE,
     help="Cost published before late knowledge took it back, worked off by later accrual.",
     labels=("counter", "currency"),
@@ -57,7 +57,7 @@ AHEAD_COST = Metric[Snapshot](
 )
 
 BOOKS_OPENED = Metric[Snapshot](
-    name="gputally_books_opened_timestamp_seconds",
+    name="gputally_accounting_start_timestamp_seconds",
     kind=MetricType.GAUGE,
     help="When accounting began: counters contain nothing of the time before, the ledger does.",
     rows=lambda snapshot: [Row((), snapshot.opened_us / US_PER_SECOND)],
@@ -108,7 +108,7 @@ NODE_CLOCK_SKEW = Metric[Snapshot](
 )
 
 LABEL_REFUSALS = Metric[Snapshot](
-    name="gputally_label_refusals_total",
+    name="gputally_label_overflows_total",
     kind=MetricType.COUNTER,
     help="Times a label value was exported as other because the label's limit was reached.",
     labels=("label",),

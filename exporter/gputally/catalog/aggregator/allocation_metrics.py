@@ -68,7 +68,7 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
 )
 
 BLIND_GPU_SECONDS = Metric[Snapshot](
-    name="gputally_blind_gpu_seconds_total",
+    name="gputally_unobserved_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds inside blind intervals, where an allocation ended unseen and is charged to the start only.",
     labels=("tier", "tenant", "gpu_model"),

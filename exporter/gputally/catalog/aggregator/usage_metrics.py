@@ -62,14 +62,14 @@ ENERGY = Metric[Snapshot](
 )
 
 UNRESOLVED_USAGE = Metric[Snapshot](
-    name="gputally_unresolved_usage_gpu_seconds_total",
+    name="gputally_unmatched_usage_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="Measured GPU-seconds, those of tier unknown, of pods that the API did not tell of.",
     rows=gpu_seconds(Total.UNRESOLVED),
 )
 
 UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
-    name="gputally_unattributed_gpu_seconds_total",
+    name="gputally_unallocated_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds used while nobody held the GPU.",
     labels=("gpu_model", "pool"),
@@ -77,7 +77,7 @@ UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
 )
 
 UNHELD_ENERGY = Metric[Snapshot](
-    name="gputally_unheld_energy_joules_total",
+    name="gputally_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
     help="Energy that GPUs took while nobody held them.",
     labels=("gpu_model", "pool"),
