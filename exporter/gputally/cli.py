@@ -84,7 +84,7 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
     )
     shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
     add("--trace-nodes", metavar="FILE", type=Path, help="the nodes to replay on (CSV); else they join when needed")
-    add("--hard", action="store_true", help="let connections, server, nodes and clocks fail at random on the way")
+    add("--chaos", action="store_true", help="let connections, server, nodes and clocks fail at random on the way")
 
 
 def aggregator(parsed: argparse.Namespace) -> int:
@@ -132,7 +132,7 @@ def demo(parsed: argparse.Namespace) -> int:
         duration_s=seconds(parsed.duration),
         trace=parsed.trace,
         trace_nodes=parsed.trace_nodes,
-        hard=parsed.hard,
+        chaos=parsed.chaos,
     )
     return _until_stopped(lambda: run(plan))
 

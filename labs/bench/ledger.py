@@ -25,7 +25,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.snapshot import publish
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Observation, Seen
+from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.model.rules import Rules
 from labs.bench.figure import Figure, line
 from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
@@ -102,9 +102,9 @@ def form(number: int, **more: Any) -> PodForm:  # noqa: ANN401 - any field of a 
     )
 
 
-def news(number: int, at: int, version: int, **more: Any) -> Seen:  # noqa: ANN401 - any field of a form
+def news(number: int, at: int, version: int, **more: Any) -> Upserted:  # noqa: ANN401 - any field of a form
     pod = as_pod(form(number, version=10 * number + version, **more))
-    return Seen(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at))
+    return Upserted(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at))
 
 
 def bound(number: int, at: int) -> Observation:
@@ -119,14 +119,14 @@ def deleted(number: int, at: int) -> Observation:
     return news(number, at, 3, started=at - DELETED + RUNS, deleted=at)
 
 
-def ended(number: int, at: int) -> Seen:
+def ended(number: int, at: int) -> Upserted:
     started = at - DELETED - 20 + RUNS
     return news(number, at, 4, started=started, deleted=at - 20, finished=at, phase="Succeeded")
 
 
 def gone(number: int, at: int) -> Observation:
     last = ended(number, at - 2)
-    return Gone(kind=Kind.PODS, object=last.object, at_us=us(at), since_us=us(at))
+    return Deleted(kind=Kind.PODS, object=last.object, at_us=us(at), since_us=us(at))
 
 
 RUNS, DELETED = 9, ALIVE // PACE

@@ -10,10 +10,10 @@ from gputally.accounting.snapshot import publish
 from gputally.catalog.all import FLEET
 from gputally.config.read import read_files
 from gputally.export.text import render
-from gputally.kube.reflector.events import Bookmark, decoder
+from gputally.kube.reflector.events import BookmarkEvent, decoder
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
-from gputally.model.observation import Seen
+from gputally.model.observation import Upserted
 from labs.bench import synthetic, workload
 from labs.bench.figure import Figure
 from labs.bench.subject import write_configuration
@@ -77,12 +77,12 @@ def nodes() -> Iterator[bytes]:
 def decoded(kind: type[Object], lines: Iterable[bytes]) -> list[Object]:
     decode = decoder(kind)
     changes = map(decode, lines)
-    return [change.object for change in changes if not isinstance(change, Bookmark | Status)]
+    return [change.object for change in changes if not isinstance(change, BookmarkEvent | Status)]
 
 
 def apply_all(fleet: Fleet, kind: Kind, objects: Iterable[Object]) -> None:
     for each in objects:
-        fleet.apply(Seen(kind=kind, object=each, at_us=NOW_US, since_us=NOW_US))
+        fleet.apply(Upserted(kind=kind, object=each, at_us=NOW_US, since_us=NOW_US))
 
 
 def per_pod(seconds: float) -> float:

@@ -9,7 +9,7 @@ from typing import Final
 
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import HolderReport, Hour
-from gputally.model.observation import Observation, Progress
+from gputally.model.observation import Bookmark, Observation
 from gputally.model.units import GPU
 from labs.history.workload import Job
 from tests.core.manifests import us
@@ -34,7 +34,7 @@ class Agents:
 
     def answers(self, second: int) -> Iterator[Observation]:
         """Of those that have anything to tell. The watch of pods has told all before."""
-        yield Progress(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
+        yield Bookmark(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
         for node, jobs in self._holding.items():
             if jobs:
                 holders = (_holder(job, number, second) for job in jobs for number in range(job.gpus))

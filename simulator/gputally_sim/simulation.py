@@ -14,8 +14,8 @@ from gputally_sim.control.scheduler import Scheduler
 from gputally_sim.naming import Naming
 from gputally_sim.node.kubelet import Kubelets
 from gputally_sim.node.nodes import Nodes
+from gputally_sim.scenarios.chaos import Chaos
 from gputally_sim.scenarios.fleet import Fleet
-from gputally_sim.scenarios.hardship import Hardship
 from gputally_sim.scenarios.scenario import SCENARIOS
 
 _NAMESPACES = ("default", "kube-system")
@@ -55,11 +55,11 @@ class Simulation:
         """Begin scenario `name` now, on the nodes of `fleet`; KeyError for a name not in SCENARIOS."""
         SCENARIOS[name](self.registry, self.seed, fleet)
 
-    def make_hard(self, *, every_us: int) -> Hardship:
+    def cause_chaos(self, *, every_us: int) -> Chaos:
         """From now on something goes wrong about every `every_us`."""
-        hardship = Hardship(self.registry, self.faults, self.nodes, seed=self.seed, every_us=every_us)
-        hardship.begin()
-        return hardship
+        chaos = Chaos(self.registry, self.faults, self.nodes, seed=self.seed, every_us=every_us)
+        chaos.begin()
+        return chaos
 
     def _populate(self) -> None:
         """What every new cluster has."""

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.totals import Total
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.kube import Kind
-from gputally.model.observation import Resume
+from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
 from tests.contract.conftest import BackEnd
 from tests.contract.records import (
@@ -111,8 +111,8 @@ def everything(record: PodRecord) -> Changes:
         documents={("preemption", PREEMPTION.victim_uid): PREEMPTION},
         counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
         series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
-        admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
-        resumes={Kind.PODS: Resume(version="77", at_us=us(1000), rules="digest")},
+        admitted={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
+        resumes={Kind.PODS: Checkpoint(version="77", at_us=us(1000), rules="digest")},
         interruptions={(Kind.PODS, us(900)): us(950)},
     )
 
@@ -131,7 +131,7 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
         nodes=(NODE,),
         documents={"preemption": (PREEMPTION,)},
         series={key: each for key, each in changes.series.items() if each},
-        admitted={("tier", "a"): Admitted(5), ("tenant", "b"): Admitted(6, 7)},
+        admitted={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes=dict(changes.resumes),
     )
 
@@ -150,7 +150,7 @@ def test_working_state_that_is_no_longer_kept_is_not_saved(back_end: BackEnd) ->
 
 def test_later_working_state_replaces_earlier(back_end: BackEnd) -> None:
     other_node = NODE.__class__(uid=NODE.uid, name="n1", created_us=5, gone_us=99, facts=((5, FACTS), (50, FACTS)))
-    moved = {Kind.PODS: Resume(version="78", at_us=us(1001), rules="other")}
+    moved = {Kind.PODS: Checkpoint(version="78", at_us=us(1001), rules="other")}
 
     saved = saved_by(back_end, everything(pod("a")), step(nodes={NODE.uid: other_node}, resumes=moved))
 

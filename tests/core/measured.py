@@ -4,7 +4,7 @@ from typing import Any
 
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import HolderReport
-from gputally.model.observation import Progress
+from gputally.model.observation import Bookmark
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
@@ -24,7 +24,7 @@ def started(replay: Replay) -> Replay:
 
 def complete(replay: Replay, *, at: float) -> None:
     """The watch of pods has told all that happened before."""
-    replay.apply(Progress(kind=Kind.PODS, version="9", at_us=us(at), since_us=us(at)))
+    replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(at), since_us=us(at)))
 
 
 def tell(replay: Replay, *holders: HolderReport, at: float, **more: Any) -> None:  # noqa: ANN401 - any field of a report

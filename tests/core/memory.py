@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.documents import DOCUMENTS
-from gputally.accounting.totals.admission import Admitted, Value
+from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.history import grown
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 from gputally.model.node import NodeRecord
-from gputally.model.observation import Resume
+from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
 
 Key = TypeVar("Key")
@@ -50,8 +50,8 @@ class Memory:
         self.unheld_usage = dict[GpuKey, UnheldHour]()
         self.revisions = dict[str, PodRecord]()
         self.series = dict[tuple[Total, Labels], Series]()
-        self.admitted = dict[Value, Admitted]()
-        self.resumes = dict[Kind, Resume]()
+        self.admitted = dict[Value, KnownValue]()
+        self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
 
     def write(self, changes: Changes) -> None:

@@ -11,7 +11,7 @@ from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object, Pod
-from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
@@ -43,36 +43,36 @@ class Replay:
         """ADDED or MODIFIED, or an item of a listing."""
         for form in forms:
             kind, found = _object(form)
-            self.apply(Seen(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
+            self.apply(Upserted(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
 
     def see_pod(self, pod: Pod, *, at: float) -> None:
         """A pod in a form that `PodForm` has not."""
-        self.apply(Seen(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at)))
+        self.apply(Upserted(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at)))
 
     def lose(self, *forms: Form, at: float, since: float | None = None) -> None:
         """DELETED, with the last form."""
         for form in forms:
             kind, found = _object(form)
-            self.apply(Gone(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
+            self.apply(Deleted(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
 
     def relist(self, kind: Kind, *forms: Form, at: float, since: float | None) -> None:
         """A whole listing; `since` is when the watch was last complete."""
-        self.apply(Listing(kind=kind, at_us=us(at)))
+        self.apply(RelistStarted(kind=kind, at_us=us(at)))
         self.see(*forms, at=at, since=since)
         since_us = None if since is None else us(since)
-        self.apply(Listed(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
+        self.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
     def see_event(self, manifest: Json, *, at: float) -> None:
         """An Event."""
-        self.apply(Seen(kind=Kind.EVENTS, object=as_event(manifest), at_us=us(at), since_us=us(at)))
+        self.apply(Upserted(kind=Kind.EVENTS, object=as_event(manifest), at_us=us(at), since_us=us(at)))
 
     def see_namespace(self, manifest: Json, *, at: float) -> None:
         """A namespace."""
-        self.apply(Seen(kind=Kind.NAMESPACES, object=as_namespace(manifest), at_us=us(at), since_us=us(at)))
+        self.apply(Upserted(kind=Kind.NAMESPACES, object=as_namespace(manifest), at_us=us(at), since_us=us(at)))
 
     def see_class(self, manifest: Json, *, at: float) -> None:
         """A PriorityClass."""
-        self.apply(Seen(kind=Kind.PRIORITY_CLASSES, object=as_class(manifest), at_us=us(at), since_us=us(at)))
+        self.apply(Upserted(kind=Kind.PRIORITY_CLASSES, object=as_class(manifest), at_us=us(at), since_us=us(at)))
 
     def apply(self, observation: Observation) -> None:
         """Any observation."""

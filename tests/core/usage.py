@@ -3,7 +3,7 @@
 from typing import Any
 
 from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.manifests import us
 
@@ -65,6 +65,6 @@ def report(*holders: HolderReport, at: float, ahead: float = 0, **more: Any) -> 
     return UsageReport(version=1, now_us=now_us, holders=holders, **fields | more)
 
 
-def usage(*holders: HolderReport, at: float, **more: Any) -> UsageSeen:  # noqa: ANN401 - any field of a report
+def usage(*holders: HolderReport, at: float, **more: Any) -> UsageReported:  # noqa: ANN401 - any field of a report
     """The same as it arrives, at `at` by our clock."""
-    return UsageSeen(report=report(*holders, at=at, **more), at_us=us(at))
+    return UsageReported(report=report(*holders, at=at, **more), at_us=us(at))

@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 
 USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
-DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--hard"}
+DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--chaos"}
 FILES = sorted(set((ROOT / "examples").rglob("*.yaml")) - {ROOT / "examples" / "alertmanager.yaml"})
 
 

@@ -14,11 +14,11 @@ import pytest
 from gputally.kube.api import Access, new_session
 from gputally.kube.api import Api as OurApi
 from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.feed import Resource
-from gputally.kube.reflector.watch import follow
+from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Pod
-from gputally.model.observation import Seen
+from gputally.model.observation import Upserted
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import gpu_pod, namespace
@@ -78,8 +78,12 @@ async def watch(plane: ControlPlane, told: list[str]) -> None:
     async with new_session() as session:
         api = OurApi(session, access, reread=lambda: access)
         health, backoff = WatchHealth(kind=Kind.PODS), Backoff(Random(1))
-        async for batch in follow(api, PODS, health=health, clock=lambda: time.time_ns() // 1000, backoff=backoff):
-            told += [(each.object.metadata.labels or {}).get("team", "") for each in batch if isinstance(each, Seen)]
+        async for batch in run_reflector(
+            api, PODS, health=health, clock=lambda: time.time_ns() // 1000, backoff=backoff
+        ):
+            told += [
+                (each.object.metadata.labels or {}).get("team", "") for each in batch if isinstance(each, Upserted)
+            ]
 
 
 async def until(condition: Callable[[], bool]) -> None:

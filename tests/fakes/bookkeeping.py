@@ -23,7 +23,7 @@ from gputally.ledger.records import SegmentRecord
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Observation, Resume
+from gputally.model.observation import Checkpoint, Observation
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from tests.core.ledgers import segments_in
@@ -86,7 +86,9 @@ async def keep(
         books.writer.close()
 
 
-def outcome(path: Path) -> tuple[list[SegmentRecord], dict[tuple[Total, Labels], int], Resume, tuple[PodRecord, ...]]:
+def outcome(
+    path: Path,
+) -> tuple[list[SegmentRecord], dict[tuple[Total, Labels], int], Checkpoint, tuple[PodRecord, ...]]:
     """What the ledger says in the end: segments, the truth of every counter, and what is left to resume from.
 
     How often an allocation was revised on the way is left out: it depends on when somebody looked.

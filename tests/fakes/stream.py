@@ -7,7 +7,7 @@ from random import Random
 
 from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
 from gputally.model.kube import Kind, Object
-from gputally.model.observation import Gone, Listed, Listing, Observation, Seen
+from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, as_namespace, as_node, as_pod, namespace, us
 
@@ -73,12 +73,12 @@ def surroundings(at_us: int) -> Iterator[Observation]:
         Kind.NODES: [as_node(form) for form in NODES],
     }
     for kind, objects in found.items():
-        yield Listing(kind=kind, at_us=at_us)
-        yield from (Seen(kind=kind, object=each, at_us=at_us, since_us=at_us) for each in objects)
-        yield Listed(kind=kind, version="1", at_us=at_us, since_us=None, as_of_us=at_us)
+        yield RelistStarted(kind=kind, at_us=at_us)
+        yield from (Upserted(kind=kind, object=each, at_us=at_us, since_us=at_us) for each in objects)
+        yield RelistFinished(kind=kind, version="1", at_us=at_us, since_us=None, as_of_us=at_us)
 
 
 def _told(step: Step, version: int) -> Observation:
     at_us = us(step.at)
-    told = Gone if step.gone else Seen
+    told = Deleted if step.gone else Upserted
     return told(kind=Kind.PODS, object=as_pod(replace(step.form, version=version)), at_us=at_us, since_us=at_us)

@@ -18,7 +18,7 @@ from gputally.catalog.metric import Metric, lint_catalog
 from gputally.export.text import Rows, render
 from gputally.model.health import AgentHealth, AgentsHealth, Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
-from gputally.model.observation import Gone, Listed, Listing, Progress, Seen
+from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from hack import promtool
@@ -100,13 +100,17 @@ class Tape:
     def seen(self, at: float, *objects: Object, since: float | None = None) -> None:
         for each in objects:
             kind = KIND_OF[type(each)]
-            self.fleet.apply(Seen(kind=kind, object=each, at_us=us(at), since_us=us(at if since is None else since)))
+            self.fleet.apply(
+                Upserted(kind=kind, object=each, at_us=us(at), since_us=us(at if since is None else since))
+            )
 
     def listed(self, at: float, *pods: Object, since: float) -> None:
         """All pods there are; the watch was last complete at `since`."""
-        self.fleet.apply(Listing(kind=Kind.PODS, at_us=us(at)))
+        self.fleet.apply(RelistStarted(kind=Kind.PODS, at_us=us(at)))
         self.seen(at, *pods, since=since)
-        self.fleet.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at)))
+        self.fleet.apply(
+            RelistFinished(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at))
+        )
 
     def scrape(self, at: float) -> Snapshot:
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))
@@ -144,7 +148,7 @@ def preempt(tape: Tape) -> None:
     victim, preemptor = (PodForm(name=name, uid=f"uid-{name}", node="n1") for name in ("train", "api"))
     tape.seen(600, as_event(preempted_event(victim, by=preemptor)))
     last = held(deleted=600, finished=620, phase="Failed")
-    tape.fleet.apply(Gone(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
+    tape.fleet.apply(Deleted(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
     tape.seen(650, api(scheduled=630, started=650))
 
 
@@ -153,7 +157,7 @@ def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 1
     amounts = hour(since, at, measured=at - since, used=used, burst=used / 10, joules=used * 300)
     serving = holder(amounts, namespace="serving", pod="api", since=since)
     stranger = holder(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
-    tape.fleet.apply(Progress(kind=Kind.PODS, version="900", at_us=us(at), since_us=us(at)))
+    tape.fleet.apply(Bookmark(kind=Kind.PODS, version="900", at_us=us(at), since_us=us(at)))
     tape.fleet.apply(
         usage(
             serving,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.manifests import Json
 from tests.fakes.certificates import Certificates
-from tests.fakes.entrance import MUTUAL, TLS, Entrance, config, entrance, hashed
+from tests.fakes.policies import MUTUAL, TLS, Entrance, config, hashed, policies
 from tests.prometheus.daemon import eventually
 from tests.prometheus.server import Configuration, PrometheusServer, scrape
 
@@ -59,7 +59,7 @@ async def prometheus_targets(prometheus: PrometheusServer) -> Json:
 async def test_a_password_and_a_token_are_shown_over_tls_and_wrong_ones_are_told(
     certificates: Certificates, tmp_path: Path
 ) -> None:
-    async with entrance(config(tmp_path, TLS + USERS)) as door:
+    async with policies(config(tmp_path, TLS + USERS)) as door:
         jobs = {
             "password": {"basic_auth": {"username": "prometheus", "password": "secret"}},
             "token": {"authorization": {"credentials": TOKEN}},
@@ -86,7 +86,7 @@ async def test_a_certificate_is_shown_and_without_one_the_handshake_fails(
     certificates: Certificates, tmp_path: Path
 ) -> None:
     certificates.stranger("stranger")
-    async with entrance(config(tmp_path, MUTUAL)) as door:
+    async with policies(config(tmp_path, MUTUAL)) as door:
         scrapes = [
             scraped(door, certificates, job="client", tls_config=shown(certificates, "client")),
             scraped(door, certificates, job="stranger", tls_config=shown(certificates, "stranger")),
@@ -107,7 +107,7 @@ async def test_scrapes_go_on_while_certificates_are_replaced(
 ) -> None:
     monkeypatch.setattr("gputally.export.connection.PATIENCE_SECONDS", 0.3)  # every scrape is a connection of its own
     monkeypatch.setattr("gputally.export.accept._SWEEP_SECONDS", 0.1)
-    async with entrance(config(tmp_path, MUTUAL)) as door:
+    async with policies(config(tmp_path, MUTUAL)) as door:
         scrapes = [scraped(door, certificates, tls_config=shown(certificates, "client"))]
         async with PrometheusServer(tmp_path, Configuration(scrape_configs=scrapes)) as prometheus:
             await prometheus.until_up("gputally")

@@ -15,7 +15,7 @@ from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Node, OwnerReference, Pod
-from gputally.model.observation import Gone, Listed, Listing, OwnerSeen, Progress, Seen
+from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import COST_UNIT, US_PER_SECOND
@@ -50,9 +50,9 @@ def tell(replay: Replay, told: Told, *, settle: bool = True) -> None:
     if told.event == "vanished":
         list_without(replay, kind, told)
     else:
-        event = Gone if told.event == "gone" else Seen
+        event = Deleted if told.event == "gone" else Upserted
         found = msgspec.convert(told.manifest, type_)
-        observe = replay.apply if settle else replay.fleet.take_in
+        observe = replay.apply if settle else replay.fleet.observe
         observe(event(kind=kind, object=found, at_us=us(told.at), since_us=us(told.since)))
 
 
@@ -63,10 +63,10 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     """
     fleet = replay.fleet
     known = fleet.pods.known() if kind is Kind.PODS else fleet.nodes.known()
-    replay.apply(Listing(kind=kind, at_us=us(told.at)))
+    replay.apply(RelistStarted(kind=kind, at_us=us(told.at)))
     fleet.coverage._listing[kind] = known - {told.manifest["metadata"]["uid"]}
     at_us, since_us = us(told.at), us(told.since)
-    replay.apply(Listed(kind=kind, version="9", at_us=at_us, since_us=since_us, as_of_us=since_us))
+    replay.apply(RelistFinished(kind=kind, version="9", at_us=at_us, since_us=since_us, as_of_us=since_us))
 
 
 def come_along(replay: Replay, told: Told) -> None:
@@ -77,7 +77,7 @@ def come_along(replay: Replay, told: Told) -> None:
 
 def come_to(replay: Replay, at: int) -> None:
     """Nothing more is told of nodes up to then."""
-    replay.apply(Progress(kind=Kind.NODES, version="9", at_us=us(at), since_us=us(at)))
+    replay.apply(Bookmark(kind=Kind.NODES, version="9", at_us=us(at), since_us=us(at)))
 
 
 def run(log: Iterable[Told], prices: Prices = NO_PRICES) -> Replay:
@@ -175,7 +175,7 @@ def test_counters_never_fall_and_end_at_the_truth_over_scrapes_crashes_and_clock
 def look_up(replay: Replay, *, parent: OwnerReference | None) -> None:
     """All owners that are wanted, each controlled by `parent`."""
     for owner in tuple(replay.fleet.pods.walks.wanted):
-        replay.apply(OwnerSeen(owner=owner, parent=parent, at_us=replay.fleet.now_us))
+        replay.apply(OwnerResolved(owner=owner, parent=parent, at_us=replay.fleet.now_us))
 
 
 def deceive(replay: Replay, at: int, *, by: int) -> None:

@@ -10,7 +10,7 @@ from gputally.accounting.usage.usage_bounds import KEPT_US
 from gputally.model.kube import Kind
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
-from gputally.model.observation import Progress, UsageSeen
+from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.plausible import implausible
 from tests.core.manifests import us
@@ -90,7 +90,7 @@ def test_an_agent_that_lies_moves_nothing_of_other_nodes_and_adds_no_more_than_i
 ) -> None:
     replay = Replay(opened=-100 * 3600)
     replay.see(replace(NODE, gpus=1), RUNNING, at=13)
-    replay.apply(Progress(kind=Kind.PODS, version="9", at_us=us(14), since_us=us(2 * END_S)))
+    replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(14), since_us=us(2 * END_S)))
     replay.see(replace(NODE, name="n2"), replace(RUNNING, name="b", node="n2", tier="silver"), at=14)
     replay.flush()
     honest, now_us = 0, us(20)
@@ -104,7 +104,7 @@ def test_an_agent_that_lies_moves_nothing_of_other_nodes_and_adds_no_more_than_i
             case "lie":
                 report = data.draw(shrewd(now_us) | wild(now_us))
                 if not implausible(report):
-                    replay.apply(UsageSeen(report=report, at_us=now_us))
+                    replay.apply(UsageReported(report=report, at_us=now_us))
             case "restart":
                 replay.flush()
                 replay.restart()
@@ -120,11 +120,11 @@ def test_an_agent_that_lies_moves_nothing_of_other_nodes_and_adds_no_more_than_i
     assert {labels[1] for labels in replay.true(Total.MEASURED, END_S)} <= {"ml", "unassigned"}
 
 
-def honest_usage(measured_us: int, now_us: int) -> UsageSeen:
+def honest_usage(measured_us: int, now_us: int) -> UsageReported:
     """The agent of n2, of whose pod the first hour is known."""
     hour = Hour(start_us=us(0), from_us=us(12), to_us=us(12) + measured_us, measured=measured_us * GPU)
     told = holder(hour, pod="b", since=12, pod_uid="uid-b")
-    return UsageSeen(
+    return UsageReported(
         report=UsageReport(
             version=1, epoch="n2", node="n2", now_us=now_us, watermark_us=now_us, allocations_us=now_us, holders=(told,)
         ),

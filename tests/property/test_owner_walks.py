@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.model.kube import OwnerReference
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner
 from gputally.model.pod import PodRecord
 
@@ -66,7 +66,7 @@ def test_every_job_is_that_of_a_naive_walk_and_nothing_is_wanted_in_the_end(
         asked += fresh
         owner = order.choice(sorted(walks.wanted, key=repr))
         parent = parents.get(owner)
-        for uid in walks.learn(OwnerSeen(owner=owner, parent=parent, at_us=0)):
+        for uid in walks.learn(OwnerResolved(owner=owner, parent=parent, at_us=0)):
             walks.job(records[uid])
 
     assert {uid: walks.job(record) for uid, record in records.items()} == {

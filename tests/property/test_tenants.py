@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Event, Kind, Node, Pod
-from gputally.model.observation import Gone, Seen
+from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import Json, PodForm, us
 from tests.core.replay import Replay
@@ -121,7 +121,7 @@ def totals(steps: list[Step], prices: Prices) -> dict[tuple[Total, Labels], int]
     replay = Replay(rules=RULES, book=book_of(prices), opened=OPENED)
     for now in range(HORIZON):
         for _, kind_name, is_gone, manifest in [step for step in steps if step[0] == now]:
-            (kind, type_), event = KINDS[kind_name], Gone if is_gone else Seen
+            (kind, type_), event = KINDS[kind_name], Deleted if is_gone else Upserted
             replay.apply(event(kind=kind, object=msgspec.convert(manifest, type_), at_us=us(now), since_us=us(now)))
         if now % 10 == 0:
             replay.scrape(now)

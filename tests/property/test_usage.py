@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
-from gputally.model.observation import Progress, UsageSeen
+from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
@@ -129,13 +129,13 @@ def a_running_pod() -> Replay:
     """The API has told all there is to tell, of the pod `a` alone."""
     replay = Replay(opened=-3600)
     replay.see(NODE, RUNNING, at=13)
-    replay.apply(Progress(kind=Kind.PODS, version="9", at_us=us(14), since_us=us(2 * END_S)))
+    replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(14), since_us=us(2 * END_S)))
     replay.flush()
     return replay
 
 
 def pull(replay: Replay, agent: Agent) -> None:
-    replay.apply(UsageSeen(report=agent.report(), at_us=agent.now_us - AHEAD_US))
+    replay.apply(UsageReported(report=agent.report(), at_us=agent.now_us - AHEAD_US))
 
 
 @given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=40), st.data())

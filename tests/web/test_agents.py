@@ -14,7 +14,7 @@ from gputally.pulling.choice import AgentChoice, Target
 from gputally.serving import doors, own_token
 from tests.core.usage import report
 from tests.fakes.certificates import Certificates
-from tests.fakes.entrance import MUTUAL, config, page
+from tests.fakes.policies import MUTUAL, config, page
 
 REPORT = report(at=20)
 

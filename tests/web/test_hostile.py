@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.pages import TEXTS, table
 from tests.fakes.certificates import Certificates
-from tests.fakes.entrance import MUTUAL, PAGE, TLS, Entrance, basic, config, entrance, hashed
+from tests.fakes.policies import MUTUAL, PAGE, TLS, Entrance, basic, config, hashed, policies
 from tests.web.hostile import END, GET, REQUESTS, target
 
 HUNG_UP = 0
@@ -30,7 +30,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture
 async def door() -> AsyncIterator[Entrance]:
     """Open to all, as by default."""
-    async with entrance() as door:
+    async with policies() as door:
         yield door
         assert (await door.get())[:2] == (200, PAGE.decode())
 
@@ -49,7 +49,7 @@ async def test_it_is_refused_and_the_connection_ends(door: Entrance, what: str) 
     ("path", "status"), [(b"http://evil.example/metrics", 200), (b"/%6detrics", 200), (b"http://a/v1/usage", 401)]
 )
 async def test_a_page_is_the_same_however_its_path_is_written(path: bytes, status: int) -> None:
-    async with entrance(tokens={"/v1/usage": lambda: "own"}) as door:
+    async with policies(tokens={"/v1/usage": lambda: "own"}) as door:
         assert (await door.say(target(path))).statuses == [status]
 
 
@@ -104,7 +104,7 @@ async def test_who_does_not_read_the_answer_is_hung_up_on(monkeypatch: pytest.Mo
     async def large(_openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape of Scrape
         return b"# " + b"a" * 20_000_000 + b"\n"
 
-    async with entrance(scrape=large) as door:
+    async with policies(scrape=large) as door:
         with socket.create_connection((door.host, door.port)) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(GET + b"\r\n")
@@ -119,7 +119,7 @@ async def test_who_does_not_read_the_answer_is_hung_up_on(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("tls", [False, True])
 async def test_idle_connections_do_not_keep_a_scrape_out(certificates: Certificates, *, tls: bool) -> None:
     file = config(certificates.folder, TLS) if tls else None
-    async with entrance(file) as door, AsyncExitStack() as opened:
+    async with policies(file) as door, AsyncExitStack() as opened:
         for _ in range(300):  # of plain bytes: with TLS, half-open handshakes
             _, writer = await asyncio.open_connection(door.host, door.port)
             opened.callback(writer.close)
@@ -132,7 +132,7 @@ async def test_idle_connections_do_not_keep_a_scrape_out(certificates: Certifica
 
 async def test_wrong_passwords_at_a_high_rate_do_not_keep_a_scrape_out(tmp_path: Path) -> None:
     file = config(tmp_path, f"basic_auth_users: {{anna: {hashed('right', cost=10)}}}\n")
-    async with entrance(file) as door:
+    async with policies(file) as door:
         assert (await door.get(shown=basic("anna", "right"))).status == 200
         statuses: list[int] = []
 
@@ -159,7 +159,7 @@ async def test_wrong_passwords_at_a_high_rate_do_not_keep_a_scrape_out(tmp_path:
 
 async def test_a_first_scrape_gets_in_while_another_address_guesses(tmp_path: Path) -> None:
     file = config(tmp_path, f"basic_auth_users: {{anna: {hashed('right', cost=10)}}}\n")
-    async with entrance(file) as door:
+    async with policies(file) as door:
         guessing = asyncio.create_task(guess_from("127.0.0.2", door))
         await asyncio.sleep(0.3)
 
@@ -194,7 +194,7 @@ async def guess_from(source: str, door: Entrance) -> None:
     ],
 )
 async def test_what_is_no_tls_is_hung_up_on(certificates: Certificates, garbage: bytes) -> None:
-    async with entrance(config(certificates.folder, TLS)) as door:
+    async with policies(config(certificates.folder, TLS)) as door:
         heard = await door.say(garbage)
 
         assert (heard.statuses, heard.hung_up) == ([], True)
@@ -205,20 +205,20 @@ async def test_a_handshake_that_does_not_go_on_is_ended(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gputally.export.accept.HANDSHAKE_SECONDS", 0.3)
-    async with entrance(config(certificates.folder, TLS)) as door:
+    async with policies(config(certificates.folder, TLS)) as door:
         assert await door.say(b"\x16\x03\x01\x02\x00", within=2) == (b"", True)
 
 
 @pytest.mark.parametrize("name", ["", "stranger", "expired"])
 async def test_without_a_sound_certificate_nobody_gets_in(certificates: Certificates, name: str) -> None:
-    async with entrance(config(certificates.folder, MUTUAL)) as door:
+    async with policies(config(certificates.folder, MUTUAL)) as door:
         assert (await door.get(tls=certificates.client_context(name))).status == HUNG_UP
         assert (await door.get(tls=certificates.client_context("client"))).status == 200
 
 
 async def test_broken_versions_of_tls_are_not_spoken(certificates: Certificates) -> None:
     hello = bytes.fromhex("160301002f0100002b0301") + b"\x55" * 32 + bytes.fromhex("000004002f00ff0100")
-    async with entrance(config(certificates.folder, TLS)) as door:
+    async with policies(config(certificates.folder, TLS)) as door:
         heard = await door.say(hello)
 
     assert (heard.data.startswith(b"\x16"), heard.hung_up) == (False, True), "it said hello"

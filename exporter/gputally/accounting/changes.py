@@ -9,14 +9,14 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.totals.admission import Admitted, Value
+from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
 from gputally.model.node import NodeFacts, NodeRecord
-from gputally.model.observation import Resume
+from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_SECOND
@@ -66,8 +66,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
-    admitted: dict[Value, Admitted | None] = field(default_factory=dict)
-    resumes: dict[Kind, Resume] = field(default_factory=dict)
+    admitted: dict[Value, KnownValue | None] = field(default_factory=dict)
+    resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
     interruptions: dict[tuple[Kind, int], int] = field(default_factory=dict)
     held_usage: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
     unheld_usage: dict[GpuKey, UnheldHour] = field(default_factory=dict)
@@ -119,8 +119,8 @@ class Saved(Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRecord, ...] = ()
     documents: dict[str, tuple[Struct, ...]] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
-    admitted: dict[Value, Admitted] = field(default_factory=dict)
-    resumes: dict[Kind, Resume] = field(default_factory=dict)
+    admitted: dict[Value, KnownValue] = field(default_factory=dict)
+    resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
     held_usage: tuple[HeldHour, ...] = ()
     unheld_usage: tuple[UnheldHour, ...] = ()
     departed: tuple[PodRecord, ...] = ()

@@ -14,19 +14,29 @@ from gputally.accounting.coverage import Coverage
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.pods.namespace_tenants import NamespaceTenants
 from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.pods.tenancy import Tenancy
 from gputally.accounting.preemptions import Preemptions
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.class_tiers import ClassTiers
-from gputally.accounting.totals.admission import Admission
 from gputally.accounting.totals.known_series import KnownSeries
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.usage.usage import Usage
 from gputally.model.kube import Kind, Node, Object, Pod
-from gputally.model.observation import Gone, Listed, Listing, Observation, OwnerSeen, Progress, Resume, Seen, UsageSeen
+from gputally.model.observation import (
+    Bookmark,
+    Checkpoint,
+    Deleted,
+    Observation,
+    OwnerResolved,
+    RelistFinished,
+    RelistStarted,
+    Upserted,
+    UsageReported,
+)
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -36,7 +46,7 @@ if TYPE_CHECKING:
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are looked at."""
-_OF_ONE_KIND = (Seen, Gone, Progress)
+_OF_ONE_KIND = (Upserted, Deleted, Bookmark)
 
 
 class Fleet:
@@ -44,7 +54,7 @@ class Fleet:
 
     def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
         self.rules = rules
-        self.admission = Admission(rules.limits, saved.admitted, now_us=saved.at_us)
+        self.admission = LabelLimiter(rules.limits, saved.admitted, now_us=saved.at_us)
         self.totals = Totals(
             opened_us=saved.opened_us,
             evaluated_us=saved.evaluated_us,
@@ -58,7 +68,7 @@ class Fleet:
         self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
         self.agents = Agents(rules)
-        parts = self.agents, self.preemptions, ClassTiers(rules, self.admission), Tenancy(self.pods)
+        parts = self.agents, self.preemptions, ClassTiers(rules, self.admission), NamespaceTenants(self.pods)
         self.parts: tuple[StatePart[Any], ...] = parts
         self.usage = Usage(self.totals, self.admission, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.admission)
@@ -70,8 +80,8 @@ class Fleet:
         self._restore(saved)
 
     def apply(self, observation: Observation) -> None:
-        """Take in one observation and account it. Raises: MalformedObject, see `take_in`."""
-        self.take_in(observation)
+        """Take in one observation and account it. Raises: MalformedObject, see `observe`."""
+        self.observe(observation)
         self.settle()
 
     def settle(self) -> None:
@@ -79,29 +89,29 @@ class Fleet:
         for record, at_us in self.pods.settle():
             self.preemptions.pod_changed(record, at_us=at_us)
 
-    def take_in(self, observation: Observation) -> None:
+    def observe(self, observation: Observation) -> None:
         """Take in one observation; what it tells of a pod may wait to be accounted with others by `settle`.
 
         Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
         """
         of_pods = isinstance(observation, _OF_ONE_KIND) and observation.kind is Kind.PODS
-        if not (of_pods or isinstance(observation, UsageSeen)):
+        if not (of_pods or isinstance(observation, UsageReported)):
             self.settle()  # what follows may change how pods are accounted from then on
         self.advance(observation.at_us)
         match observation:
-            case Seen(kind=kind, object=found):
+            case Upserted(kind=kind, object=found):
                 self._seen(observation, found)
                 self._came_to(kind, found.metadata.resource_version, observation.since_us)
-            case Gone(kind=kind, object=found):
+            case Deleted(kind=kind, object=found):
                 self._gone(observation, found)
                 self._came_to(kind, found.metadata.resource_version, observation.since_us)
-            case Listing(kind=kind):
+            case RelistStarted(kind=kind):
                 self.coverage.begin(kind)
-            case Listed():
+            case RelistFinished():
                 self._listed(observation)
-            case Progress(kind=kind, version=version):
+            case Bookmark(kind=kind, version=version):
                 self._came_to(kind, version, observation.since_us)
-            case OwnerSeen() | UsageSeen():
+            case OwnerResolved() | UsageReported():
                 self._answered(observation)
 
     def advance(self, now_us: int) -> None:
@@ -127,7 +137,7 @@ class Fleet:
         self.usage.advance(self.now_us)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
-    def resume_of(self, kind: Kind) -> Resume | None:
+    def resume_of(self, kind: Kind) -> Checkpoint | None:
         """Where the watch left off; None where all must be seen anew, since by other rules more or less was kept."""
         resume = self.coverage.resumes.get(kind)
         return resume if resume and resume.rules == self._digest(kind) else None
@@ -164,7 +174,7 @@ class Fleet:
         self.usage.noted.clear()
         return changes
 
-    def _seen(self, seen: Seen, found: Object) -> None:
+    def _seen(self, seen: Upserted, found: Object) -> None:
         self.coverage.note(seen.kind, found.metadata.uid)
         at_us = seen.at_us
         match found:
@@ -183,7 +193,7 @@ class Fleet:
             self.pods.reclassify(changed, at_us=at_us)
             self.usage.reclassify(changed, at_us=at_us)
 
-    def _gone(self, gone: Gone, found: Object) -> None:
+    def _gone(self, gone: Deleted, found: Object) -> None:
         match found:
             case Pod():
                 record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
@@ -201,16 +211,16 @@ class Fleet:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _answered(self, answer: OwnerSeen | UsageSeen) -> None:
+    def _answered(self, answer: OwnerResolved | UsageReported) -> None:
         """Take in what was asked for."""
         match answer:
-            case OwnerSeen():
+            case OwnerResolved():
                 self.pods.owner_seen(answer, at_us=self.now_us)
-            case UsageSeen():
+            case UsageReported():
                 pods = self.coverage.resumes.get(Kind.PODS)
                 self.usage.seen(answer, complete_us=pods.at_us if pods else 0, settle=self.settle)
 
-    def _listed(self, listed: Listed) -> None:
+    def _listed(self, listed: RelistFinished) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""
         found, since_us = self.coverage.complete(listed)
         self._vanished(listed.kind, found, at_us=listed.at_us, since_us=since_us)
@@ -229,7 +239,7 @@ class Fleet:
 
     def _came_to(self, kind: Kind, version: str, complete_us: int) -> None:
         """All before `complete_us` is known, and what follows `version` is to be told."""
-        resume = Resume(version=version, at_us=complete_us, rules=self._digest(kind))
+        resume = Checkpoint(version=version, at_us=complete_us, rules=self._digest(kind))
         came = self.coverage.came_to(kind, resume)
         if came and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
             for changed in self.nodes.lapse(complete_us):

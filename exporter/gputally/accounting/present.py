@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Saved
-from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series, is_shown
 from gputally.model.allocation import Blind, End, Ending, Terms
 from gputally.model.node import NodeRecord
@@ -50,8 +50,8 @@ def _series(series: Series, evaluated_us: int, now_us: int) -> Series:
     return replace(series, created_us=min(series.created_us, now_us), floor=floor, floor_us=now_us, shown_us=shown_us)
 
 
-def _admitted(admitted: Admitted, now_us: int) -> Admitted:
-    return Admitted(grew_us=min(admitted.grew_us, now_us), evicted_us=_by(now_us, admitted.evicted_us))
+def _admitted(admitted: KnownValue, now_us: int) -> KnownValue:
+    return KnownValue(grew_us=min(admitted.grew_us, now_us), evicted_us=_by(now_us, admitted.evicted_us))
 
 
 def _pod(pod: PodRecord, now_us: int) -> PodRecord:

@@ -13,7 +13,7 @@ from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
 from gputally.devices.kubelet.holdings import Wanted
 from gputally.devices.kubelet.pod_resources import PodResourcesClient
-from gputally.devices.nvml.gpu_reader import Habits
+from gputally.devices.nvml.gpu_reader import ReadOptions
 from gputally.devices.nvml.gpus import Gpus
 from gputally.devices.pod_of_process import PodOfProcess
 from gputally.export.process import process_registry
@@ -81,12 +81,12 @@ async def run_agent(
     was replaced and only a new process can use it.
     """
     clock = clock or steady_clock()
-    entrance = doors(settings.web_config)
+    policies = doors(settings.web_config)
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
     books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
     wanted = Wanted(rules=rules).and_names(settings.resources)
-    habits = Habits(
+    habits = ReadOptions(
         pod_of=PodOfProcess(settings.proc),
         clock=system_clock,
         interval_us=settings.interval_s * US_PER_SECOND,
@@ -102,7 +102,7 @@ async def run_agent(
         reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
         asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
         site = _site(node, reading, settings, tokens=tokens)
-        async with serve(site, addresses=settings.addresses, doors=entrance) as addresses, asyncio.TaskGroup() as tasks:
+        async with serve(site, addresses=settings.addresses, doors=policies) as addresses, asyncio.TaskGroup() as tasks:
             node.addresses = addresses
             if started:
                 started(node)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from gputally.devices.nvml.seat import Reason, Trouble
+from gputally.devices.nvml.gpu_worker import Reason, Trouble
 from gputally.metering.node_books import DeviceBooks
 from gputally.model.measured.device import Reading
 from gputally.model.measured.node_health import NodeHealth

@@ -11,7 +11,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
-from gputally.model.observation import Gone, Observation, Seen
+from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.process.once import Once
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Accountant:
         with self._changing():
             for observation in observations:
                 try:
-                    self.fleet.take_in(observation)
+                    self.fleet.observe(observation)
                 except MalformedObject as error:
                     self._skip(observation, error)
         self._warn_of_agents()
@@ -78,7 +78,7 @@ class Accountant:
         self.is_sound = True
 
     def _skip(self, observation: Observation, error: MalformedObject) -> None:
-        if isinstance(observation, Seen | Gone):
+        if isinstance(observation, Upserted | Deleted):
             skipped = self._health.skipped
             skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
         self._malformed.warn(str(error))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gputally.aggregator.pipeline import Pipeline
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import AgentClient
 from gputally.pulling.choice import AgentChoice, Target
@@ -13,7 +13,7 @@ from gputally.pulling.pull import Puller
 def puller(client: AgentClient, pipeline: Pipeline, choice: AgentChoice, *, clock: Clock) -> Puller:
     """What pulls the agents that `choice` names and the watch of pods finds; what they tell goes into the intake."""
 
-    async def deliver(usage: UsageSeen) -> None:
+    async def deliver(usage: UsageReported) -> None:
         await pipeline.intake.put([usage])
 
     return Puller(client, deliver, targets=_targets(pipeline, choice), health=pipeline.health.agents, clock=clock)

@@ -21,13 +21,13 @@ from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
-from gputally.export.door import Door
+from gputally.export.access_policy import AccessPolicy
 from gputally.export.web import Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.identify import identify
-from gputally.kube.reflector.watch import Batches, follow
+from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
 from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
@@ -56,7 +56,7 @@ _STARTING_THRESHOLD: Final = 50_000
 class RunningAggregator:
     """A running aggregator: its parts, and where and whom it answers."""
 
-    def __init__(self, pipeline: Pipeline, doors: Callable[[], Door]) -> None:
+    def __init__(self, pipeline: Pipeline, doors: Callable[[], AccessPolicy]) -> None:
         self.pipeline = pipeline
         self.doors = doors
         self.addresses: tuple[Address, ...] = ()
@@ -84,7 +84,7 @@ async def aggregate(
 
     Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
     """
-    entrance = doors(settings.web_config)
+    policies = doors(settings.web_config)
     rules, book = read_files(settings.config, settings.prices)
     rules = with_agents(rules, settings.agent_marks)
     server_time = ServerTime()
@@ -109,7 +109,7 @@ async def aggregate(
                     "time": partial(keep_agreed, server_time, ask),
                 }
                 await _run(
-                    api, RunningAggregator(pipeline, entrance), settings, clock=clock, beside=beside, started=started
+                    api, RunningAggregator(pipeline, policies), settings, clock=clock, beside=beside, started=started
                 )
             finally:
                 pipeline.writer.close()
@@ -191,7 +191,7 @@ def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.Task
         since = fleet.resume_of(resource.kind) if resource.resumes else None
         if since:  # all is known from the ledger, once what was missed has come
             asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)
-        feed = follow(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
+        feed = run_reflector(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
         tasks.create_task(_pump(feed, intake, resource.kind), name=f"watch {resource.kind}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gputally.model.kube import Kind
-from gputally.model.observation import Listed, Observation, Unavailable
+from gputally.model.observation import Observation, RelistFinished, Unavailable
 
 LIMIT: Final = 10_000
 """Observations that may wait to be accounted before whoever brings them is held back."""
@@ -57,7 +57,7 @@ class Intake:
     def accounted(self, batch: Iterable[Observation]) -> None:
         """Note which listings were in a batch that is accounted now."""
         for observation in batch:
-            if isinstance(observation, Listed | Unavailable):
+            if isinstance(observation, RelistFinished | Unavailable):
                 self.listed[observation.kind].set()
 
     async def release(self) -> None:

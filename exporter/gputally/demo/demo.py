@@ -36,8 +36,8 @@ _REDRAW_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
 
 
-_HARD_SECONDS: Final = 5.0
-"""Real seconds between two troubles of --hard."""
+_CHAOS_SECONDS: Final = 5.0
+"""Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
 
 
@@ -56,13 +56,13 @@ class Demo:
     duration_s: float | None
     trace: Path | None = None
     trace_nodes: Path | None = None
-    hard: bool = False
+    chaos: bool = False
 
     @property
     def subject(self) -> str:
         """What is shown."""
-        hard = ", the hard way" if self.hard else ""
-        return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + hard
+        chaos = ", with chaos" if self.chaos else ""
+        return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + chaos
 
 
 def seconds(text: str) -> float | None:
@@ -78,7 +78,7 @@ def seconds(text: str) -> float | None:
 async def run(demo: Demo) -> None:
     """Run until the time is over, the trace is, or the task is cancelled; ends with a last table."""
     _check(demo)
-    configure(level="error" if demo.hard else "warning", form="text")
+    configure(level="error" if demo.chaos else "warning", form="text")
     stage = _stage(demo)
     cluster, screen = stage.cluster, _Screen(demo, stage.cluster, stage.replay)
     with _files(demo) as settings_of:
@@ -146,13 +146,13 @@ async def _conduct(
     """What happens once the aggregator is ready; the end of a trace, all of it accounted, is the end of the demo."""
     running = await screen.running()
     await _until(lambda: not running.ready().missing)
-    hard_us = int(_HARD_SECONDS * demo.speed * US_PER_SECOND)
-    hardship = cluster.simulation.make_hard(every_us=hard_us) if demo.hard else None
+    every_us = int(_CHAOS_SECONDS * demo.speed * US_PER_SECOND)
+    chaos = cluster.simulation.cause_chaos(every_us=every_us) if demo.chaos else None
     if replay:
         replay.begin()
         await _until(lambda: replay.progress == 1)
-        if hardship:
-            hardship.end()
+        if chaos:
+            chaos.end()
         last = cluster.store.version_of("pods")
         await _until(lambda: _accounted(running) >= last)
         limit.reschedule(asyncio.get_running_loop().time())

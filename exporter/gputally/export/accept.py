@@ -9,8 +9,8 @@ from typing import Final
 
 from aiohttp import web
 
+from gputally.export.access_policy import AccessPolicy
 from gputally.export.connection import Connection, Crowd
-from gputally.export.door import Door
 
 HANDSHAKE_SECONDS: Final = 10.0
 _SWEEP_SECONDS: Final = 1.0
@@ -22,25 +22,25 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def accepting(
-    server: web.Server, listeners: Sequence[socket.socket], doors: Callable[[], Door]
+    server: web.Server, listeners: Sequence[socket.socket], doors: Callable[[], AccessPolicy]
 ) -> AsyncIterator[None]:
     """While the context is open, whoever connects is answered by `server`, over TLS where the door of that moment says.
 
     asyncio's own server keeps one TLS context for good, and counts nobody.
     """
-    entrance = _Entrance(server, doors)
+    policies = _Entrance(server, doors)
     try:
         for listener in listeners:
             listener.settimeout(0)
-            entrance.watch(listener)
-        entrance.sweep()
+            policies.watch(listener)
+        policies.sweep()
         yield
     finally:
-        await entrance.close(listeners)
+        await policies.close(listeners)
 
 
 class _Entrance:
-    def __init__(self, server: web.Server, doors: Callable[[], Door]) -> None:
+    def __init__(self, server: web.Server, doors: Callable[[], AccessPolicy]) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._doors = doors

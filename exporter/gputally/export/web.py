@@ -13,9 +13,9 @@ from msgspec import Struct
 from gputally.errors import GputallyError
 from gputally.export import landing
 from gputally.export.accept import accepting
+from gputally.export.access_policy import AccessPolicy
+from gputally.export.authenticator import TENANTS, Authenticator
 from gputally.export.connection import HEADERS, served
-from gputally.export.door import Door
-from gputally.export.guard import TENANTS, Guard
 from gputally.export.listen import Address, bound, listen
 from gputally.export.negotiate import gzip_accepted, media
 from gputally.export.tenants import only
@@ -60,7 +60,7 @@ class Site(Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def serve(
-    site: Site, *, addresses: Sequence[str], doors: Callable[[], Door] = Door
+    site: Site, *, addresses: Sequence[str], doors: Callable[[], AccessPolicy] = AccessPolicy
 ) -> AsyncIterator[tuple[Address, ...]]:
     """Serve `site` while the context is open; yields where, with the real port for port 0.
 
@@ -82,10 +82,10 @@ async def serve(
             await runner.cleanup()
 
 
-def application(site: Site, doors: Callable[[], Door]) -> web.Application:
+def application(site: Site, doors: Callable[[], AccessPolicy]) -> web.Application:
     """All routes of `site`; each answers HEAD like GET."""
     metrics = _Metrics(site.scrape, max_requests=site.max_requests)
-    guard = Guard(doors, site.tokens)
+    guard = Authenticator(doors, site.tokens)
     app = web.Application(middlewares=[guard.middleware, served])
     app.on_response_prepare.extend((_add_headers, guard.add_headers))
     app.on_cleanup.extend((metrics.close, guard.close))

@@ -11,7 +11,7 @@ from gputally.kube.api import Api
 from gputally.kube.discovery import LIFETIME_SECONDS, Discovery, Served
 from gputally.kube.failures import AnswerTooLarge, LoginRefused, RequestRefused, remedy
 from gputally.model.kube import OwnerMeta
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Lookup, Owner, can_exist, controller_of
 from gputally.process.once import Once
 
@@ -30,7 +30,7 @@ class OwnerAnswer(NamedTuple):
     """How a lookup ended; without `seen`, the owner may be looked up again after `pause_s`."""
 
     result: Lookup
-    seen: OwnerSeen | None = None
+    seen: OwnerResolved | None = None
     pause_s: float = 0.0
 
 
@@ -96,10 +96,10 @@ class Owners:
 
     def unknown(self, result: Lookup, owner: Owner) -> OwnerAnswer:
         """For good: nothing is known above the owner."""
-        return OwnerAnswer(result, OwnerSeen(owner=owner, parent=None, at_us=self._clock()))
+        return OwnerAnswer(result, OwnerResolved(owner=owner, parent=None, at_us=self._clock()))
 
     def _found(self, owner: Owner, found: OwnerMeta) -> OwnerAnswer:
         if found.metadata.uid != owner.reference.uid:
             return self.unknown(Lookup.GONE, owner)
         parent = controller_of(found.metadata.owner_references)
-        return OwnerAnswer(Lookup.FOUND, OwnerSeen(owner=owner, parent=parent, at_us=self._clock()))
+        return OwnerAnswer(Lookup.FOUND, OwnerResolved(owner=owner, parent=parent, at_us=self._clock()))

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from gputally.accounting.agents import is_watched
-from gputally.kube.reflector.feed import Resource
+from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Event, Kind, Namespace, Node, Pod, PriorityClass
 from gputally.model.rules import Rules

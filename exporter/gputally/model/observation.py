@@ -12,7 +12,7 @@ from gputally.model.measured.usage_report import UsageReport
 from gputally.model.owner import Owner
 
 
-class Seen(Struct, frozen=True, kw_only=True, gc=False):
+class Upserted(Struct, frozen=True, kw_only=True, gc=False):
     """The object exists in this form (ADDED, MODIFIED, or an item of a listing)."""
 
     kind: Kind
@@ -21,7 +21,7 @@ class Seen(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
 
 
-class Gone(Struct, frozen=True, kw_only=True, gc=False):
+class Deleted(Struct, frozen=True, kw_only=True, gc=False):
     """The object was deleted; `object` is its last form."""
 
     kind: Kind
@@ -30,14 +30,14 @@ class Gone(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
 
 
-class Listing(Struct, frozen=True, kw_only=True, gc=False):
-    """A listing begins: what is not seen before its `Listed` has vanished."""
+class RelistStarted(Struct, frozen=True, kw_only=True, gc=False):
+    """A listing begins: what is not seen before its `RelistFinished` has vanished."""
 
     kind: Kind
     at_us: int
 
 
-class Listed(Struct, frozen=True, kw_only=True, gc=False):
+class RelistFinished(Struct, frozen=True, kw_only=True, gc=False):
     """The listing is complete at `version`; whatever it lacks vanished in [since_us, at_us].
 
     `since_us` is None when nothing was ever seen of this kind (first start). All is known as it was at `as_of_us`.
@@ -50,7 +50,7 @@ class Listed(Struct, frozen=True, kw_only=True, gc=False):
     as_of_us: int
 
 
-class Progress(Struct, frozen=True, kw_only=True, gc=False):
+class Bookmark(Struct, frozen=True, kw_only=True, gc=False):
     """The watch has come to `version` without anything we keep: a bookmark, or objects that hold no GPU."""
 
     kind: Kind
@@ -66,7 +66,7 @@ class Unavailable(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
-class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
+class OwnerResolved(Struct, frozen=True, kw_only=True, gc=False):
     """An owner looked up for the owner walk; `parent` is its controller, None at the top or when it is not known."""
 
     owner: Owner
@@ -74,17 +74,19 @@ class OwnerSeen(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
-class UsageSeen(Struct, frozen=True, kw_only=True, gc=False):
+class UsageReported(Struct, frozen=True, kw_only=True, gc=False):
     """The agent of a node answered at `at_us`: `report.now_us` by the node's own clock."""
 
     report: UsageReport
     at_us: int
 
 
-Observation = Seen | Gone | Listing | Listed | Progress | Unavailable | OwnerSeen | UsageSeen
+Observation = (
+    Upserted | Deleted | RelistStarted | RelistFinished | Bookmark | Unavailable | OwnerResolved | UsageReported
+)
 
 
-class Resume(Struct, frozen=True, kw_only=True, gc=False):
+class Checkpoint(Struct, frozen=True, kw_only=True, gc=False):
     """Where a stored watch left off: its resourceVersion and when it was last known complete.
 
     `rules` is the digest of the rules by which objects were kept or passed over until then.

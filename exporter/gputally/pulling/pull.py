@@ -8,7 +8,7 @@ from typing import Final
 from gputally.model.agent_pod import Outcome
 from gputally.model.health import AgentHealth, AgentsHealth
 from gputally.model.measured.usage_report import UsageReport
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.process.once import Once
 from gputally.pulling.agent_client import AgentClient, PullFailed
 from gputally.pulling.choice import Target
@@ -25,7 +25,7 @@ class Puller:
     def __init__(
         self,
         client: AgentClient,
-        deliver: Callable[[UsageSeen], Awaitable[None]],
+        deliver: Callable[[UsageReported], Awaitable[None]],
         *,
         targets: Callable[[], Iterable[Target]],
         health: AgentsHealth,
@@ -67,7 +67,7 @@ class Puller:
             trouble.forget()
             at_us = self._clock()
             self._answered(target, report, at_us)
-            await self._deliver(UsageSeen(report=report, at_us=at_us))
+            await self._deliver(UsageReported(report=report, at_us=at_us))
         finally:
             self._busy.discard(target.node)
 

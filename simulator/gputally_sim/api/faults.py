@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from http import HTTPStatus
 
-from gputally_sim.api.tap import Tap
+from gputally_sim.api.watch_pipe import WatchPipe
 
 UNDECODABLE = b'{"type":"MODIFIED","object":{"metadata":{"name":"cut sho\n'
 _MISTYPED = b'"metadata":{"name":"mistyped","namespace":"default","uid":"mistyped"},"spec":"a string","status":[7]'
@@ -24,7 +24,7 @@ class Faults:
         """Plural names of resources to which every access is answered 403."""
         self._refusals: deque[HTTPStatus] = deque()
         self._misdated: deque[int] = deque()
-        self._taps: set[Tap] = set()
+        self._taps: set[WatchPipe] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._listing = asyncio.Event()
@@ -111,13 +111,13 @@ class Faults:
         for tap in self._on(plural):
             tap.cut()
 
-    def attach(self, tap: Tap) -> None:
+    def attach(self, tap: WatchPipe) -> None:
         """A watch has been opened."""
         self._taps.add(tap)
 
-    def detach(self, tap: Tap) -> None:
+    def detach(self, tap: WatchPipe) -> None:
         """A watch has ended."""
         self._taps.discard(tap)
 
-    def _on(self, plural: str) -> list[Tap]:
+    def _on(self, plural: str) -> list[WatchPipe]:
         return [tap for tap in self._taps if plural in ("", tap.plural)]

@@ -9,7 +9,7 @@ from gputally_sim.api.faults import Faults
 from gputally_sim.api.requests import ListOptions
 from gputally_sim.api.resources import Resource
 from gputally_sim.api.store import Change, Store, Stored, Verb
-from gputally_sim.api.tap import Tap
+from gputally_sim.api.watch_pipe import WatchPipe
 
 _TOO_FAR_BEHIND = 200_000
 """Lines waiting for a client that does not read; the real server ends such a watch too."""
@@ -29,7 +29,7 @@ class Watch:
         self._start()
         self._unsubscribe = store.subscribe(resource.plural, self._observe)
 
-    async def serve(self, response: web.StreamResponse, tap: Tap, faults: Faults, bookmark_s: float) -> None:
+    async def serve(self, response: web.StreamResponse, tap: WatchPipe, faults: Faults, bookmark_s: float) -> None:
         """Write to the prepared `response` until its time is over, `end` is called or the client goes."""
         faults.attach(tap)
         try:
@@ -40,7 +40,7 @@ class Watch:
         finally:
             faults.detach(tap)
 
-    def tap(self, transport: asyncio.BaseTransport | None) -> Tap:
+    def tap(self, transport: asyncio.BaseTransport | None) -> WatchPipe:
         """This stream as faults see it; `transport` is the connection they may cut."""
 
         def drop() -> None:
@@ -48,7 +48,7 @@ class Watch:
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
 
-        return Tap(self._resource.plural, drop=drop, wake=self._wake.set)
+        return WatchPipe(self._resource.plural, drop=drop, wake=self._wake.set)
 
     def end(self) -> None:
         """Finish the response once what waits has been written."""
@@ -59,7 +59,7 @@ class Watch:
         """Stop listening."""
         self._unsubscribe()
 
-    async def _carry(self, response: web.StreamResponse, tap: Tap, faults: Faults, bookmark_s: float) -> None:
+    async def _carry(self, response: web.StreamResponse, tap: WatchPipe, faults: Faults, bookmark_s: float) -> None:
         while True:
             await faults.flowing()
             self._wake.clear()
@@ -79,7 +79,7 @@ class Watch:
         if self._options.bookmarks and not faults.frozen_bookmarks and not self._lines:
             await response.write(encoding.bookmark(self._resource, self._store.version))
 
-    async def _say_goodbye(self, response: web.StreamResponse, tap: Tap, faults: Faults) -> None:
+    async def _say_goodbye(self, response: web.StreamResponse, tap: WatchPipe, faults: Faults) -> None:
         """What is left and, as the real server does shortly before a timeout, a last bookmark."""
         await faults.flowing()
         lines, self._lines = self._lines, []

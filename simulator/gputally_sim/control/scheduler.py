@@ -3,9 +3,9 @@
 from gputally_sim.api.faults import Faults
 from gputally_sim.api.registry import Registry
 from gputally_sim.control import recorder
-from gputally_sim.control.board import DEFAULT_SCHEDULER, Board
 from gputally_sim.control.fit import Misfit, NodeState, PodNeeds, fit_message, free, misfit
 from gputally_sim.control.preemption import Candidate, budget_of, candidate_on, choose, ineligible
+from gputally_sim.control.scheduler_cache import DEFAULT_SCHEDULER, SchedulerCache
 from gputally_sim.documents import Doc
 from gputally_sim.node.pods import is_terminating, with_condition
 
@@ -23,7 +23,7 @@ class Scheduler:
         self._hopeless: dict[bytes, str] = {}
         self._open: dict[bytes, list[NodeState]] = {}
         self._due = False
-        self._board = Board(registry.store, on_new=self._activate, on_room=self._activate_all)
+        self._board = SchedulerCache(registry.store, on_new=self._activate, on_room=self._activate_all)
 
     def _activate(self, uid: str) -> None:
         self._active.add(uid)

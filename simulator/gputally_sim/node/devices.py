@@ -3,9 +3,9 @@
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.documents import Doc, uid_of
+from gputally_sim.node.device_leases import tenancy_of
 from gputally_sim.node.gpus import GpuNode, has_gpus
 from gputally_sim.node.pods import is_terminal, node_of
-from gputally_sim.node.tenancy import tenancy_of
 
 
 class Devices:

@@ -7,8 +7,8 @@ from itertools import pairwise
 from uuid import UUID
 
 from gputally_sim.documents import Doc, labels_of
+from gputally_sim.node.device_leases import DeviceLease, Grant
 from gputally_sim.node.pods import GPU
-from gputally_sim.node.tenancy import Grant, Tenancy
 from gputally_sim.node.utilisation import FULL
 
 _MIB = 1 << 20
@@ -72,8 +72,8 @@ class GpuNode:
         self.lost: set[int] = set()
         """Indexes of GPUs that have fallen off the bus: a fault to be set, and mended, by hand."""
         self._free = {index: list(range(self.units)) for index in range(count)}
-        self._tenancies: dict[str, Tenancy] = {}
-        self._ended: list[Tenancy] = []
+        self._tenancies: dict[str, DeviceLease] = {}
+        self._ended: list[DeviceLease] = []
         self._meters = [Meter(now_us) for _ in self.gpus]
 
     def device_id(self, index: int, unit: int) -> str:
@@ -85,7 +85,7 @@ class GpuNode:
         """All that there are."""
         return frozenset(self.device_id(gpu.index, unit) for gpu in self.gpus for unit in range(self.units))
 
-    def bind(self, tenancy: Tenancy, now_us: int) -> None:
+    def bind(self, tenancy: DeviceLease, now_us: int) -> None:
         """The pod is to have what it wants, at once or as soon as that is free."""
         if tenancy.wants:
             self._tenancies[tenancy.uid] = tenancy
@@ -110,7 +110,7 @@ class GpuNode:
             if not waiting.grants:
                 self._grant(waiting, now_us)
 
-    def holders(self, at_us: int) -> list[Tenancy]:
+    def holders(self, at_us: int) -> list[DeviceLease]:
         """The pods that have devices at that time, in no order that means anything."""
         return [each for each in self._all() if each.holds(at_us)]
 
@@ -141,15 +141,15 @@ class GpuNode:
                 meter.energy, meter.at_us = self._energy(index, before_us), before_us
         self._ended = [each for each in self._ended if each.until_us is not None and each.until_us > before_us]
 
-    def _all(self) -> Iterator[Tenancy]:
+    def _all(self) -> Iterator[DeviceLease]:
         yield from self._ended
         yield from self._tenancies.values()
 
-    def _on(self, index: int, from_us: int, to_us: int) -> list[tuple[Tenancy, int]]:
+    def _on(self, index: int, from_us: int, to_us: int) -> list[tuple[DeviceLease, int]]:
         """Who had how many of its devices in that time."""
         return [(each, units) for each in self._all() if each.met(from_us, to_us) and (units := each.units_of(index))]
 
-    def _use(self, tenancy: Tenancy, units: int, index: int, span: tuple[int, int]) -> Use:
+    def _use(self, tenancy: DeviceLease, units: int, index: int, span: tuple[int, int]) -> Use:
         from_us, to_us = span
         cuts = sorted({from_us, to_us, *tenancy.changes(from_us, to_us, curve=True)})
         busy = sum(tenancy.busy(start_us) * (end_us - start_us) for start_us, end_us in pairwise(cuts))
@@ -163,7 +163,7 @@ class GpuNode:
         )
         return meter.energy + since
 
-    def _grant(self, tenancy: Tenancy, now_us: int) -> None:
+    def _grant(self, tenancy: DeviceLease, now_us: int) -> None:
         """All that it wants, of as few GPUs as can be, or nothing."""
         wanted = sum(tenancy.wants.values())
         if not wanted or wanted > sum(map(len, self._free.values())):

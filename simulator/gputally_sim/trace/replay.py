@@ -16,7 +16,7 @@ from gputally_sim.node.kubelet import EXIT, RUN_FOR
 from gputally_sim.node.pods import GPU, is_terminal
 from gputally_sim.scenarios import workloads
 from gputally_sim.scenarios.fleet import NodePool, gpu_node
-from gputally_sim.trace.room import Kind, Room
+from gputally_sim.trace.free_capacity import FreeCapacity, Kind
 from gputally_sim.trace.trace import DELETED, MILLI_PER_GPU, OUTCOMES, Trace, TraceNode, TracePod
 
 MILLI_GPU = "example.com/gpu-milli"
@@ -46,7 +46,7 @@ class Replay:
         self._registry = registry
         self._trace = trace
         self._nodes = nodes
-        self._room = Room(registry.store)
+        self._room = FreeCapacity(registry.store)
         self._joined = 0
         self._ahead = iter(trace.pods)
         self.begun_us: int | None = None

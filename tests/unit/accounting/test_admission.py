@@ -1,30 +1,30 @@
-from gputally.accounting.totals.admission import Admission, Admitted, Growth, Value
+from gputally.accounting.totals.label_limiter import Growth, KnownValue, LabelLimiter, Value
 from gputally.model.rules import Limits
 
 TWO = Limits(tenants=2)
 
 
 def test_values_beyond_the_limit_are_exported_as_other_and_counted() -> None:
-    admission = Admission(TWO)
+    admission = LabelLimiter(TWO)
 
     assert [admission.admit("tenant", value) for value in "abcda"] == ["a", "b", "other", "other", "a"]
     assert admission.refusals == {"tier": 0, "tenant": 2, "gpu_model": 0, "pool": 0}
 
 
 def test_each_label_has_its_own_limit() -> None:
-    admission = Admission(Limits(tenants=0))
+    admission = LabelLimiter(Limits(tenants=0))
 
     assert (admission.admit("tenant", "a"), admission.admit("tier", "a")) == ("other", "a")
 
 
 def test_values_admitted_before_stay_admitted_under_a_lower_limit() -> None:
-    admission = Admission(Limits(tenants=1), {("tenant", "a"): Admitted(1), ("tenant", "b"): Admitted(1)})
+    admission = LabelLimiter(Limits(tenants=1), {("tenant", "a"): KnownValue(1), ("tenant", "b"): KnownValue(1)})
 
     assert [admission.admit("tenant", value) for value in "abc"] == ["a", "b", "other"]
 
 
 def test_only_what_is_newly_admitted_has_to_be_kept() -> None:
-    admission = Admission(TWO, {("tenant", "a"): Admitted(1)})
+    admission = LabelLimiter(TWO, {("tenant", "a"): KnownValue(1)})
     for value in "abca":
         admission.admit("tenant", value)
 
@@ -43,7 +43,7 @@ def used(*values: str, grown: str = "") -> Growth:
 
 def shown_after(hours: int, *, limit: int = 2) -> list[str]:
     """How a third value is exported `hours` after two others were admitted, of which the second grows on."""
-    admission = Admission(Limits(tenants=limit), now_us=HOUR)
+    admission = LabelLimiter(Limits(tenants=limit), now_us=HOUR)
     admission.advance(HOUR, lambda: NOTHING)
     for value in "ab":
         admission.admit("tenant", value)
@@ -62,7 +62,7 @@ def test_nobody_gives_way_while_there_is_room() -> None:
 
 
 def test_a_value_of_which_nothing_is_left_gives_way_at_once() -> None:
-    admission = Admission(TWO, now_us=DAYS)
+    admission = LabelLimiter(TWO, now_us=DAYS)
     for value in "ab":
         admission.admit("tenant", value)
     admission.advance(DAYS + 1, used("a"))  # the only pod of b was refused by its kubelet
@@ -72,7 +72,7 @@ def test_a_value_of_which_nothing_is_left_gives_way_at_once() -> None:
 
 
 def test_what_is_asked_for_again_stays_until_a_look_has_told_whether_it_grows() -> None:
-    admission = Admission(TWO, {("tenant", value): Admitted(1) for value in "ab"}, now_us=DAYS)
+    admission = LabelLimiter(TWO, {("tenant", value): KnownValue(1) for value in "ab"}, now_us=DAYS)
     admission.look(used("a", "b"))
 
     assert [admission.admit("tenant", value) for value in "abc"] == ["a", "b", "other"]
@@ -82,7 +82,7 @@ def test_what_is_asked_for_again_stays_until_a_look_has_told_whether_it_grows() 
 
 
 def test_what_grows_by_the_books_of_the_process_before_gives_way_to_nothing() -> None:
-    admission = Admission(TWO, {("tenant", value): Admitted(1) for value in "ab"}, now_us=DAYS)
+    admission = LabelLimiter(TWO, {("tenant", value): KnownValue(1) for value in "ab"}, now_us=DAYS)
     admission.look(used("a", "b", grown="a"))
 
     assert [admission.admit("tenant", value) for value in "cd"] == ["c", "other"]
@@ -90,7 +90,7 @@ def test_what_grows_by_the_books_of_the_process_before_gives_way_to_nothing() ->
 
 
 def test_there_is_room_again_as_soon_as_something_may_give_way() -> None:
-    admission = Admission(TWO, now_us=DAYS)
+    admission = LabelLimiter(TWO, now_us=DAYS)
     for value in "abc":
         admission.admit("tenant", value)
     relieved = [admission.advance(DAYS + hour * HOUR, used("a", "b", grown="b")) for hour in (1, 2, 24, 25)]
@@ -100,7 +100,7 @@ def test_there_is_room_again_as_soon_as_something_may_give_way() -> None:
 
 
 def test_what_follows_from_the_configuration_gives_way_to_nothing() -> None:
-    admission = Admission(Limits(tiers=1), now_us=DAYS)
+    admission = LabelLimiter(Limits(tiers=1), now_us=DAYS)
     admission.pin("tier", "gold")
     admission.advance(2 * DAYS, lambda: NOTHING)
 
@@ -108,7 +108,7 @@ def test_what_follows_from_the_configuration_gives_way_to_nothing() -> None:
 
 
 def test_values_that_wait_are_named_in_their_order_as_long_as_there_is_room_and_take_none() -> None:
-    admission = Admission(TWO)
+    admission = LabelLimiter(TWO)
     admission.admit("tenant", "a")
 
     assert admission.foreseen("tenant", ["x", "a", "y"]) == {"x": "x", "a": "a", "y": "other"}
@@ -116,19 +116,19 @@ def test_values_that_wait_are_named_in_their_order_as_long_as_there_is_room_and_
 
 
 def test_what_was_evicted_is_kept_until_four_times_as_many_are() -> None:
-    admission = Admission(Limits(tenants=1), now_us=DAYS)
+    admission = LabelLimiter(Limits(tenants=1), now_us=DAYS)
     for number in range(6):
         admission.advance(DAYS + number * 60_000_000, lambda: NOTHING)
         admission.admit("tenant", f"t{number}")
 
     assert [admission.keeps("tenant", f"t{number}") for number in range(6)] == [False, True, True, True, True, True]
     assert admission.fresh["tenant", "t0"] is None
-    assert admission.fresh["tenant", "t1"] == Admitted(0, DAYS + 120_000_000)
+    assert admission.fresh["tenant", "t1"] == KnownValue(0, DAYS + 120_000_000)
 
 
 def test_the_next_process_knows_what_was_evicted_and_in_which_order() -> None:
-    saved = {("tenant", "a"): Admitted(5), ("tenant", "b"): Admitted(1, 30), ("tenant", "c"): Admitted(2, 20)}
-    admission = Admission(Limits(tenants=2), saved)
+    saved = {("tenant", "a"): KnownValue(5), ("tenant", "b"): KnownValue(1, 30), ("tenant", "c"): KnownValue(2, 20)}
+    admission = LabelLimiter(Limits(tenants=2), saved)
 
     assert admission.values["tenant"] == {"a": 5}
     assert [admission.exports("tenant", value) for value in "abc"] == [True, False, False]

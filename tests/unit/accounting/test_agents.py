@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.agents import Agents, is_watched
 from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Kind, Pod
-from gputally.model.observation import Gone, Seen
+from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import AgentMarks, Rules
 from tests.core.manifests import PodForm, as_pod, us
 from tests.core.replay import Replay
@@ -107,12 +107,12 @@ def test_what_changed_is_told_once_for_the_ledger() -> None:
 
 def test_agents_are_still_known_after_a_restart_whose_watch_goes_on() -> None:
     replay = Replay()
-    replay.apply(Seen(kind=Kind.PODS, object=agent(), at_us=us(5), since_us=us(5)))
+    replay.apply(Upserted(kind=Kind.PODS, object=agent(), at_us=us(5), since_us=us(5)))
     replay.flush()
     replay.restart()
     assert shown(replay.fleet.agents) == {"n1": "10.0.0.1"}
 
-    replay.apply(Gone(kind=Kind.PODS, object=agent(), at_us=us(9), since_us=us(9)))
+    replay.apply(Deleted(kind=Kind.PODS, object=agent(), at_us=us(9), since_us=us(9)))
     replay.flush()
     replay.restart()
     assert shown(replay.fleet.agents) == {}
@@ -120,7 +120,7 @@ def test_agents_are_still_known_after_a_restart_whose_watch_goes_on() -> None:
 
 def test_an_agent_that_a_listing_lacks_is_gone() -> None:
     replay = Replay()
-    replay.apply(Seen(kind=Kind.PODS, object=agent(), at_us=us(5), since_us=us(5)))
+    replay.apply(Upserted(kind=Kind.PODS, object=agent(), at_us=us(5), since_us=us(5)))
     replay.relist(Kind.PODS, at=9, since=8)
 
     assert shown(replay.fleet.agents) == {}

@@ -5,7 +5,7 @@ from fractions import Fraction
 from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.observation import Listed, Listing, Progress
+from gputally.model.observation import Bookmark, RelistFinished, RelistStarted
 from gputally.model.price import Basis
 from gputally.model.rules import Limits, Rules
 from gputally.model.units import COST_UNIT
@@ -173,13 +173,13 @@ def test_a_watch_resumes_where_it_had_come_to_but_not_inside_a_listing() -> None
         us(5),
     )
 
-    replay.apply(Listing(kind=Kind.PODS, at_us=us(9)))
+    replay.apply(RelistStarted(kind=Kind.PODS, at_us=us(9)))
     replay.see(replace(RUNNING, version=9), at=9)
     assert replay.fleet.coverage.resumes[Kind.PODS].version == "7"
 
-    replay.apply(Listed(kind=Kind.PODS, version="1000", at_us=us(9), since_us=us(8), as_of_us=us(9)))
+    replay.apply(RelistFinished(kind=Kind.PODS, version="1000", at_us=us(9), since_us=us(8), as_of_us=us(9)))
     assert replay.fleet.coverage.resumes[Kind.PODS].version == "1000"
-    replay.apply(Progress(kind=Kind.PODS, version="1005", at_us=us(12), since_us=us(12)))
+    replay.apply(Bookmark(kind=Kind.PODS, version="1005", at_us=us(12), since_us=us(12)))
     replay.flush()
     assert replay.memory.resumes[Kind.PODS].version == "1005"
 

@@ -5,7 +5,7 @@ import pytest
 from gputally.accounting.terms.job import job_of, unknown_owner
 from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.model.kube import OwnerReference
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner
 from gputally.model.pod import PodRecord
 
@@ -19,11 +19,11 @@ JOB = Owner("a", reference("Job", "train"))
 CUSTOM = Owner("a", reference("Worker", "w-1"))
 
 
-def seen(owner: Owner, parent: Owner | None = None) -> OwnerSeen:
-    return OwnerSeen(owner=owner, parent=parent.reference if parent else None, at_us=0)
+def seen(owner: Owner, parent: Owner | None = None) -> OwnerResolved:
+    return OwnerResolved(owner=owner, parent=parent.reference if parent else None, at_us=0)
 
 
-def known(*chain: Owner) -> dict[Owner, OwnerSeen]:
+def known(*chain: Owner) -> dict[Owner, OwnerResolved]:
     """Each owned by the next, the last by nothing."""
     return {owner: seen(owner, parent) for owner, parent in zip(chain, (*chain[1:], None), strict=True)}
 

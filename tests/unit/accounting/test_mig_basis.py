@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
 from gputally.accounting.totals.totals import Total
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.model.price import Basis
 from gputally.model.rules import MigBasis, ResourceRule, Rules
 from tests.core import layouts
@@ -35,7 +35,7 @@ def costs(layout: Layout, resource: str, rules: Rules, *, agent: Rules) -> tuple
     replay.see(pod, at=11)
     complete(replay, at=TEN_HOURS)
     report = layout.usage(pod, rules=agent, until=TEN_HOURS)
-    replay.apply(UsageSeen(report=report, at_us=us(TEN_HOURS)))
+    replay.apply(UsageReported(report=report, at_us=us(TEN_HOURS)))
     allocated, idle = (sum(replay.money(TEN_HOURS, total).values()) for total in (Total.COST, Total.IDLE_COST))
     return Fraction(allocated), Fraction(idle)
 

@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.observation import Progress
+from gputally.model.observation import Bookmark
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_fleet import book
@@ -42,7 +42,7 @@ def by_model(replay: Replay, at: float, total: Total = Total.ALLOCATED) -> dict[
 
 def watched(replay: Replay, at: float) -> None:
     """Nothing is told of nodes up to then."""
-    replay.apply(Progress(kind=Kind.NODES, version="9", at_us=us(at), since_us=us(at)))
+    replay.apply(Bookmark(kind=Kind.NODES, version="9", at_us=us(at), since_us=us(at)))
 
 
 def relabelled(labels: Mapping[str, str]) -> NodeForm:

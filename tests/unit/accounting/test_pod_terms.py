@@ -7,7 +7,7 @@ from gputally.accounting.totals.totals import Total
 from gputally.errors import MalformedObject
 from gputally.model.allocation import Blind
 from gputally.model.kube import Kind, OwnerReference
-from gputally.model.observation import OwnerSeen, Seen
+from gputally.model.observation import OwnerResolved, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import as_pod, namespace, us
 from tests.core.one_pod import BOUND, BY_LABEL, FINISHED, NODE, PENDING, RUNNING, cluster
@@ -110,7 +110,7 @@ def test_the_job_is_known_after_the_owner_walk_and_costs_nothing_twice() -> None
     assert wanted.reference.name == "w"
 
     trainer = OwnerReference(kind="Trainer", name="bert", uid="t", api_version="x/v1", controller=True)
-    replay.apply(OwnerSeen(owner=wanted, parent=trainer, at_us=us(14)))
+    replay.apply(OwnerResolved(owner=wanted, parent=trainer, at_us=us(14)))
     replay.flush()
 
     record = replay.memory.revisions["uid-a"]
@@ -136,8 +136,8 @@ def test_a_pod_that_was_over_when_its_binding_was_told_is_kept_though_it_is_char
     replay.see(PENDING, at=9)
     replay.flush()
     for form, at in ((BOUND, 11), (replace(BOUND, phase="Failed", version=9), 12)):
-        told = Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(8))
-        replay.fleet.take_in(told)
+        told = Upserted(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(8))
+        replay.fleet.observe(told)
     [record] = replay.fleet.drain().revisions.values()
 
     assert record.segments == ()
@@ -223,7 +223,7 @@ def test_a_grace_period_without_end_is_a_deletion_asked_for_now() -> None:
     endless = replace(RUNNING, deleted=30, version=4).manifest()
     endless["metadata"]["deletionGracePeriodSeconds"] = 2**62
 
-    replay.apply(Seen(kind=Kind.PODS, object=as_pod(endless), at_us=us(30), since_us=us(30)))
+    replay.apply(Upserted(kind=Kind.PODS, object=as_pod(endless), at_us=us(30), since_us=us(30)))
 
     assert replay.spans()[-1] == ("terminating", 30, None)
 
@@ -245,7 +245,7 @@ def test_a_restart_keeps_the_job_that_was_walked_to() -> None:
     replay.see(replace(RUNNING, owners=(owner,)), at=13)
     [wanted] = replay.fleet.pods.walks.wanted
     rollout = OwnerReference(kind="Rollout", name="ro", uid="ro", api_version="argoproj.io/v1alpha1", controller=True)
-    replay.apply(OwnerSeen(owner=wanted, parent=rollout, at_us=us(14)))
+    replay.apply(OwnerResolved(owner=wanted, parent=rollout, at_us=us(14)))
     replay.flush()
     replay.restart()
     replay.see(replace(RUNNING, owners=(owner,), version=9), at=20)
@@ -261,7 +261,7 @@ def test_after_a_restart_a_walk_that_had_not_come_to_the_top_goes_on() -> None:
     replay.flush()
     replay.restart()
     [wanted] = replay.fleet.pods.walks.wanted
-    replay.apply(OwnerSeen(owner=wanted, parent=None, at_us=us(14)))
+    replay.apply(OwnerResolved(owner=wanted, parent=None, at_us=us(14)))
     replay.flush()
     assert replay.fleet.pods.walks.wanted == {}
 

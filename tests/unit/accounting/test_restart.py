@@ -10,7 +10,7 @@ import pytest
 from gputally.accounting import fleet
 from gputally.accounting.pods.pods import Pods
 from gputally.model.kube import Kind
-from gputally.model.observation import Progress
+from gputally.model.observation import Bookmark
 from gputally.model.rules import Rules, TierRule
 from tests.core.manifests import namespace, us
 from tests.core.one_pod import NODE, RUNNING
@@ -29,7 +29,7 @@ def running(*namespaces: str) -> Replay:
         replay.see_namespace(namespace(name), at=2)
     pods = [replace(RUNNING, namespace=each, name=f"{each}-{i}") for each in ("ml", *namespaces) for i in range(PODS)]
     replay.see(*pods, at=13)
-    replay.apply(Progress(kind=Kind.PODS, version="9", at_us=us(20), since_us=us(20)))
+    replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(20), since_us=us(20)))
     replay.flush()
     return replay
 

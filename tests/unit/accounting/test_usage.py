@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import Fault
-from gputally.model.observation import Seen
+from gputally.model.observation import Upserted
 from tests.core.manifests import as_pod, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import RUNNING
@@ -119,8 +119,8 @@ def test_nothing_is_counted_before_it_is_sure_whose_it_is(replay: Replay) -> Non
 def test_a_pod_that_was_told_with_it_is_known(replay: Replay) -> None:
     """Pods may wait to be accounted with others."""
     bound = replace(RUNNING, name="b", tier="low", scheduled=20, started=21)
-    replay.fleet.take_in(Seen(kind=Kind.PODS, object=as_pod(bound), at_us=us(26), since_us=us(26)))
-    replay.fleet.take_in(usage(holder(hour(21, 27, measured=6), since=21, pod="b"), at=27))
+    replay.fleet.observe(Upserted(kind=Kind.PODS, object=as_pod(bound), at_us=us(26), since_us=us(26)))
+    replay.fleet.observe(usage(holder(hour(21, 27, measured=6), since=21, pod="b"), at=27))
 
     assert replay.gpu_seconds(27, Total.MEASURED) == {("low", "ml", "A100"): 6}
 
@@ -153,7 +153,7 @@ def test_what_a_pod_did_is_counted_after_it_has_gone(replay: Replay) -> None:
 
 
 def test_what_a_pod_did_that_had_gone_before_its_agent_was_first_heard_of_is_its_own(replay: Replay) -> None:
-    replay.apply(Seen(kind=Kind.PODS, object=agent(), at_us=us(15), since_us=us(15)))
+    replay.apply(Upserted(kind=Kind.PODS, object=agent(), at_us=us(15), since_us=us(15)))
     replay.lose(RUNNING, at=30)
     complete(replay, at=42)
     tell(replay, holder(hour(12, 29, measured=17), since=12, until=29), at=45)

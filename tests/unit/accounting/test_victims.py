@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.model.kube import Kind
-from gputally.model.observation import Seen
+from gputally.model.observation import Upserted
 from tests.core.manifests import as_pod, preempted_event, us
 from tests.unit.accounting.test_preemptions import DELETED, MARKED, PREEMPTOR, RUNNING, cluster, counted
 
@@ -29,7 +29,7 @@ def test_a_victim_that_the_garbage_collector_takes_over_is_counted_also_where_bo
     """It writes its own reason into the mark, which is the newest form's then."""
     replay = cluster(PREEMPTOR)
     for form in (DELETED, replace(DELETED, version=4, mark="DeletionByPodGC", marked=60, phase="Failed")):
-        replay.fleet.take_in(Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(61), since_us=us(61)))
+        replay.fleet.observe(Upserted(kind=Kind.PODS, object=as_pod(form), at_us=us(61), since_us=us(61)))
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=62)
 
     assert counted(replay, 63) == {("low", "high"): 1}

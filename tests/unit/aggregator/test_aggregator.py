@@ -14,12 +14,12 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
-from gputally.kube.reflector.feed import Resource
+from gputally.kube.reflector.reflector import Resource
 from gputally.kube.reflector.watch import Batches
 from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.observation import Listed, Listing, Observation, Progress
+from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
 from gputally_sim.cluster import SimCluster
 from tests.core.ledgers import ALWAYS
 from tests.fakes.aggregating import aggregating, until_ready
@@ -73,7 +73,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
 async def test_events_that_wait_make_a_ready_process_no_less_ready(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, _):
         await until_ready(running)
-        await running.pipeline.intake.put([Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)])
+        await running.pipeline.intake.put([Bookmark(kind=Kind.PODS, version="1", at_us=0, since_us=0)])
 
         assert running.ready().missing == ()
 
@@ -184,18 +184,18 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
 
     async def nodes_last(_: Api, resource: Resource, **__: object) -> Batches:
         kind = resource.kind
-        yield [Listing(kind=kind, at_us=NOON_US)]
+        yield [RelistStarted(kind=kind, at_us=NOON_US)]
         if kind is Kind.NODES:
             await listed.wait()
-        yield [Listed(kind=kind, version="1", at_us=NOON_US, since_us=None, as_of_us=NOON_US)]
+        yield [RelistFinished(kind=kind, version="1", at_us=NOON_US, since_us=None, as_of_us=NOON_US)]
         await asyncio.Event().wait()
 
     def take(accountant: Accountant, batch: list[Observation]) -> None:
-        taken.extend(each.kind for each in batch if isinstance(each, Listed))
+        taken.extend(each.kind for each in batch if isinstance(each, RelistFinished))
         real_take(accountant, batch)
 
     real_take = Accountant.take
-    monkeypatch.setattr(aggregator, "follow", nodes_last)
+    monkeypatch.setattr(aggregator, "run_reflector", nodes_last)
     monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
         await until(lambda: running.pipeline.intake.size == 4 and len(taken) == 2)
@@ -211,10 +211,10 @@ async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object, **__: object) -> Batches:
-        yield [Progress(kind=Kind.PODS, version="1", at_us=0, since_us=0)]
+        yield [Bookmark(kind=Kind.PODS, version="1", at_us=0, since_us=0)]
         raise ZeroDivisionError
 
-    monkeypatch.setattr(aggregator, "follow", broken)
+    monkeypatch.setattr(aggregator, "run_reflector", broken)
 
     with pytest.raises(ExceptionGroup) as raised:
         await aggregate(settings, cluster.clock.now_us)
@@ -227,15 +227,15 @@ async def test_a_bug_in_a_watch_ends_the_process_with_its_traceback(
 async def test_a_bug_in_the_accounting_ends_the_process_and_nothing_half_done_is_written(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_in, applied = Fleet.take_in, list[Observation]()
+    observe, applied = Fleet.observe, list[Observation]()
 
     def breaks_at_the_tenth(fleet: Fleet, observation: Observation) -> None:
         applied.append(observation)
-        take_in(fleet, observation)
+        observe(fleet, observation)
         if len(applied) == 10:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(Fleet, "take_in", breaks_at_the_tenth)
+    monkeypatch.setattr(Fleet, "observe", breaks_at_the_tenth)
 
     with pytest.raises(ExceptionGroup) as raised:
         await aggregate(settings, cluster.clock.now_us)

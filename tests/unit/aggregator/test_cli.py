@@ -19,8 +19,8 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready
-from tests.fakes.entrance import TLS, Entrance, config
 from tests.fakes.kubeconfigs import kubeconfig
+from tests.fakes.policies import TLS, Entrance, config
 
 
 def assert_told(ended: Done, status: int, *messages: str) -> None:
@@ -235,7 +235,7 @@ async def test_help_names_every_exit_status() -> None:
 
 
 def test_a_bug_shows_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fleet, "take_in", lambda *_: 1 // 0)
+    monkeypatch.setattr(Fleet, "observe", lambda *_: 1 // 0)
 
     with pytest.raises(ExceptionGroup) as raised:
         cli.main(["demo", "--for", "20s"])

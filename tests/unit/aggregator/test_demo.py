@@ -167,13 +167,13 @@ async def test_a_trace_is_replayed_to_its_end_and_all_of_it_accounted(tmp_path: 
     } == {("ls", "ada", 71_800 * GPU_SECOND, False), ("be", "grace", 25_200 * GPU_SECOND, False)}
 
 
-async def test_the_hard_way_is_survived(tmp_path: Path) -> None:
+async def test_chaos_is_survived(tmp_path: Path) -> None:
     (tmp_path / "pods.csv").write_text(PODS)
 
-    status, out, err = await run("demo", "--trace", tmp_path / "pods.csv", "--hard", "--speed", "36000")
+    status, out, err = await run("demo", "--trace", tmp_path / "pods.csv", "--chaos", "--speed", "36000")
 
     assert (status, err) == (0, "")
-    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, the hard way, seed 1, 36000 x real time\n")
+    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, with chaos, seed 1, 36000 x real time\n")
     assert re.search("^ada .* 19.94 ", out, re.MULTILINE)
 
 

@@ -4,11 +4,11 @@ import asyncio
 
 from gputally.aggregator.intake import Intake
 from gputally.model.kube import Kind
-from gputally.model.observation import Listed, Observation, Progress, Unavailable
+from gputally.model.observation import Bookmark, Observation, RelistFinished, Unavailable
 
 
 def batch(first: int, size: int = 1) -> list[Observation]:
-    return [Progress(kind=Kind.PODS, version=str(number), at_us=0, since_us=0) for number in range(first, first + size)]
+    return [Bookmark(kind=Kind.PODS, version=str(number), at_us=0, since_us=0) for number in range(first, first + size)]
 
 
 async def test_batches_come_out_in_the_order_they_came_and_whole() -> None:
@@ -90,5 +90,5 @@ async def test_a_listing_is_known_once_it_is_accounted() -> None:
     assert {kind for kind, event in intake.listed.items() if event.is_set()} == {Kind.NODES}
 
 
-def listed(kind: Kind) -> Listed:
-    return Listed(kind=kind, version="1", at_us=0, since_us=None, as_of_us=0)
+def listed(kind: Kind) -> RelistFinished:
+    return RelistFinished(kind=kind, version="1", at_us=0, since_us=None, as_of_us=0)

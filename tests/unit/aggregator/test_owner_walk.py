@@ -18,7 +18,7 @@ from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Seen
+from gputally.model.observation import Deleted, Upserted
 from gputally.model.owner import Lookup
 from gputally.model.rules import Rules
 from tests.core.manifests import PodForm, as_pod, us
@@ -57,7 +57,7 @@ def see(books: Pipeline, owners: Iterable[dict[str, object]], *, namespace: str 
         form = PodForm(
             name=f"{namespace}-{owner['name']}", namespace=namespace, created=1, scheduled=1, node="n1", owners=(owner,)
         )
-        books.accountant.take([Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(2), since_us=us(2))])
+        books.accountant.take([Upserted(kind=Kind.PODS, object=as_pod(form), at_us=us(2), since_us=us(2))])
     books.fleet.settle()
 
 
@@ -204,7 +204,7 @@ async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
     walk.step()
     for record in list(books.fleet.pods.records.values()):
         gone = as_pod(PodForm(name=record.name, uid=record.uid, namespace="ml", version=2, created=1, deleted=3))
-        books.accountant.take([Gone(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
+        books.accountant.take([Deleted(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
     books.fleet.settle()
     assert len(walk._queue) == 2 * owner_walk.SPARE
     walk.step()

@@ -20,7 +20,7 @@ from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Listing, Observation, Seen
+from gputally.model.observation import Observation, RelistStarted, Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import PodForm, as_event, as_pod, preempted_event, us
 from tests.fakes.bookkeeping import Time, open_books
@@ -97,7 +97,7 @@ def hold(ledger: SlowLedger) -> Iterator[None]:
 def seen(gpus: str, name: str = "odd") -> Observation:
     manifest = PodForm(name=name).manifest()
     manifest["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
-    return Seen(kind=Kind.PODS, object=as_pod(manifest), at_us=us(40), since_us=us(40))
+    return Upserted(kind=Kind.PODS, object=as_pod(manifest), at_us=us(40), since_us=us(40))
 
 
 async def test_an_object_that_cannot_be_is_counted_and_the_rest_is_accounted(pipeline: Pipeline) -> None:
@@ -112,7 +112,7 @@ async def test_forged_events_are_counted_and_told_of_once_for_each_namespace(
 ) -> None:
     for i in range(5):
         forged = preempted_event(PodForm(uid=f"{i}" * 200), by=PodForm(name="by"))
-        pipeline.accountant.take([Seen(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
+        pipeline.accountant.take([Upserted(kind=Kind.EVENTS, object=as_event(forged), at_us=us(40), since_us=us(40))])
 
     assert pipeline.health.skipped == {Kind.EVENTS: 5}
     assert [each.getMessage() for each in caplog.records if "Event" in each.getMessage()] == [
@@ -150,7 +150,7 @@ async def test_writing_is_put_off_while_there_is_much_to_account_but_not_for_lon
 ) -> None:
     monkeypatch.setattr(ledger_writer, "FLUSH_SECONDS", 0.01)
     if busy == "a listing":
-        pipeline.accountant.take([Listing(kind=Kind.PODS, at_us=us(50))])
+        pipeline.accountant.take([RelistStarted(kind=Kind.PODS, at_us=us(50))])
     else:
         await pipeline.intake.put(list(OBSERVATIONS), Kind.PODS)
     flusher = asyncio.create_task(pipeline.writer.keep_flushed())
@@ -207,7 +207,7 @@ async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(
 async def test_after_a_bug_nothing_is_published_or_written(
     pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.fleet, "take_in", lambda _: 1 // 0)
+    monkeypatch.setattr(pipeline.fleet, "observe", lambda _: 1 // 0)
 
     with pytest.raises(ZeroDivisionError):
         pipeline.accountant.take(OBSERVATIONS[:1])
@@ -256,7 +256,7 @@ async def test_counters_stand_still_until_the_watches_have_told_what_happened_wh
 
 
 def told(form: PodForm, *, at: float) -> Observation:
-    return Seen(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(at))
+    return Upserted(kind=Kind.PODS, object=as_pod(form), at_us=us(at), since_us=us(at))
 
 
 async def allocated(pipeline: Pipeline) -> float:

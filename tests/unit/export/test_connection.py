@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.fakes.entrance import PAGE, Entrance, entrance
+from tests.fakes.policies import PAGE, Entrance, policies
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def test_beyond_the_limit_the_one_that_has_waited_longest_goes(
     monkeypatch: pytest.MonkeyPatch, opened: AsyncExitStack
 ) -> None:
     monkeypatch.setattr("gputally.export.connection.MOST", 3)
-    async with entrance() as door:
+    async with policies() as door:
         readers = [await connect(door, opened) for _ in range(5)]
 
         assert [await is_open(reader) for reader in readers] == [False, False, True, True, True]
@@ -53,7 +53,7 @@ async def test_a_scrape_under_way_is_never_the_one_that_goes(
         await ready.wait()
         return PAGE
 
-    async with entrance(scrape=slow) as door:
+    async with policies(scrape=slow) as door:
         scraping = asyncio.create_task(door.get())
         await entered.wait()
         for _ in range(10):
@@ -67,7 +67,7 @@ async def test_a_process_without_room_for_one_more_connection_accepts_it_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("gputally.export.accept._PAUSE_SECONDS", 0.1)
-    async with entrance() as door:
+    async with policies() as door:
         with monkeypatch.context() as full:
             full.setattr("socket.socket.accept", no_room)
             asking = asyncio.create_task(door.get())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.certificates import Certificates
-from tests.fakes.entrance import MUTUAL, PAGE, TLS, basic, config, entrance, hashed
+from tests.fakes.policies import MUTUAL, PAGE, TLS, basic, config, hashed, policies
 
 TOKEN = "0123456789abcdef"
 HASH = "$2y$04$qPETmGEhy4pSqNi1XXdqcOGxAD.VLDORj7CTONolUMwpJLw.FJ.Aa"
@@ -43,7 +43,7 @@ bearer_token_files:
 @pytest.mark.parametrize("path", ["/", "/metrics", "/v1/usage"])
 @pytest.mark.parametrize("shown", [basic("anna", "pass-phrase"), f"Bearer {TOKEN}", f"bearer {TOKEN}"])
 async def test_users_are_let_in(users: Path, path: str, shown: str) -> None:
-    async with entrance(users) as door:
+    async with policies(users) as door:
         for _ in range(2):
             assert (await door.get(path, shown=shown)).status == 200
 
@@ -69,7 +69,7 @@ async def test_users_are_let_in(users: Path, path: str, shown: str) -> None:
     ],
 )
 async def test_nobody_else_is(users: Path, path: str, shown: str) -> None:
-    async with entrance(users) as door:
+    async with policies(users) as door:
         answer = await door.get(path, shown=shown)
 
     assert (answer.status, answer.text) == (401, "credentials are needed\n")
@@ -78,14 +78,14 @@ async def test_nobody_else_is(users: Path, path: str, shown: str) -> None:
 
 @pytest.mark.parametrize("path", OPEN)
 async def test_kubelets_need_no_credentials(users: Path, path: str) -> None:
-    async with entrance(users) as door:
+    async with policies(users) as door:
         assert (await door.get(path)).status == 200
 
 
 async def test_a_user_who_is_removed_and_a_password_that_is_replaced_count_from_the_next_request(
     users: Path, tmp_path: Path
 ) -> None:
-    async with entrance(users) as door:
+    async with policies(users) as door:
         assert (await door.get(shown=basic("anna", "pass-phrase"))).status == 200
         config(tmp_path, f"basic_auth_users: {{anna: {hashed('other')}}}\n")
 
@@ -95,7 +95,7 @@ async def test_a_user_who_is_removed_and_a_password_that_is_replaced_count_from_
 
 
 async def test_a_token_that_is_replaced_counts_from_the_next_request(users: Path, tmp_path: Path) -> None:
-    async with entrance(users) as door:
+    async with policies(users) as door:
         (tmp_path / "token").write_text("another-token")
 
         assert (await door.get(shown=f"Bearer {TOKEN}")).status == 401
@@ -106,7 +106,7 @@ async def test_a_file_that_becomes_wrong_leaves_the_old_one_in_force_and_is_told
     users: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sound = read(users)
-    async with entrance(users) as door:
+    async with policies(users) as door:
         write(users, "basic_auth_users: {anna: pass-phrase}\n")
         statuses = [(await door.get(shown=basic("anna", "pass-phrase"))).status for _ in range(3)]
         write(users, sound.replace("anna", "bert"))
@@ -119,7 +119,7 @@ async def test_a_file_that_becomes_wrong_leaves_the_old_one_in_force_and_is_told
 
 
 async def test_a_page_with_a_token_of_its_own_is_opened_by_that_and_nothing_else(users: Path) -> None:
-    async with entrance(users, tokens={"/v1/usage": lambda: "own"}) as door:
+    async with policies(users, tokens={"/v1/usage": lambda: "own"}) as door:
         assert (await door.get("/v1/usage", shown="Bearer own")).status == 200
         for other in (f"Bearer {TOKEN}", basic("anna", "pass-phrase"), "Bearer ", "Bearer \xe9"):
             assert (await door.get("/v1/usage", shown=other)).status == 401
@@ -127,7 +127,7 @@ async def test_a_page_with_a_token_of_its_own_is_opened_by_that_and_nothing_else
 
 
 async def test_a_token_of_one_page_closes_no_other() -> None:
-    async with entrance(tokens={"/v1/usage": lambda: "own"}) as door:
+    async with policies(tokens={"/v1/usage": lambda: "own"}) as door:
         assert (await door.get("/v1/usage")).status == 401
         assert (await door.get("/metrics")).status == 200
 
@@ -137,7 +137,7 @@ async def test_a_user_of_tenants_sees_their_series_and_nothing_else(tmp_path: Pa
 basic_auth_users: {{anna: {hashed("pass-phrase")}, all: {hashed("pass-phrase")}}}
 tenants: {{anna: [vision]}}
 """
-    async with entrance(config(tmp_path, text)) as door:
+    async with policies(config(tmp_path, text)) as door:
         hers = await door.get(shown=basic("anna", "pass-phrase"))
         usage = await door.get("/v1/usage", shown=basic("anna", "pass-phrase"))
         whole = await door.get(shown=basic("all", "pass-phrase"))
@@ -155,7 +155,7 @@ http_server_config:
     Strict-Transport-Security: max-age=3600
     X-Frame-Options: sameorigin
 """
-    async with entrance(config(tmp_path, text)) as door:
+    async with policies(config(tmp_path, text)) as door:
         for path in ("/metrics", "/nowhere"):
             headers = (await door.get(path)).headers
             assert headers["Strict-Transport-Security"] == "max-age=3600"
@@ -165,7 +165,7 @@ http_server_config:
 
 @pytest.mark.parametrize("path", ["/metrics", "/nowhere", "/readyz", "/v1/usage"])
 async def test_no_answer_may_run_be_framed_or_kept(path: str) -> None:
-    async with entrance() as door:
+    async with policies() as door:
         headers = (await door.get(path)).headers
 
     assert headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
@@ -175,7 +175,7 @@ async def test_no_answer_may_run_be_framed_or_kept(path: str) -> None:
 
 
 async def test_a_client_must_show_a_certificate_of_the_authority(certificates: Certificates) -> None:
-    async with entrance(config(certificates.folder, MUTUAL)) as door:
+    async with policies(config(certificates.folder, MUTUAL)) as door:
         statuses = {
             name: (await door.get(tls=certificates.client_context(name))).status
             for name in ("client", "", "stranger", "expired")
@@ -186,7 +186,7 @@ async def test_a_client_must_show_a_certificate_of_the_authority(certificates: C
 
 async def test_a_certificate_that_is_given_is_checked_where_none_is_needed(certificates: Certificates) -> None:
     text = MUTUAL.replace("RequireAndVerifyClientCert", "VerifyClientCertIfGiven")
-    async with entrance(config(certificates.folder, text)) as door:
+    async with policies(config(certificates.folder, text)) as door:
         statuses = [
             (await door.get(tls=certificates.client_context(name))).status for name in ("client", "", "stranger")
         ]
@@ -199,13 +199,13 @@ async def test_a_certificate_that_is_given_is_checked_where_none_is_needed(certi
 )
 async def test_a_certificate_must_have_one_of_the_names(certificates: Certificates, names: str, status: int) -> None:
     text = f"{MUTUAL}  client_allowed_sans: {names}\n"
-    async with entrance(config(certificates.folder, text)) as door:
+    async with policies(config(certificates.folder, text)) as door:
         assert (await door.get("/healthz", tls=certificates.client_context("client"))).status == status
 
 
 async def test_a_certificate_that_is_replaced_is_shown_to_the_next_who_connects(tmp_path: Path) -> None:
     first = Certificates(tmp_path)
-    async with entrance(config(tmp_path, TLS)) as door:
+    async with policies(config(tmp_path, TLS)) as door:
         trusting_the_first = first.client_context()
         assert (await door.get(tls=trusting_the_first)).status == 200
 
@@ -217,7 +217,7 @@ async def test_a_certificate_that_is_replaced_is_shown_to_the_next_who_connects(
 
 async def test_a_connection_from_before_certificates_were_asked_for_is_closed(tmp_path: Path) -> None:
     Certificates(tmp_path)
-    async with entrance(config(tmp_path, "http_server_config: {headers: {X-Frame-Options: deny}}")) as door:
+    async with policies(config(tmp_path, "http_server_config: {headers: {X-Frame-Options: deny}}")) as door:
         reader, writer = await asyncio.open_connection(door.host, door.port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
@@ -234,7 +234,7 @@ async def test_a_key_that_does_not_fit_leaves_the_old_certificate_in_force(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificates = Certificates(tmp_path)
-    async with entrance(config(tmp_path, TLS)) as door:
+    async with policies(config(tmp_path, TLS)) as door:
         certificates.key("server").write_bytes(certificates.key("client").read_bytes())
 
         assert (await door.get(tls=certificates.client_context())).status == 200
@@ -244,7 +244,7 @@ async def test_a_key_that_does_not_fit_leaves_the_old_certificate_in_force(
 async def test_a_version_that_is_too_old_is_not_spoken(certificates: Certificates) -> None:
     old = certificates.client_context()
     old.maximum_version = old.minimum_version
-    async with entrance(config(certificates.folder, f"{TLS}  min_version: TLS13\n")) as door:
+    async with policies(config(certificates.folder, f"{TLS}  min_version: TLS13\n")) as door:
         assert (await door.get(tls=old)).status == 0
         assert (await door.get(tls=certificates.client_context())).status == 200
 
@@ -261,7 +261,7 @@ async def test_no_secret_is_in_the_log_nor_in_any_answer(users: Path, caplog: py
         "Basic wrong-token",
         "wrong-token",
     ]
-    async with entrance(users) as door:
+    async with policies(users) as door:
         answers = [await door.get(path, shown=each) for each in shown for path in ("/metrics", "/nowhere")]
         answers.append(await door.get(f"/metrics?token={TOKEN}"))
         broken = await door.say(f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\x00\r\n\r\n".encode())

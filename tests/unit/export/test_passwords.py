@@ -8,7 +8,7 @@ import pytest
 
 from gputally.export import passwords as module
 from gputally.export.passwords import MOST_SOURCES, Passwords, TooMany
-from tests.fakes.entrance import hashed
+from tests.fakes.policies import hashed
 
 HASHES = {"anna": hashed("right"), "bert": hashed("his")}
 

@@ -9,11 +9,11 @@ import pytest
 
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.feed import Resource
-from gputally.kube.reflector.watch import follow
+from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Pod
-from gputally.model.observation import Observation, Resume
+from gputally.model.observation import Checkpoint, Observation
 from tests.fakes.certificates import Certificates
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi, serving
 
@@ -43,7 +43,7 @@ class Seconds:
 
 
 class Watcher:
-    """Runs `follow` in the background and hands out what it tells."""
+    """Runs `run_reflector` in the background and hands out what it tells."""
 
     def __init__(self, api: Api, clock: Clock) -> None:
         self.health = WatchHealth(kind=Kind.PODS)
@@ -53,7 +53,7 @@ class Watcher:
         self.clock = clock
         self._told: asyncio.Queue[Observation] = asyncio.Queue()
 
-    def start(self, resource: Resource = PODS, resume: Resume | None = None) -> None:
+    def start(self, resource: Resource = PODS, resume: Checkpoint | None = None) -> None:
         self.task = asyncio.create_task(self._run(resource, resume))
 
     async def next(self) -> Observation:
@@ -68,9 +68,9 @@ class Watcher:
             while not condition():  # noqa: ASYNC110 - plain state has no event to wait for
                 await asyncio.sleep(0)
 
-    async def _run(self, resource: Resource, resume: Resume | None) -> None:
+    async def _run(self, resource: Resource, resume: Checkpoint | None) -> None:
         backoff = Backoff(Random(1), self._sleep)
-        feed = follow(self._api, resource, health=self.health, clock=self.clock, backoff=backoff, resume=resume)
+        feed = run_reflector(self._api, resource, health=self.health, clock=self.clock, backoff=backoff, resume=resume)
         async for batch in feed:
             for observation in batch:
                 self._told.put_nowait(observation)

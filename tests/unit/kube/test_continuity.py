@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.kube.reflector.continuity import ANSWER_SECONDS, LIVE_US, QUIET_SECONDS, Continuity
+from gputally.kube.reflector.completeness import ANSWER_SECONDS, LIVE_US, QUIET_SECONDS, CompletenessTracker
 
 SECOND = 1_000_000
 START_US = 100 * SECOND
@@ -16,20 +16,20 @@ SENDING_US = 1_000
 """Between two changes of a backlog."""
 
 
-def caught_up(at_us: int) -> Continuity:
+def caught_up(at_us: int) -> CompletenessTracker:
     """A stream that is known to be complete up to `at_us`."""
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.arrived(at_us, waited_seconds=ANSWER_SECONDS)
     return stream
 
 
 def test_before_anything_is_known_a_change_happens_when_it_is_seen() -> None:
-    assert Continuity().since_us(10) == 10
-    assert Continuity().interrupted_since_us(10) is None
+    assert CompletenessTracker().since_us(10) == 10
+    assert CompletenessTracker().interrupted_since_us(10) is None
 
 
 def test_after_an_interruption_a_change_is_half_a_second_older_than_that_until_a_quiet_wait() -> None:
-    stream = Continuity(complete_us=10 * SECOND)
+    stream = CompletenessTracker(complete_us=10 * SECOND)
     stream.arrived(60 * SECOND, waited_seconds=QUIET_SECONDS / 2)
     backlog_us = stream.since_us(60 * SECOND)
     stream.arrived(61 * SECOND, waited_seconds=QUIET_SECONDS)
@@ -40,7 +40,7 @@ def test_after_an_interruption_a_change_is_half_a_second_older_than_that_until_a
 
 @pytest.mark.parametrize("connections", [1, 2])
 def test_the_first_bytes_of_a_connection_show_a_quiet_stream_only_after_two_seconds(connections: int) -> None:
-    hasty, patient = Continuity(complete_us=10 * SECOND), Continuity(complete_us=10 * SECOND)
+    hasty, patient = CompletenessTracker(complete_us=10 * SECOND), CompletenessTracker(complete_us=10 * SECOND)
     for stream in [hasty, patient] * (connections - 1):
         stream.arrived(10 * SECOND, waited_seconds=ANSWER_SECONDS)
         stream.connected()
@@ -77,14 +77,14 @@ def test_a_new_connection_may_send_a_backlog_however_short_the_interruption() ->
 
 
 def test_what_comes_after_an_interruption_of_less_than_half_a_second_is_live() -> None:
-    stream = Continuity(complete_us=5 * SECOND)
+    stream = CompletenessTracker(complete_us=5 * SECOND)
 
     assert stream.since_us(5_499_999) == 5_499_999
     assert stream.since_us(5_500_000) == 4_500_000
 
 
 def test_a_bookmark_that_had_to_be_waited_for_ends_catching_up() -> None:
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.arrived(60 * SECOND, waited_seconds=0.001)
     stream.bookmarked(60 * SECOND)
 
@@ -92,7 +92,7 @@ def test_a_bookmark_that_had_to_be_waited_for_ends_catching_up() -> None:
 
 
 def test_a_bookmark_that_lay_unread_tells_nothing_of_now() -> None:
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.arrived(60 * SECOND, waited_seconds=0)
     stream.bookmarked(60 * SECOND)
 
@@ -100,7 +100,7 @@ def test_a_bookmark_that_lay_unread_tells_nothing_of_now() -> None:
 
 
 def test_what_comes_after_a_new_object_is_not_older_than_half_a_second_before_that() -> None:
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.created(40 * SECOND, 60 * SECOND)
     stream.created(30 * SECOND, 60 * SECOND)
 
@@ -109,7 +109,7 @@ def test_what_comes_after_a_new_object_is_not_older_than_half_a_second_before_th
 
 @pytest.mark.parametrize(("told_us", "since_us"), [(60_499_998, 60_900_000), (60_500_000, 59_500_000)])
 def test_an_object_created_less_than_half_a_second_ago_ends_catching_up(told_us: int, since_us: int) -> None:
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.created(60 * SECOND, told_us)
     stream.arrived(told_us + 1, waited_seconds=0.001)
 
@@ -117,19 +117,19 @@ def test_an_object_created_less_than_half_a_second_ago_ends_catching_up(told_us:
 
 
 def test_a_new_object_of_a_server_ahead_of_the_time_is_new_now() -> None:
-    stream = Continuity(complete_us=0)
+    stream = CompletenessTracker(complete_us=0)
     stream.created(90 * SECOND, 60 * SECOND)
 
     assert stream.interrupted_since_us(60 * SECOND) == 60 * SECOND - SECOND // 2
 
 
 def test_a_moment_that_lies_ahead_by_less_than_half_a_second_is_now() -> None:
-    assert Continuity(complete_us=10_499_999).interrupted_since_us(10 * SECOND) == 9_500_000
-    assert Continuity(complete_us=10_500_000).interrupted_since_us(10 * SECOND) == 0
+    assert CompletenessTracker(complete_us=10_499_999).interrupted_since_us(10 * SECOND) == 9_500_000
+    assert CompletenessTracker(complete_us=10_500_000).interrupted_since_us(10 * SECOND) == 0
 
 
 def test_a_moment_of_another_time_that_lies_ahead_tells_nothing() -> None:
-    stream = Continuity(complete_us=20 * SECOND)
+    stream = CompletenessTracker(complete_us=20 * SECOND)
 
     assert stream.interrupted_since_us(10 * SECOND) == 0
     assert stream.since_us(10 * SECOND) == 0
@@ -173,7 +173,7 @@ def reading(
     caught_up: bool = False,
 ) -> list[Told]:
     """A reader that is busy for a while after each chunk. The `changes` with numbers in `news` tell of new objects."""
-    stream, told = Continuity(complete_us=START_US), list[Told]()
+    stream, told = CompletenessTracker(complete_us=START_US), list[Told]()
     if caught_up:
         stream.arrived(START_US, waited_seconds=ANSWER_SECONDS)
     now_us = connection_us = START_US

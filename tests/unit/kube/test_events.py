@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.kube.reflector.events import Bookmark, Change, decoder, deletion, identified
+from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion, identified
 from gputally.model.kube import Event, Node, Object, Pod, PriorityClass, Status
 from tests.fakes.objects import bookmark, deleted, failure, line
 
@@ -16,7 +16,7 @@ def test_bookmarks_and_errors_are_told_from_changes_of_every_kind(shape: type[Ob
     decode = decoder(shape)
 
     status = decode(failure(410, "Expired"))
-    assert decode(bookmark(5)) == Bookmark(version="5")
+    assert decode(bookmark(5)) == BookmarkEvent(version="5")
     assert isinstance(status, Status)
     assert status.code == 410
 

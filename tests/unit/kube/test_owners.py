@@ -12,7 +12,7 @@ from gputally.kube.discovery import LIFETIME_SECONDS, Served
 from gputally.kube.failures import LoginRefused
 from gputally.kube.owners import FORBIDDEN_SECONDS, MOST_BYTES, OwnerAnswer, Owners, path_of
 from gputally.model.kube import OwnerReference
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Lookup, Owner
 from tests.fakes.discovery import beyond_discovery
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi
@@ -85,7 +85,7 @@ async def test_an_owner_is_seen_with_its_controller_from_its_metadata_alone(
     request.answer(owned())
 
     assert request.headers["Accept"].startswith("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-    assert await asked == OwnerAnswer(Lookup.FOUND, OwnerSeen(owner=owner(), parent=JOB_SET, at_us=clock.now))
+    assert await asked == OwnerAnswer(Lookup.FOUND, OwnerResolved(owner=owner(), parent=JOB_SET, at_us=clock.now))
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ import msgspec
 
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.continuity import LIVE_US, QUIET_SECONDS
-from gputally.kube.reflector.watch import follow
+from gputally.kube.reflector.completeness import LIVE_US, QUIET_SECONDS
+from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Progress, Resume, Seen
+from gputally.model.observation import Bookmark, Checkpoint, Deleted, Upserted
 from tests.fakes.objects import added, bookmark, deleted, modified
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.kube.conftest import PODS, Clock, Watcher
 
 SECOND = 1_000_000
-RESUME = Resume(version="7", at_us=10 * SECOND)
+RESUME = Checkpoint(version="7", at_us=10 * SECOND)
 RESUME_SINCE_US = 9_500_000
 """The earliest moment of what comes in a backlog: half a second before RESUME."""
 
@@ -31,7 +31,7 @@ async def test_a_watch_with_a_stored_version_starts_there_without_listing(
 
     assert request.query["resourceVersion"] == "7"
     assert request.query["watch"] == "true"
-    assert isinstance(await watcher.next(), Seen)
+    assert isinstance(await watcher.next(), Upserted)
     assert watcher.health.listings == 0
 
 
@@ -55,7 +55,7 @@ async def test_a_bookmark_moves_the_version_the_watch_resumes_from(server: Scrip
     progress = await watcher.next()
     await request.close()
 
-    assert isinstance(progress, Progress)
+    assert isinstance(progress, Bookmark)
     assert progress.version == "90"
     assert (await server.request()).query["resourceVersion"] == "90"
     assert watcher.health.bookmarks == 1
@@ -93,7 +93,7 @@ async def test_a_deleted_object_is_gone_in_its_last_form(server: ScriptedApi, wa
     await (await server.request()).send(deleted("a", 9))
 
     gone = await watcher.next()
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert gone.object.metadata.resource_version == "9"
 
 
@@ -106,9 +106,9 @@ async def test_objects_passed_over_become_one_progress_a_chunk(server: ScriptedA
     await request.send(modified("web-1", 11), modified("a", 12))
     second = await watcher.next()
 
-    assert isinstance(first, Progress)
+    assert isinstance(first, Bookmark)
     assert first.version == "10"
-    assert isinstance(second, Seen)
+    assert isinstance(second, Upserted)
     assert watcher.health.events == 5
 
 
@@ -122,8 +122,8 @@ async def test_progress_in_a_backlog_is_as_old_as_a_change_there(
     await request.send(bookmark(9))
     live = await watcher.next()
 
-    assert behind == Progress(kind=Kind.PODS, version="8", at_us=clock.now, since_us=RESUME_SINCE_US)
-    assert live == Progress(kind=Kind.PODS, version="9", at_us=clock.now, since_us=clock.now)
+    assert behind == Bookmark(kind=Kind.PODS, version="8", at_us=clock.now, since_us=RESUME_SINCE_US)
+    assert live == Bookmark(kind=Kind.PODS, version="9", at_us=clock.now, since_us=clock.now)
 
 
 async def test_an_object_passed_over_is_told_when_it_is_deleted(server: ScriptedApi, watcher: Watcher) -> None:
@@ -131,7 +131,7 @@ async def test_an_object_passed_over_is_told_when_it_is_deleted(server: Scripted
 
     await (await server.request()).send(deleted("web-1", 8))
 
-    assert isinstance(await watcher.next(), Gone)
+    assert isinstance(await watcher.next(), Deleted)
 
 
 async def test_an_object_of_three_megabytes_and_one_with_a_cut_character_come_whole(
@@ -147,8 +147,8 @@ async def test_an_object_of_three_megabytes_and_one_with_a_cut_character_come_wh
     await request.send(odd[cut:])
     cut_apart = await watcher.next()
 
-    assert isinstance(big, Seen)
-    assert isinstance(cut_apart, Seen)
+    assert isinstance(big, Upserted)
+    assert isinstance(cut_apart, Upserted)
     assert cut_apart.object.metadata.labels == {"owner": "Zoë"}
 
 
@@ -157,7 +157,7 @@ async def test_fields_and_event_types_of_tomorrow_are_passed_over(server: Script
 
     await (await server.request()).send(modified("a", 8, novelty={"deep": [1, {"er": None}]}))
 
-    assert isinstance(await watcher.next(), Seen)
+    assert isinstance(await watcher.next(), Upserted)
     assert watcher.health.malformed == 0
 
 
@@ -177,7 +177,7 @@ async def test_what_cannot_be_read_is_counted_and_the_watch_goes_on_from_the_nex
     seen = await watcher.next()
     await request.abort()
 
-    assert isinstance(seen, Seen)
+    assert isinstance(seen, Upserted)
     assert seen.object.metadata.name == "d"
     assert watcher.health.malformed == 4
     assert (await server.request()).query["resourceVersion"] == "10"
@@ -195,7 +195,7 @@ async def test_on_a_live_stream_a_change_happens_when_it_is_seen(
     await request.send(modified("a", 9))
 
     seen = await watcher.next()
-    assert isinstance(seen, Seen)
+    assert isinstance(seen, Upserted)
     assert (seen.since_us, seen.at_us) == (clock.now, clock.now)
 
 
@@ -210,8 +210,8 @@ async def test_until_a_pause_shows_that_no_backlog_is_sent_a_change_is_as_old_as
     await request.send(modified("a", 9))
     second = await watcher.next()
 
-    assert isinstance(first, Seen)
-    assert isinstance(second, Seen)
+    assert isinstance(first, Upserted)
+    assert isinstance(second, Upserted)
     assert first.since_us == RESUME_SINCE_US
     assert second.since_us == second.at_us
 
@@ -220,7 +220,7 @@ async def test_what_lay_unread_while_the_reader_was_held_back_is_as_old_as_that(
     server: ScriptedApi, api: Api, clock: Clock
 ) -> None:
     health, backoff = WatchHealth(kind=Kind.PODS), Backoff()
-    feed = follow(api, PODS, health=health, clock=clock, backoff=backoff, resume=RESUME)
+    feed = run_reflector(api, PODS, health=health, clock=clock, backoff=backoff, resume=RESUME)
     first = asyncio.create_task(anext(feed))
     request = await server.request()
     await request.send(bookmark(8))
@@ -231,7 +231,7 @@ async def test_what_lay_unread_while_the_reader_was_held_back_is_as_old_as_that(
     clock.now += 60 * SECOND
 
     [gone] = await anext(feed)
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert (gone.since_us, gone.at_us) == (held_us - LIVE_US, clock.now)
     await feed.aclose()
 
@@ -253,7 +253,7 @@ async def test_after_a_broken_connection_a_change_is_as_old_as_the_last_byte(
     await (await server.request()).send(deleted("a", 10))
 
     gone = await watcher.next()
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert (gone.since_us, gone.at_us) == (last_us - LIVE_US, clock.now)
 
 
@@ -274,7 +274,7 @@ async def test_after_a_response_that_the_server_ended_a_change_is_as_old_as_that
     await again.send(deleted("a", 10))
 
     gone = await watcher.next()
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert (gone.since_us, gone.at_us) == (ended_us - LIVE_US, clock.now)
 
 
@@ -289,5 +289,5 @@ async def test_in_a_backlog_a_change_is_not_older_than_a_new_object_before_it(
     )
 
     gone = await watcher.next()
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert gone.since_us == 40 * SECOND - LIVE_US

@@ -5,12 +5,12 @@ import logging
 import msgspec
 import pytest
 
-from gputally.model.observation import Listed, Listing, Resume, Seen, Unavailable
+from gputally.model.observation import Checkpoint, RelistFinished, RelistStarted, Unavailable, Upserted
 from tests.fakes.objects import bookmark, failure, listing, modified
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.kube.conftest import PODS, Watcher
 
-RESUME = Resume(version="7", at_us=500)
+RESUME = Checkpoint(version="7", at_us=500)
 
 
 async def test_a_connection_broken_in_mid_line_resumes_after_the_last_whole_one(
@@ -26,7 +26,7 @@ async def test_a_connection_broken_in_mid_line_resumes_after_the_last_whole_one(
     await again.send(modified("b", 9))
 
     assert again.query["resourceVersion"] == "8"
-    assert isinstance(await watcher.next(), Seen)
+    assert isinstance(await watcher.next(), Upserted)
     assert watcher.health.errors == {"unreachable": 1}
     assert len(watcher.pauses) == 1
 
@@ -126,7 +126,7 @@ async def test_a_forbidden_watch_names_the_missing_rule_once_and_recovers_when_i
         (await server.request()).refuse(403, "pods is forbidden")
     await (await server.request()).send(modified("a", 8))
 
-    assert isinstance(await watcher.next(), Seen)
+    assert isinstance(await watcher.next(), Upserted)
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert "grant list,watch on pods in API group ''" in warnings[0]
@@ -146,7 +146,7 @@ async def test_of_a_resource_that_can_be_done_without_it_is_told_that_nothing_is
     assert (watcher.health.available, watcher.health.settled) == (False, True)
 
     (await server.request()).answer(listing())
-    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
+    assert [type(each) for each in await watcher.take(2)] == [RelistStarted, RelistFinished]
     assert (watcher.health.available, watcher.health.settled) == (True, True)
     [warning] = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warning.endswith("; until then nobody knows")
@@ -158,7 +158,7 @@ async def test_of_a_required_resource_a_listing_is_awaited(refused: int, server:
     (await server.request()).refuse(refused, "no")
     (await server.request()).answer(listing())
 
-    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
+    assert [type(each) for each in await watcher.take(2)] == [RelistStarted, RelistFinished]
     assert watcher.health.available is None
 
 
@@ -170,7 +170,7 @@ async def test_a_server_in_trouble_does_not_count_as_one_without_the_resource(
     (await server.request()).refuse(500, "no")
     (await server.request()).answer(listing())
 
-    assert [type(each) for each in await watcher.take(2)] == [Listing, Listed]
+    assert [type(each) for each in await watcher.take(2)] == [RelistStarted, RelistFinished]
 
 
 async def test_a_trouble_that_comes_back_after_progress_is_said_again(

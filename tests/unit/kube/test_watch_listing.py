@@ -4,11 +4,11 @@ import pytest
 
 from gputally.errors import VersionExpired
 from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.continuity import ANSWER_SECONDS
-from gputally.kube.reflector.feed import Feed
+from gputally.kube.reflector.completeness import ANSWER_SECONDS
+from gputally.kube.reflector.reflector import Reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
-from gputally.model.observation import Gone, Listed, Listing, Observation, Resume, Seen
+from gputally.model.observation import Checkpoint, Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from tests.fakes.objects import added, deleted, failure, listing, pod
 from tests.fakes.scripted_api import ScriptedApi
 from tests.unit.kube.conftest import PODS, Clock, Watcher
@@ -16,7 +16,7 @@ from tests.unit.kube.conftest import PODS, Clock, Watcher
 
 def names(observations: list[Observation]) -> list[str]:
     """What was told, in short."""
-    return [o.object.metadata.name if isinstance(o, Seen | Gone) else type(o).__name__ for o in observations]
+    return [o.object.metadata.name if isinstance(o, Upserted | Deleted) else type(o).__name__ for o in observations]
 
 
 async def test_a_first_start_lists_all_there_is_and_watches_from_there(server: ScriptedApi, watcher: Watcher) -> None:
@@ -29,8 +29,8 @@ async def test_a_first_start_lists_all_there_is_and_watches_from_there(server: S
     told = await watcher.take(5)
     assert request.query == {}
     assert watch.query["resourceVersion"] == "9"
-    assert names(told) == ["Listing", "a", "b", "Listed", "c"]
-    assert told[3] == Listed(
+    assert names(told) == ["RelistStarted", "a", "b", "RelistFinished", "c"]
+    assert told[3] == RelistFinished(
         kind=watcher.health.kind, version="9", at_us=60_000_000, since_us=None, as_of_us=60_000_000
     )
     assert watcher.pauses == []
@@ -42,7 +42,7 @@ async def test_objects_come_before_their_listing_is_complete(server: ScriptedApi
     request = await server.request()
     await request.send(listing(pod("a"), pod("b"), pod("c"))[:-20])
 
-    assert names(await watcher.take(3)) == ["Listing", "a", "b"]
+    assert names(await watcher.take(3)) == ["RelistStarted", "a", "b"]
     assert not watcher.health.synced
 
 
@@ -54,7 +54,7 @@ async def test_a_listing_that_breaks_starts_anew(server: ScriptedApi, watcher: W
     await broken.abort()
     (await server.request()).answer(listing(pod("b", 4), version=9))
 
-    assert names(await watcher.take(3)) == ["Listing", "b", "Listed"]
+    assert names(await watcher.take(3)) == ["RelistStarted", "b", "RelistFinished"]
     assert len(watcher.pauses) == 1
 
 
@@ -86,22 +86,22 @@ async def test_an_unreadable_item_spoils_nothing_else(server: ScriptedApi, watch
     watcher.start()
     (await server.request()).answer(listing({"metadata": {"name": 5}}, pod("b", uid=""), pod("c"), version=40))
 
-    assert names(await watcher.take(3)) == ["Listing", "c", "Listed"]
+    assert names(await watcher.take(3)) == ["RelistStarted", "c", "RelistFinished"]
     assert watcher.health.malformed == 2
 
 
 async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher, clock: Clock
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=10_000_000))
+    watcher.start(resume=Checkpoint(version="7", at_us=10_000_000))
     (await server.request()).refuse(410, reason="Expired")
     (await server.request()).answer(listing(pod("a", 3), version=9))
 
     told = await watcher.take(3)
-    assert names(told) == ["Listing", "a", "Listed"]
+    assert names(told) == ["RelistStarted", "a", "RelistFinished"]
     assert told[1:] == [
-        Seen(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=9_500_000),  # type: ignore[union-attr]  # names said so
-        Listed(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=9_500_000, as_of_us=clock.now),
+        Upserted(kind=watcher.health.kind, object=told[1].object, at_us=clock.now, since_us=9_500_000),  # type: ignore[union-attr]  # names said so
+        RelistFinished(kind=watcher.health.kind, version="9", at_us=clock.now, since_us=9_500_000, as_of_us=clock.now),
     ]
     assert watcher.health.expired == 1
 
@@ -109,20 +109,20 @@ async def test_a_version_refused_with_status_410_is_followed_by_a_listing(
 async def test_an_error_event_410_inside_a_watch_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=10_000_000))
+    watcher.start(resume=Checkpoint(version="7", at_us=10_000_000))
     await (await server.request()).send(failure(410, "Expired"))
     again = await server.request()
     await again.send()
 
     assert again.query == {}
-    assert names([await watcher.next()]) == ["Listing"]
+    assert names([await watcher.next()]) == ["RelistStarted"]
     assert watcher.health.expired == 1
 
 
 @pytest.mark.parametrize("before", [[], [b"{"]], ids=["in one chunk", "after a line that cannot be read"])
 def test_an_error_event_after_a_quiet_wait_does_not_show_that_all_was_sent(clock: Clock, before: list[bytes]) -> None:
-    resume = Resume(version="7", at_us=10_000_000)
-    feed = Feed(PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=resume)
+    resume = Checkpoint(version="7", at_us=10_000_000)
+    feed = Reflector(PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=resume)
     feed.connected()
     with pytest.raises(VersionExpired):
         list(feed.read([*before, failure(410, "Expired")], waited_seconds=ANSWER_SECONDS))
@@ -131,21 +131,25 @@ def test_an_error_event_after_a_quiet_wait_does_not_show_that_all_was_sent(clock
 
 
 def test_a_line_in_two_chunks_was_waited_for_as_long_as_the_first_of_them(clock: Clock) -> None:
-    feed = Feed(
-        PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=Resume(version="7", at_us=10_000_000)
+    feed = Reflector(
+        PODS,
+        WatchHealth(kind=Kind.PODS),
+        clock=clock,
+        backoff=Backoff(),
+        resume=Checkpoint(version="7", at_us=10_000_000),
     )
     feed.connected()
 
     assert list(feed.read([], waited_seconds=ANSWER_SECONDS)) == []
     [seen] = feed.read([added("a", 8)], waited_seconds=0)
-    assert isinstance(seen, Seen)
+    assert isinstance(seen, Upserted)
     assert seen.since_us == seen.at_us
 
 
 async def test_a_version_ahead_of_a_restored_server_is_followed_by_a_listing(
     server: ScriptedApi, watcher: Watcher
 ) -> None:
-    watcher.start(resume=Resume(version="7000", at_us=10_000_000))
+    watcher.start(resume=Checkpoint(version="7000", at_us=10_000_000))
     (await server.request()).refuse(504, details={"causes": [{"reason": "ResourceVersionTooLarge"}]})
 
     assert (await server.request()).query == {}
@@ -163,16 +167,16 @@ async def test_what_goes_between_a_listing_and_its_watch_is_as_old_as_the_listin
     await watch.send(deleted("a", 41))
 
     *_, listed, gone = await watcher.take(4)
-    assert isinstance(listed, Listed)
+    assert isinstance(listed, RelistFinished)
     assert (listed.as_of_us, listed.at_us) == (60_000_000, 62_000_000)
-    assert isinstance(gone, Gone)
+    assert isinstance(gone, Deleted)
     assert (gone.since_us, gone.at_us) == (59_500_000, 65_000_000)
 
 
 async def test_a_slow_listing_is_not_taken_for_a_live_stream(
     server: ScriptedApi, watcher: Watcher, clock: Clock
 ) -> None:
-    watcher.start(resume=Resume(version="7", at_us=10_000_000))
+    watcher.start(resume=Checkpoint(version="7", at_us=10_000_000))
     (await server.request()).refuse(410)
     request = await server.request()
     document = listing(pod("a"), pod("b"), version=9)
@@ -183,8 +187,8 @@ async def test_a_slow_listing_is_not_taken_for_a_live_stream(
     await request.close()
 
     seen, listed = await watcher.take(2)
-    assert isinstance(seen, Seen)
-    assert isinstance(listed, Listed)
+    assert isinstance(seen, Upserted)
+    assert isinstance(listed, RelistFinished)
     assert seen.since_us == listed.since_us == 9_500_000
 
 
@@ -195,5 +199,5 @@ async def test_listings_begin_only_when_the_server_answers(server: ScriptedApi, 
     (await server.request()).answer(listing(version=9))
 
     told = await watcher.take(2)
-    assert [type(o) for o in told] == [Listing, Listed]
+    assert [type(o) for o in told] == [RelistStarted, RelistFinished]
     assert watcher.health.listings == 1

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.model.health import AgentHealth, AgentsHealth
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.pulling.agent_client import AgentClient, agent_client
 from gputally.pulling.choice import AgentChoice, Target
 from gputally.pulling.pull import Puller
@@ -28,14 +28,14 @@ class Pulling:
     def __init__(self, client: AgentClient) -> None:
         self.targets: list[Target] = []
         self.health = AgentsHealth()
-        self.told: list[UsageSeen] = []
+        self.told: list[UsageReported] = []
         self.room = asyncio.Event()
         self.room.set()
         self.puller = Puller(
             client, self._deliver, targets=lambda: self.targets, health=self.health, clock=lambda: AT_US
         )
 
-    async def _deliver(self, usage: UsageSeen) -> None:
+    async def _deliver(self, usage: UsageReported) -> None:
         self.told.append(usage)
         await self.room.wait()
 
@@ -70,7 +70,7 @@ async def running(pulling: Pulling) -> AsyncIterator[Pulling]:
 async def test_what_an_agent_tells_is_handed_on_with_when_it_came(pulling: Pulling, agents: list[FakeAgent]) -> None:
     await pulling.puller.pull(targets(agents)[1])
 
-    assert pulling.told == [UsageSeen(report=agents[1].body, at_us=AT_US)]  # type: ignore[arg-type]  # it is a report
+    assert pulling.told == [UsageReported(report=agents[1].body, at_us=AT_US)]  # type: ignore[arg-type]  # it is a report
     assert pulling.health.agents == {"n1": AgentHealth(reachable=True, watermark_us=us(28))}
     assert pulling.health.pulls == {"answered": 1}
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.label_limiter import LabelLimiter
 
 
 class Inventory(NamedTuple):
@@ -19,7 +19,9 @@ class Inventory(NamedTuple):
     unpriced: dict[tuple[str, str], int]
 
 
-def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, admission: Admission, *, at_us: int) -> Inventory:
+def inventory_of(
+    accounts: Iterable[NodeAccount], pricing: Pricing, admission: LabelLimiter, *, at_us: int
+) -> Inventory:
     """What exists, and has a price, at `at_us`."""
     facts = [each.record.facts[-1][1] for each in accounts if each.record.gone_us is None]
     unpriced: dict[tuple[str, str], int] = {}

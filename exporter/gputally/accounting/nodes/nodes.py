@@ -16,7 +16,7 @@ from gputally.accounting.nodes.stand_in import NO_FACTS, is_stand_in, stand_in
 from gputally.accounting.pods.release import Home, NodeLife
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import on_node
-from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
@@ -33,7 +33,7 @@ _KEEP_US = US_PER_HOUR
 class Nodes:
     """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
 
-    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission) -> None:
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: LabelLimiter) -> None:
         self.accounts: dict[str, NodeAccount] = {}
         self._rules = rules
         self._pricing = pricing

@@ -22,13 +22,13 @@ from gputally.accounting.terms.classify import as_posted, kept_labels, placed, r
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.totals.admission import OTHER, Admission
+from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Blind
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
@@ -38,7 +38,7 @@ from gputally.shares.request import effective_units
 class Pods:
     """Records by pod UID."""
 
-    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: Admission, nodes: Nodes) -> None:
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: LabelLimiter, nodes: Nodes) -> None:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
@@ -99,7 +99,7 @@ class Pods:
                 else:
                     self._settle(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
-    def owner_seen(self, owner: OwnerSeen, *, at_us: int) -> None:
+    def owner_seen(self, owner: OwnerResolved, *, at_us: int) -> None:
         """An owner was looked up: the walks that waited for it go on."""
         for uid in self.walks.learn(owner):
             if uid in self.records:

@@ -2,7 +2,7 @@
 
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.rules import Rules
 
@@ -13,7 +13,7 @@ class ClassTiers(StatePart[PriorityClass]):
     name = "class-tier"
     kinds = (Kind.PRIORITY_CLASSES,)
 
-    def __init__(self, rules: Rules, admission: Admission) -> None:
+    def __init__(self, rules: Rules, admission: LabelLimiter) -> None:
         self._rules = rules
         self._admission = admission
 

@@ -12,7 +12,7 @@ from gputally.accounting.pods.release import Home, released
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.totals.admission import OTHER
+from gputally.accounting.totals.label_limiter import OTHER
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.kube import Labels

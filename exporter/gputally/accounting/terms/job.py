@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner
 
 JOB_LABELS = (
@@ -27,7 +27,7 @@ _TOP = ("Job",)
 _MOST_STEPS = 10
 """Owners on the way to the top. Real chains have five at most; a tenant can make one of any length."""
 
-Owners = Mapping[Owner, OwnerSeen]
+Owners = Mapping[Owner, OwnerResolved]
 
 
 def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> tuple[str, str]:
@@ -76,5 +76,5 @@ def _steps(owner: Owner, owners: Owners) -> Iterator[Owner]:
         step = _parent(owners[step]) if step in owners and step.reference.kind not in _TOP else None
 
 
-def _parent(seen: OwnerSeen) -> Owner | None:
+def _parent(seen: OwnerResolved) -> Owner | None:
     return Owner(seen.owner.namespace, seen.parent) if seen.parent else None

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from gputally.accounting.terms.job import chain, job_of, unknown_owner
-from gputally.model.observation import OwnerSeen
+from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner
 from gputally.model.pod import PodRecord
 
@@ -17,7 +17,7 @@ class OwnerWalks:
     def __init__(self) -> None:
         self.wanted: dict[Owner, set[str]] = {}
         self._fresh: list[Owner] = []
-        self._known: dict[Owner, OwnerSeen] = {}
+        self._known: dict[Owner, OwnerResolved] = {}
         self._waits: dict[str, Owner] = {}
 
     def job(self, record: PodRecord) -> tuple[str, str]:
@@ -42,7 +42,7 @@ class OwnerWalks:
         fresh, self._fresh = self._fresh, []
         return [owner for owner in fresh if owner in self.wanted]
 
-    def learn(self, seen: OwnerSeen) -> set[str]:
+    def learn(self, seen: OwnerResolved) -> set[str]:
         """Remember an owner if it is wanted; returns the UIDs of the pods whose walks waited for it."""
         waiting = self.wanted.pop(seen.owner, set())
         if waiting:

@@ -1,7 +1,7 @@
 """Series that are known in advance: those of every tier are exported as 0 before anything of it happens."""
 
 from gputally.accounting.preemptions import UNKNOWN
-from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
 from gputally.accounting.totals.totals import Total, Totals
 
@@ -9,7 +9,7 @@ from gputally.accounting.totals.totals import Total, Totals
 class KnownSeries:
     """Declares what follows from the tiers, once for each tier."""
 
-    def __init__(self, totals: Totals, admission: Admission) -> None:
+    def __init__(self, totals: Totals, admission: LabelLimiter) -> None:
         self._totals = totals
         self._tiers = admission.values["tier"]
         self._declared: set[str] = set()

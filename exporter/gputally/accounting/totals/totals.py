@@ -5,7 +5,7 @@ from copy import copy
 from enum import StrEnum
 from typing import Final
 
-from gputally.accounting.totals.admission import Admission, Value
+from gputally.accounting.totals.label_limiter import LabelLimiter, Value
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
 from gputally.model.allocation import Segment
@@ -76,7 +76,7 @@ class Totals:
         resumed_us: int = 0,
         zero_us: int = 0,
         series: Mapping[tuple[Total, Labels], Series] | None = None,
-        admission: Admission | None = None,
+        admission: LabelLimiter | None = None,
     ) -> None:
         self.opened_us = opened_us
         self.evaluated_us = evaluated_us

@@ -25,11 +25,11 @@ class PodLookup(Protocol):
     def pods_on(self, node: str) -> Iterable[PodRecord]:
         """Those on the node, also those that are gone."""
 
-    def strangers_labels(self, holder: Holder) -> tuple[str, str]:
+    def unmatched_labels(self, holder: Holder) -> tuple[str, str]:
         """The exported (tenant, gpu_model) of a holder that is no known pod."""
 
 
-class Telling(NamedTuple):
+class ReportContext(NamedTuple):
     """About a report: whose it is, when it came, by how much the node's clock was ahead of ours then.
 
     `room` is what its GPUs can have done.
@@ -55,7 +55,7 @@ class HolderHours(Struct):
     hours: dict[int, Hour] = field(default_factory=dict)
 
 
-class Noted(Struct):
+class PendingRows(Struct):
     """What is to be written to the ledger, and what was left out: how often, by reason, and of which node first why."""
 
     held: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
@@ -77,10 +77,10 @@ class Noted(Struct):
 class HeldUsage:
     """The holders of one node, of this life of its agent and, until it is decided whose they were, of earlier ones."""
 
-    def __init__(self, surroundings: PodLookup, posting: UsagePosting, noted: Noted) -> None:
+    def __init__(self, surroundings: PodLookup, posting: UsagePosting, noted: PendingRows) -> None:
         self.holders: dict[HolderKey, HolderHours] = {}
         self._noted = noted
-        self._surroundings = surroundings
+        self._lookup = surroundings
         self._posting = posting
         self._undecided: set[HolderKey] = set()
 
@@ -98,7 +98,7 @@ class HeldUsage:
         if row.holder.pod_uid is None:
             self._undecided.add(key)
 
-    def told(self, holders: Iterable[HolderReport], telling: Telling) -> None:
+    def told(self, holders: Iterable[HolderReport], telling: ReportContext) -> None:
         """Take in all that the agent tells of holders."""
         present = {self._told(each, telling) for each in holders}
         for key in self.holders.keys() - present - self._undecided:
@@ -127,7 +127,7 @@ class HeldUsage:
         self.holders.clear()
         self._undecided.clear()
 
-    def _told(self, told: HolderReport, telling: Telling) -> HolderKey:
+    def _told(self, told: HolderReport, telling: ReportContext) -> HolderKey:
         key = HolderKey(telling.epoch, told.device, told.namespace, told.pod, told.container, told.since_us)
         if fault := fault_of_holder(told, now_us=telling.now_us):
             self._noted.left_out(fault, telling.node)
@@ -154,7 +154,7 @@ class HeldUsage:
             self._note(held, start_us)
         return key
 
-    def _new(self, key: HolderKey, told: HolderReport, telling: Telling) -> HolderHours:
+    def _new(self, key: HolderKey, told: HolderReport, telling: ReportContext) -> HolderHours:
         key = key._replace(namespace=shared(told.namespace), container=shared(told.container))
         holder = Holder(
             key=key,
@@ -171,7 +171,7 @@ class HeldUsage:
         self._undecided.add(key)
         return held
 
-    def _hour_told(self, held: HolderHours, hour: Hour, telling: Telling) -> None:
+    def _hour_told(self, held: HolderHours, hour: Hour, telling: ReportContext) -> None:
         last = held.hours.get(hour.start_us)
         fault = Fault.FELL if last and _fell(last, hour) else telling.room.held(held.holder.gpu, last, hour)
         if fault:
@@ -188,11 +188,11 @@ class HeldUsage:
         The UID a node tells of a static pod is not that of the pod the API tells of, which has its name.
         """
         since_us = held.holder.key.since_us - held.holder.ahead_us
-        found = self._surroundings.pod(held.told_uid) if held.told_uid else None
+        found = self._lookup.pod(held.told_uid) if held.told_uid else None
         if found and found.node != held.holder.node:
             found = None  # of other nodes an agent has nothing to tell
         if found is None and complete_us >= since_us:
-            found = owner(held.holder, self._surroundings.pods_on(held.holder.node))
+            found = owner(held.holder, self._lookup.pods_on(held.holder.node))
         if found:
             return found.uid
         return "" if complete_us >= since_us + TOLERANCE_US else None
@@ -209,11 +209,11 @@ class HeldUsage:
         segments = self._segments(holder)
         if segments:
             return UsageTerms(segments[-1].labels[:3], segments[-1].price)
-        return UsageTerms((UNKNOWN, *self._surroundings.strangers_labels(holder)), None)
+        return UsageTerms((UNKNOWN, *self._lookup.unmatched_labels(holder)), None)
 
     def _segments(self, holder: Holder) -> Sequence[Segment]:
         """Those of the pod for what the kubelet calls the resource, or for all it has if it calls that otherwise."""
-        pod = self._surroundings.pod(holder.pod_uid) if holder.pod_uid else None
+        pod = self._lookup.pod(holder.pod_uid) if holder.pod_uid else None
         if pod is None:
             return ()
         return [s for s in pod.segments if s.resource == holder.resource] or pod.segments

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gputally.accounting.usage.held_usage import Noted, Telling
+from gputally.accounting.usage.held_usage import PendingRows, ReportContext
 from gputally.accounting.usage.usage_posting import UsagePosting, unheld_since
 from gputally.model.measured.usage_record import GpuKey, UnheldHour
 from gputally.model.measured.usage_report import Fault, GpuHour, GpuReport
@@ -11,7 +11,7 @@ from gputally.model.measured.usage_report import Fault, GpuHour, GpuReport
 class UnheldUsage:
     """Hours by GPU, of this life of the node's agent."""
 
-    def __init__(self, posting: UsagePosting, noted: Noted) -> None:
+    def __init__(self, posting: UsagePosting, noted: PendingRows) -> None:
         self._rows: dict[GpuKey, UnheldHour] = {}
         self._posting = posting
         self._noted = noted
@@ -20,7 +20,7 @@ class UnheldUsage:
         """Take up an hour as an earlier process booked it."""
         self._rows[row.key] = row
 
-    def told(self, gpus: Iterable[GpuReport], telling: Telling, labels: tuple[str, str]) -> None:
+    def told(self, gpus: Iterable[GpuReport], telling: ReportContext, labels: tuple[str, str]) -> None:
         """Take in all that the agent tells of GPUs; `labels` are the exported (gpu_model, pool) of their node."""
         present = set[GpuKey]()
         unattributed = energy = 0
@@ -43,7 +43,7 @@ class UnheldUsage:
             row = self._rows.pop(key)
             self._noted.unheld[key] = UnheldHour(key=key, node=row.node, hour=row.hour, open=False)
 
-    def _hour_told(self, key: GpuKey, hour: GpuHour, telling: Telling, *, told_us: int) -> tuple[int, ...]:
+    def _hour_told(self, key: GpuKey, hour: GpuHour, telling: ReportContext, *, told_us: int) -> tuple[int, ...]:
         """What it adds since the opening of the books: unattributed, energy."""
         row = self._rows.get(key)
         last = row.hour if row else None

@@ -9,16 +9,16 @@ from gputally.accounting.pods.comparison import Difference, difference
 from gputally.accounting.pods.departed import Departed
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.tenant import UNASSIGNED
-from gputally.accounting.totals.admission import Admission
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.usage.held_usage import HeldUsage, Noted, Telling
+from gputally.accounting.usage.held_usage import HeldUsage, PendingRows, ReportContext
 from gputally.accounting.usage.holders import narrowed
 from gputally.accounting.usage.unheld_usage import UnheldUsage
 from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
 from gputally.model.measured.usage_record import Holder
 from gputally.model.measured.usage_report import UsageReport
-from gputally.model.observation import UsageSeen
+from gputally.model.observation import UsageReported
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
@@ -32,7 +32,7 @@ _ROUND_US = 600 * US_PER_SECOND
 class FleetLookup:
     """The pods, there and gone, and the labels of those that are not known."""
 
-    def __init__(self, pods: Pods, nodes: Nodes, admission: Admission, departed: Departed) -> None:
+    def __init__(self, pods: Pods, nodes: Nodes, admission: LabelLimiter, departed: Departed) -> None:
         self._pods = pods
         self._nodes = nodes
         self._admission = admission
@@ -47,7 +47,7 @@ class FleetLookup:
         yield from self._pods.on_node(node)
         yield from self._departed.on_node(node)
 
-    def strangers_labels(self, holder: Holder) -> tuple[str, str]:
+    def unmatched_labels(self, holder: Holder) -> tuple[str, str]:
         """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
         namespaces, name = self._pods.namespaces, holder.key.namespace
         tenant = namespaces.tenant_in(name) if name in namespaces else UNASSIGNED  # an agent may invent names
@@ -57,7 +57,7 @@ class FleetLookup:
 class NodeUsage:
     """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
 
-    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, noted: Noted, *, at_us: int) -> None:
+    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, noted: PendingRows, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
         self.allowance = Allowance(at_us=at_us)
@@ -74,19 +74,19 @@ class NodeUsage:
 class Usage:
     """The nodes with agents. What it tells of a pod is booked once it is known whose it is."""
 
-    def __init__(self, totals: Totals, admission: Admission, pods: Pods, nodes: Nodes) -> None:
-        self.noted = Noted()
+    def __init__(self, totals: Totals, admission: LabelLimiter, pods: Pods, nodes: Nodes) -> None:
+        self.noted = PendingRows()
         self.restarts = 0
         """Times an agent answered in a new life, its amounts at 0."""
         self._departed = Departed()
         self._nodes_known = nodes
         self._pods = pods
         self._posting = UsagePosting(totals)
-        self._surroundings = FleetLookup(pods, nodes, admission, self._departed)
+        self._lookup = FleetLookup(pods, nodes, admission, self._departed)
         self._nodes: dict[str, NodeUsage] = {}
         self._next_round_us = 0
 
-    def seen(self, seen: UsageSeen, *, complete_us: int, settle: Callable[[], None]) -> None:
+    def seen(self, seen: UsageReported, *, complete_us: int, settle: Callable[[], None]) -> None:
         """An agent answered. All that the API told of pods before `complete_us` is known, and accounted by `settle`."""
         report, at_us = seen.report, seen.at_us
         node = self._node(report.node, at_us=at_us)
@@ -95,7 +95,7 @@ class Usage:
         known = self._nodes_known.most_physical(report.node)
         node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
         room = Room(report.now_us, node.allowance)
-        telling = Telling(report.node, report.epoch, at_us, report.now_us - at_us, room)
+        telling = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
         labels = self._nodes_known.labels_at(report.node)
         node.held.told(report.holders, telling)
         if node.held.is_undecided:
@@ -172,7 +172,7 @@ class Usage:
 
     def _node(self, name: str, *, at_us: int) -> NodeUsage:
         if name not in self._nodes:
-            self._nodes[name] = NodeUsage(self._surroundings, self._posting, self.noted, at_us=at_us)
+            self._nodes[name] = NodeUsage(self._lookup, self._posting, self.noted, at_us=at_us)
         return self._nodes[name]
 
     def _narrow(self, node: NodeUsage, name: str, *, at_us: int) -> None:
@@ -184,7 +184,7 @@ class Usage:
                 if revised is not pod:
                     self._departed.revise(revised)
 
-    def _compare(self, node: NodeUsage, report: UsageReport, telling: Telling, *, pool: str) -> None:
+    def _compare(self, node: NodeUsage, report: UsageReport, telling: ReportContext, *, pool: str) -> None:
         """What the kubelet told of its pods, if it did lately, against what the API tells."""
         node.difference = None
         if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:

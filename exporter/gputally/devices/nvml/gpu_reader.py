@@ -22,7 +22,7 @@ LAYOUT_US: Final = 10_000_000
 """So often a GPU is asked how it is cut, without an occasion."""
 
 
-class Habits(Struct, frozen=True, kw_only=True):
+class ReadOptions(Struct, frozen=True, kw_only=True):
     """How GPUs are read: about every `interval_us`, what changes slowly at every `slow_every`-th reading.
 
     `clock` is the node's own (µs), by which the driver stamps its samples. `rules` say what MIG devices weigh.
@@ -41,7 +41,7 @@ class GpuReader:
     It blocks, and one thread alone may use it. Errors of all: NvmlError, split as the table in errors.py says.
     """
 
-    def __init__(self, nvml: Nvml, uuid: str, habits: Habits, since_us: int) -> None:
+    def __init__(self, nvml: Nvml, uuid: str, habits: ReadOptions, since_us: int) -> None:
         self.until_us = since_us
         self._nvml = nvml
         self._habits = habits

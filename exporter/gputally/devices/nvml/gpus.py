@@ -11,11 +11,11 @@ from typing import Final, Self, TypeVar
 
 from msgspec import Struct
 
-from gputally.devices.nvml.gpu_reader import Habits
-from gputally.devices.nvml.lane import Hung, Lane
+from gputally.devices.nvml.call_thread import CallThread, Hung
+from gputally.devices.nvml.gpu_reader import ReadOptions
+from gputally.devices.nvml.gpu_worker import GpuWorker, Trouble
 from gputally.devices.nvml.library import REMEDY, Handle, Nvml, Versions, load
 from gputally.devices.nvml.retry import Retry
-from gputally.devices.nvml.seat import Seat, Trouble
 from gputally.devices.nvml.xids import Count, Xid, XidWatch
 from gputally.errors import DriverChanged, DriverMissing, NvmlError, NvmlUnavailable
 from gputally.model.measured.device import Reading
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class Timeouts(Struct, frozen=True, kw_only=True):
     """How many seconds a reading of one GPU may take, and the start of NVML or of a GPU.
 
     The start takes half a minute where GPUs are many and the driver is not persistent.
@@ -44,14 +44,14 @@ class Gpus:
     NVML is initialised anew where it asks for that, both with back-off. `driver` tells the versions.
     """
 
-    def __init__(self, nvml: Nvml, habits: Habits, patience: Patience, clock: Callable[[], float]) -> None:
+    def __init__(self, nvml: Nvml, habits: ReadOptions, patience: Timeouts, clock: Callable[[], float]) -> None:
         self.driver = Versions(driver="", nvml="")
         self._nvml = nvml
         self._habits = habits
         self._patience = patience
-        self._seats: list[Seat] = []
+        self._seats: list[GpuWorker] = []
         self._is_down = False
-        self._lane = Lane("nvml")
+        self._lane = CallThread("nvml")
         self._now_us = habits.clock()
         """When GPUs were read last, from when on those that are found now are told of."""
         self._xids = XidWatch(nvml, habits.clock)
@@ -62,9 +62,9 @@ class Gpus:
     @classmethod
     async def open(
         cls,
-        habits: Habits,
+        habits: ReadOptions,
         *,
-        patience: Patience = Patience(),  # noqa: B008 - it is frozen
+        patience: Timeouts = Timeouts(),  # noqa: B008 - it is frozen
         nvml: Nvml | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
@@ -125,7 +125,7 @@ class Gpus:
         if not count and not self._seats:
             raise DriverMissing(f"the NVIDIA driver shows no GPU; {REMEDY}")
         known = {seat.uuid: seat for seat in self._seats if seat.uuid}
-        found = [Seat(self._nvml, index, self._habits, self._now_us) for index in range(count)]
+        found = [GpuWorker(self._nvml, index, self._habits, self._now_us) for index in range(count)]
         await asyncio.gather(*(seat.identify(patience_seconds) for seat in found))
         new = [seat for seat in found if seat.uuid not in known][: max(0, count - len(known))]
         for seat in (*self._seats, *found):

@@ -1,7 +1,7 @@
 """List and watch one resource for ever.
 
-An endless loop is three small generators: `follow` survives, `listing` is one list, `watch` the changes since then, for
-one response.
+Three generators: `run_reflector` runs for ever, `listing` is one list, `watch` the changes since then, until the
+response ends.
 
 A list is asked for whole and taken apart as it comes, since that is what servers send fastest: as a stream of events
 (`sendInitialEvents`) or in pages it takes nearly twice as long.
@@ -18,10 +18,10 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.kube.lines import Lines
 from gputally.kube.list_items import ListItems
-from gputally.kube.reflector.feed import Feed, Resource
+from gputally.kube.reflector.reflector import Reflector, Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Meta
-from gputally.model.observation import Observation, Resume
+from gputally.model.observation import Checkpoint, Observation
 
 
 class Page(Struct, frozen=True):
@@ -34,21 +34,21 @@ Batches = AsyncGenerator[list[Observation], None]
 """What was told together, in order, by one chunk of bytes; never empty."""
 
 
-async def follow(
+async def run_reflector(
     api: Api,
     resource: Resource,
     *,
     health: WatchHealth,
     clock: Callable[[], int],
     backoff: Backoff,
-    resume: Resume | None = None,
+    resume: Checkpoint | None = None,
 ) -> Batches:
     """For ever: what happens to the objects of `resource`, by `clock` (µs).
 
     Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived. While an
     optional resource cannot be listed, that is told after each try.
     """
-    feed = Feed(resource, health, clock=clock, backoff=backoff, resume=resume)
+    feed = Reflector(resource, health, clock=clock, backoff=backoff, resume=resume)
     while True:
         with survived(feed):
             async with aclosing(watch(api, feed) if feed.version else listing(api, feed)) as batches:
@@ -60,7 +60,7 @@ async def follow(
 
 
 @contextmanager
-def survived(feed: Feed) -> Iterator[None]:
+def survived(feed: Reflector) -> Iterator[None]:
     """The loop goes on after any ApiError; all else is a bug and ends it."""
     try:
         yield
@@ -68,7 +68,7 @@ def survived(feed: Feed) -> Iterator[None]:
         feed.failed(error)
 
 
-async def listing(api: Api, feed: Feed) -> Batches:
+async def listing(api: Api, feed: Reflector) -> Batches:
     """All objects as they are now. Items come undecoded, so that a bad one spoils nothing else."""
     resource, asked_us, items = feed.resource, feed.clock(), ListItems()
     query = api.stream(resource.path, feed.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
@@ -84,7 +84,7 @@ async def listing(api: Api, feed: Feed) -> Batches:
     yield [*feed.read_items(last), feed.listed(items.version)]
 
 
-async def watch(api: Api, feed: Feed) -> Batches:
+async def watch(api: Api, feed: Reflector) -> Batches:
     """The changes since the version the feed has come to, until either side closes the response."""
     resource = feed.resource
     if feed.is_doubtful:
@@ -103,7 +103,7 @@ async def watch(api: Api, feed: Feed) -> Batches:
 
 
 @contextmanager
-def connection(feed: Feed) -> Iterator[None]:
+def connection(feed: Reflector) -> Iterator[None]:
     """`feed` is connected, whatever ends it."""
     feed.connected()
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from gputally.accounting.changes import Changes, Saved, new_books
 from gputally.accounting.documents import DOCUMENTS
-from gputally.accounting.totals.admission import Admitted
+from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.errors import LedgerError
@@ -24,7 +24,7 @@ from gputally.ledger.sqlite.schema import connect
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
-from gputally.model.observation import Resume
+from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
 
 Record = TypeVar("Record")
@@ -118,9 +118,9 @@ class SqliteLedger:
             nodes=self._working("node", NodeRecord),
             documents={name: found for name, type_ in DOCUMENTS.items() if (found := self._working(name, type_))},
             series=dict(self._series()),
-            admitted={(label, value): Admitted(*rest) for label, value, *rest in execute("SELECT * FROM admitted")},
+            admitted={(label, value): KnownValue(*rest) for label, value, *rest in execute("SELECT * FROM admitted")},
             resumes={
-                Kind(kind): Resume(version=version, at_us=at_us, rules=digest)
+                Kind(kind): Checkpoint(version=version, at_us=at_us, rules=digest)
                 for kind, version, at_us, digest in watches
             },
         )

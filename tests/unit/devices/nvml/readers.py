@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gputally.devices.nvml.gpu_reader import GpuReader, Habits
+from gputally.devices.nvml.gpu_reader import GpuReader, ReadOptions
 from gputally.devices.nvml.library import Nvml
 from gputally.model.measured.device import Part, Reading, Span
 from gputally.model.rules import Rules
@@ -27,7 +27,7 @@ def reading(  # noqa: PLR0913 - how a reader is set up
     rules: Rules = Rules(),  # noqa: B008 - frozen
 ) -> Iterator[GpuReader]:
     """A reader that began `seconds_ago`; what it reads is closed at the end."""
-    habits = Habits(pod_of=pod_of, clock=clock, slow_every=slow_every, rules=rules)
+    habits = ReadOptions(pod_of=pod_of, clock=clock, slow_every=slow_every, rules=rules)
     reader = GpuReader(nvml, uuid, habits, now_us() - round(seconds_ago * SECOND_US))
     try:
         yield reader

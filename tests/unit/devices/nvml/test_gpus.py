@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.devices.nvml.gpu_reader import Habits
-from gputally.devices.nvml.gpus import Gpus, Patience
+from gputally.devices.nvml.gpu_reader import ReadOptions
+from gputally.devices.nvml.gpu_worker import Reason, Trouble
+from gputally.devices.nvml.gpus import Gpus, Timeouts
 from gputally.devices.nvml.library import Versions
-from gputally.devices.nvml.seat import Reason, Trouble
 from gputally.errors import DriverChanged, DriverMissing, NvmlUnavailable
 from gputally.model.measured.device import Reading
 from tests.fakes.until import PATIENCE_SECONDS, until
@@ -19,7 +19,7 @@ from tests.unit.devices.nvml.readers import counting
 
 A, B = Gpu(uuid="GPU-a", curve=[(-99, 50)]), Gpu(uuid="GPU-b", curve=[(-99, 20)])
 HUNG = replace(A, faults=[Hang(function="nvmlDeviceGetMemoryInfo")])
-HABITS = Habits(pod_of=lambda _pid: None, clock=now_us)
+HABITS = ReadOptions(pod_of=lambda _pid: None, clock=now_us)
 
 
 class Clock:
@@ -38,7 +38,7 @@ def clock() -> Clock:
 
 @asynccontextmanager
 async def opened(node: Node, clock: Clock, *, read: float = PATIENCE_SECONDS) -> AsyncIterator[Gpus]:
-    patience = Patience(read=read, start=PATIENCE_SECONDS)
+    patience = Timeouts(read=read, start=PATIENCE_SECONDS)
     async with await Gpus.open(HABITS, patience=patience, nvml=node.nvml, clock=clock) as gpus:
         yield gpus
 
@@ -80,7 +80,7 @@ async def test_a_start_that_hangs_is_given_up(node: Node) -> None:
     node.play(A, faults=[Hang(function="nvmlInitWithFlags")])
 
     with pytest.raises(NvmlUnavailable, match=r"does not answer within 0.05 s"):
-        await Gpus.open(HABITS, patience=Patience(read=0.05, start=0.05), nvml=node.nvml)
+        await Gpus.open(HABITS, patience=Timeouts(read=0.05, start=0.05), nvml=node.nvml)
 
     node.play(A)
 

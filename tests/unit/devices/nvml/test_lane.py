@@ -3,13 +3,13 @@ import threading
 
 import pytest
 
-from gputally.devices.nvml.lane import Hung, Lane
+from gputally.devices.nvml.call_thread import CallThread, Hung
 from gputally.devices.nvml.retry import Retry
 from tests.fakes.until import PATIENCE_SECONDS, until
 
 
 async def test_calls_are_made_one_after_the_other_in_one_thread() -> None:
-    lane = Lane("nvml test")
+    lane = CallThread("nvml test")
 
     threads = {await lane.run(threading.get_ident, PATIENCE_SECONDS) for _ in range(3)}
 
@@ -19,7 +19,7 @@ async def test_calls_are_made_one_after_the_other_in_one_thread() -> None:
 
 
 async def test_what_a_call_raises_comes_back() -> None:
-    lane = Lane("nvml test")
+    lane = CallThread("nvml test")
 
     with pytest.raises(ZeroDivisionError):
         await lane.run(lambda: 1 // 0, PATIENCE_SECONDS)
@@ -29,7 +29,7 @@ async def test_what_a_call_raises_comes_back() -> None:
 
 
 async def test_after_a_call_that_hangs_none_is_begun_until_it_comes_back() -> None:
-    lane, gate = Lane("nvml test"), threading.Event()
+    lane, gate = CallThread("nvml test"), threading.Event()
     begun: list[int] = []
 
     with pytest.raises(Hung):
@@ -46,7 +46,7 @@ async def test_after_a_call_that_hangs_none_is_begun_until_it_comes_back() -> No
 
 
 async def test_a_call_whose_caller_was_cancelled_still_holds_the_thread() -> None:
-    lane, gate = Lane("nvml test"), threading.Event()
+    lane, gate = CallThread("nvml test"), threading.Event()
     waiting = asyncio.create_task(lane.run(gate.wait, PATIENCE_SECONDS))
     await until(lambda: lane.is_busy)
     await asyncio.sleep(0.01)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import Process as Seen
+from gputally.model.measured.device import Process as Upserted
 from tests.nvml.script import Fault, Gpu, Process
 from tests.unit.devices.nvml.conftest import Node
 from tests.unit.devices.nvml.readers import look, part, reading, until
@@ -22,7 +22,7 @@ def test_processes_tell_their_memory_and_how_busy_they_kept_the_gpu(node: Node, 
     assert seen[0].pid == 1
     assert seen[0].memory == 5 << 20
     assert seen[0].busy == pytest.approx(200_000, abs=10_000)
-    assert seen[1] == Seen(pid=2, memory=None, busy=0)
+    assert seen[1] == Upserted(pid=2, memory=None, busy=0)
 
 
 def test_a_process_on_two_lists_is_one_with_its_memory_told_once(node: Node, nvml: Nvml) -> None:
@@ -69,7 +69,7 @@ def test_how_busy_processes_were_since_a_reading_of_just_now_is_not_known(node: 
     node.play(replace(GPU, processes=[BUSY]))
 
     with reading(nvml, seconds_ago=-3) as reader:
-        assert part(reader).processes == (Seen(pid=1, memory=5 << 20),)
+        assert part(reader).processes == (Upserted(pid=1, memory=5 << 20),)
 
 
 def test_each_sample_is_told_once(node: Node, nvml: Nvml) -> None:
@@ -89,7 +89,7 @@ def test_on_gpus_that_do_not_tell_it_no_process_is_busy_or_idle(node: Node, nvml
     node.play(replace(GPU, processes=[BUSY], faults=[Fault(function="nvmlDeviceGetProcessUtilization", code=3)]))
 
     with reading(nvml, seconds_ago=10) as reader:
-        assert part(reader).processes == (Seen(pid=1, memory=5 << 20),)
+        assert part(reader).processes == (Upserted(pid=1, memory=5 << 20),)
 
 
 def test_processes_that_cannot_be_listed_are_not_none(node: Node, nvml: Nvml) -> None:

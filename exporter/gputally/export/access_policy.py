@@ -19,7 +19,7 @@ _VERIFY: Final = {
 }
 
 
-class Door(Struct, frozen=True, kw_only=True):
+class AccessPolicy(Struct, frozen=True, kw_only=True):
     """Who comes in, and how. By default everyone does, without encryption.
 
     `names` are those of which a client's certificate must carry one. `passwords` are bcrypt hashes by user, `tokens`
@@ -44,9 +44,9 @@ class Door(Struct, frozen=True, kw_only=True):
         return "https" if self.tls else "http"
 
 
-def door(config: WebConfig, files: Files) -> Door:
+def door(config: WebConfig, files: Files) -> AccessPolicy:
     """What the configuration comes to. Raises: ConfigError for a file that cannot be used."""
-    return Door(
+    return AccessPolicy(
         tls=_context(config.tls, files) if config.tls else None,
         names=config.tls.names if config.tls else frozenset(),
         headers=config.headers,

@@ -10,7 +10,7 @@ from gputally_sim.node.pods import is_terminal
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class Board:
+class SchedulerCache:
     """`on_new(uid)` is called for a pod that may be tried, `on_room()` when others may fit that did not."""
 
     def __init__(self, store: Store, *, on_new: Callable[[str], None], on_room: Callable[[], None]) -> None:

@@ -7,10 +7,10 @@ from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Namespace, Object
 
 
-class Tenancy(StatePart[Namespace]):
+class NamespaceTenants(StatePart[Namespace]):
     """It is listed anew at each start, and kept by `Pods`."""
 
-    name = "tenancy"
+    name = "namespace-tenants"
     kinds = (Kind.NAMESPACES,)
 
     def __init__(self, pods: Pods) -> None:

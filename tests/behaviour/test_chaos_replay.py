@@ -9,7 +9,7 @@ from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.kube import backoff
 from gputally_sim.api.store import Change
 from gputally_sim.cluster import SimCluster
-from gputally_sim.scenarios.hardship import MAX_SKEW_S, NAMESPACE, REBORN, Hardship
+from gputally_sim.scenarios.chaos import MAX_SKEW_S, NAMESPACE, REBORN, Chaos
 from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_trace
 from tests.behaviour.recorder import us
@@ -85,18 +85,18 @@ async def test_whatever_fails_the_ledger_is_right_outside_the_intervals_it_state
     monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.2)
     part = head(file(f"{trace}.csv.gz"), tmp_path, skip=skip, count=300)
 
-    told, hardship, scrapes = await replayed_the_hard_way(part, tmp_path, speed)
+    told, chaos, scrapes = await replayed_the_hard_way(part, tmp_path, speed)
 
     rows, ledger = rows_of(part), tmp_path / "ledger.db"
-    assert len({deed.trouble for deed in hardship.deeds}) > len(hardship.troubles) // 2, "that was not hard"
-    wrong = {deed.target for deed in hardship.deeds if deed.trouble in ("skew", "unreachable")}
+    assert len({action.fault for action in chaos.actions}) > len(chaos.fault_names) // 2, "that was not hard"
+    wrong = {action.target for action in chaos.actions if action.fault in ("skew", "unreachable")}
     assert_rows_are_told(rows, told, but=wrong)
     assert_accounted(ledger, rows, told, lag_us=speed * SECOND)
     assert_namesakes_are_accounted(ledger, but=wrong)
     assert_sound(scrapes, sum(time for (time,) in query(ledger, EVERYTHING)) / GPU_SECOND)
 
 
-async def replayed_the_hard_way(trace: Path, scratch: Path, speed: int) -> tuple[Told, Hardship, list[Samples]]:
+async def replayed_the_hard_way(trace: Path, scratch: Path, speed: int) -> tuple[Told, Chaos, list[Samples]]:
     """Trouble ends with the trace, so that the product can come to know whatever is still to be known."""
     async with (
         SimCluster(seed=1, speed=speed, start_us=MONDAY_US, bookmark_s=0.5) as cluster,
@@ -106,12 +106,12 @@ async def replayed_the_hard_way(trace: Path, scratch: Path, speed: int) -> tuple
         told = Told(cluster)
         replay = Replay(cluster.registry, read_trace(trace))
         replay.begin()
-        hardship = cluster.simulation.make_hard(every_us=int(EVERY_REAL_SECONDS * speed * SECOND))
+        chaos = cluster.simulation.cause_chaos(every_us=int(EVERY_REAL_SECONDS * speed * SECOND))
         scrapes = await scraped_meanwhile(replay, running)
-        hardship.end()
+        chaos.end()
         await caught_up(cluster, running)
         url = f"http://{running.addresses[0]}"
-        return told, hardship, [*scrapes, await scrape(url), await scrape(url)]
+        return told, chaos, [*scrapes, await scrape(url), await scrape(url)]
 
 
 def assert_rows_are_told(rows: list[Row], told: Told, *, but: set[str]) -> None:

@@ -12,8 +12,8 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
-from gputally.export.door import Door, digest
 from gputally.export.passwords import Passwords, TooMany
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
@@ -27,10 +27,10 @@ _TOLD_EVERY_SECONDS: Final = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Guard:
+class Authenticator:
     """`doors` tells who is let in as of now. `own` are paths that a token of their own opens, and nothing else."""
 
-    def __init__(self, doors: Callable[[], Door], own: Mapping[str, Callable[[], str]]) -> None:
+    def __init__(self, doors: Callable[[], AccessPolicy], own: Mapping[str, Callable[[], str]]) -> None:
         self._doors = doors
         self._own = own
         self._passwords = Passwords()
@@ -59,7 +59,7 @@ class Guard:
         """Check no more passwords."""
         self._passwords.close()
 
-    async def _refusal(self, request: web.Request, door: Door) -> web.Response | None:
+    async def _refusal(self, request: web.Request, door: AccessPolicy) -> web.Response | None:
         if request.body_exists:
             return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no request has a body here")
         if door.names and door.names.isdisjoint(_names(request)):
@@ -72,7 +72,7 @@ class Guard:
             return None if right else _unauthorized("Bearer")
         return await self._refusal_by_user(request, door) if door.asks else None
 
-    async def _refusal_by_user(self, request: web.Request, door: Door) -> web.Response | None:
+    async def _refusal_by_user(self, request: web.Request, door: AccessPolicy) -> web.Response | None:
         try:
             user = door.tokens.get(_shown_token(request)) or await self._user(request, door)
         except TooMany:
@@ -85,7 +85,7 @@ class Guard:
             return _refused(HTTPStatus.FORBIDDEN, "this shows more than the tenants of this user")
         return None
 
-    async def _user(self, request: web.Request, door: Door) -> str | None:
+    async def _user(self, request: web.Request, door: AccessPolicy) -> str | None:
         """Whoever shows a right password. Raises: TooMany."""
         shown = _shown_password(request)
         if shown is None or not door.passwords:

@@ -21,7 +21,7 @@ class Grant(NamedTuple):
 
 
 @dataclass
-class Tenancy:
+class DeviceLease:
     """What a pod was granted it has from `from_us` until its containers have ended; it uses that once they run.
 
     `wants` is a number of devices by container. Times are None as long as they lie ahead.
@@ -77,11 +77,11 @@ class Tenancy:
         return Counter(grant.gpu for grant in self.grants)
 
 
-def tenancy_of(pod: Doc, resource: str, seed: int) -> Tenancy:
+def tenancy_of(pod: Doc, resource: str, seed: int) -> DeviceLease:
     """The pod as it is bound to a node that has that resource; `seed` decides what it does not say of itself."""
     namespace, name = key_of(pod)
     wants = {each["name"]: count for each in pod["spec"]["containers"] if (count := extended(each)[resource])}
-    return Tenancy(
+    return DeviceLease(
         uid=uid_of(pod),
         namespace=namespace,
         pod=name,

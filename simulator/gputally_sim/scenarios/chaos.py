@@ -21,13 +21,13 @@ from gputally_sim.scenarios import workloads
 from gputally_sim.scenarios.fleet import NodePool, gpu_node
 from gputally_sim.scenarios.workloads import Work
 
-NAMESPACE = "hardship"
+NAMESPACE = "chaos"
 REBORN = "reborn"
 """The name of one pod after another, each of which runs for a second; and of the node they are on."""
 VANISHING = "vanishing"
 """The name of one node after another, and of a pod on it that is taken by surprise."""
 
-_TAINT = {"key": "gputally.io/hardship", "value": "true", "effect": "NoSchedule"}
+_TAINT = {"key": "gputally.io/chaos", "value": "true", "effect": "NoSchedule"}
 MAX_SKEW_S = 30
 """How far off a clock is at most."""
 FORGED: tuple[Doc, ...] = (
@@ -48,22 +48,22 @@ class Deed:
     """What was done when, and to whom where that is somebody."""
 
     at_us: int
-    trouble: str
+    fault: str
     target: str = ""
 
 
-class Hardship:
+class Chaos:
     """Does something bad about every `every_us` of model time; what lasts, lasts up to as long."""
 
     def __init__(self, registry: Registry, faults: Faults, nodes: Nodes, *, seed: int, every_us: int) -> None:
-        self.deeds: list[Deed] = []
+        self.actions: list[Deed] = []
         """Everything done so far."""
         self._registry = registry
         self._faults = faults
         self._nodes = nodes
         self._every_us = every_us
         self._over = False
-        self._random = choices(seed, "hardship")
+        self._random = choices(seed, "chaos")
         self._forged = cycle(FORGED)
         self._troubles: dict[str, Callable[[], str | None]] = {
             "drop": self._drop,
@@ -90,7 +90,7 @@ class Hardship:
         }
 
     @property
-    def troubles(self) -> tuple[str, ...]:
+    def fault_names(self) -> tuple[str, ...]:
         """All it can do, by name."""
         return tuple(self._troubles)
 
@@ -108,11 +108,11 @@ class Hardship:
             if self._registry.store.get("pods", (NAMESPACE, name)):
                 self._registry.delete("pods", (NAMESPACE, name), grace_seconds=0)
 
-    def do(self, trouble: str) -> None:
-        """Make one of `troubles` now."""
+    def do(self, fault: str) -> None:
+        """Make one of `fault_names` now."""
         with outlived():
-            target = self._troubles[trouble]()
-            self.deeds.append(Deed(self._registry.agenda.now_us, trouble, target or ""))
+            target = self._troubles[fault]()
+            self.actions.append(Deed(self._registry.agenda.now_us, fault, target or ""))
 
     def _await_next(self) -> None:
         pause_us = int(self._random.expovariate(1 / self._every_us))
@@ -120,7 +120,7 @@ class Hardship:
 
     def _strike(self) -> None:
         if not self._over:
-            self.do(self._random.choice(self.troubles))
+            self.do(self._random.choice(self.fault_names))
             self._await_next()
 
     def _later(self, action: Callable[[], object]) -> None:
@@ -263,12 +263,12 @@ class Hardship:
         return name
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
-        pod = workloads.bare_pod(Work(app=name, kind="hardship", lasts_us=lasts_us), name)
+        pod = workloads.bare_pod(Work(app=name, kind="chaos", lasts_us=lasts_us), name)
         pod["spec"]["nodeName"] = name
         pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)
 
     def _add_node(self, name: str, machine: str = "") -> None:
-        node = gpu_node(name, NodePool(name="hardship-pool", count=1), offered={GPU: 1}, machine=machine)
+        node = gpu_node(name, NodePool(name="chaos-pool", count=1), offered={GPU: 1}, machine=machine)
         node["spec"]["taints"] = [_TAINT]
         self._registry.create("nodes", node)

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from gputally.devices.nvml.gpu_reader import GpuReader, Habits, uuid_at
-from gputally.devices.nvml.lane import Hung, Lane
+from gputally.devices.nvml.call_thread import CallThread, Hung
+from gputally.devices.nvml.gpu_reader import GpuReader, ReadOptions, uuid_at
 from gputally.devices.nvml.library import Nvml
 from gputally.errors import DriverChanged, DriverMissing, GpuLost, NvmlError, NvmlUnavailable
 from gputally.model.measured.device import Reading
@@ -38,13 +38,13 @@ class Trouble(Struct, frozen=True, kw_only=True, gc=False):
     text: str = ""
 
 
-class Seat:
+class GpuWorker:
     """The GPU that was the `index`-th when it was found; its utilisation is told from `since_us` on.
 
     Errors of all: DriverChanged, DriverMissing. Others are noted as `trouble`.
     """
 
-    def __init__(self, nvml: Nvml, index: int, habits: Habits, since_us: int) -> None:
+    def __init__(self, nvml: Nvml, index: int, habits: ReadOptions, since_us: int) -> None:
         self.uuid = ""
         self.hangs = 0
         self.trouble: Trouble | None = None
@@ -54,7 +54,7 @@ class Seat:
         self._index = index
         self._habits = habits
         self._since_us = since_us
-        self._lane = Lane(f"nvml {index}")
+        self._lane = CallThread(f"nvml {index}")
         self._missed = False
 
     @property

@@ -14,7 +14,7 @@ class Hung(Exception):
     """The call has not come back, or the one before it."""
 
 
-class Lane:
+class CallThread:
     """One thread, `name`, that makes one call after the other. It does not keep the process from ending.
 
     concurrent.futures would: its executors join their threads at exit.

@@ -3,22 +3,22 @@ from http import HTTPStatus
 import pytest
 
 from gputally_sim.api.refusals import StatusError
-from gputally_sim.api.tap import Tap
+from gputally_sim.api.watch_pipe import WatchPipe
 from gputally_sim.instants import DAY_US, HOUR_US
 from gputally_sim.node.pods import is_terminal
-from gputally_sim.scenarios.hardship import FORGED, NAMESPACE, REBORN, VANISHING, Hardship
+from gputally_sim.scenarios.chaos import FORGED, NAMESPACE, REBORN, VANISHING, Chaos
 from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import START_US, add, condition, node_of, pod, recorded, seconds, small_world
 
 
-def hard(world: Simulation, *, every_us: int = HOUR_US) -> Hardship:
+def hard(world: Simulation, *, every_us: int = HOUR_US) -> Chaos:
     """About to begin, so that a test may choose."""
-    hardship = world.make_hard(every_us=every_us)
+    chaos = world.cause_chaos(every_us=every_us)
     world.run_for(0)
-    return hardship
+    return chaos
 
 
-async def told(tap: Tap, *lines: bytes) -> list[bytes]:
+async def told(tap: WatchPipe, *lines: bytes) -> list[bytes]:
     """What becomes of lines."""
     written: list[bytes] = []
 
@@ -29,10 +29,10 @@ async def told(tap: Tap, *lines: bytes) -> list[bytes]:
     return written
 
 
-def opened(world: Simulation) -> tuple[Tap, list[str]]:
+def opened(world: Simulation) -> tuple[WatchPipe, list[str]]:
     """An open watch, and a list that grows when it is dropped."""
     drops: list[str] = []
-    tap = Tap("pods", drop=lambda: drops.append("drop"), wake=lambda: None)
+    tap = WatchPipe("pods", drop=lambda: drops.append("drop"), wake=lambda: None)
     world.faults.attach(tap)
     return tap, drops
 
@@ -42,9 +42,9 @@ def test_a_seed_fixes_every_deed() -> None:
     for seed in (3, 3, 4):
         world = Simulation(seed=seed, start_us=START_US)
         world.run_scenario("s1")
-        hardship = world.make_hard(every_us=HOUR_US)
+        chaos = world.cause_chaos(every_us=HOUR_US)
         world.run_for(2 * DAY_US)
-        histories.append(hardship.deeds)
+        histories.append(chaos.actions)
 
     assert histories[0] == histories[1] != histories[2]
     assert 24 < len(histories[0]) < 96
@@ -52,11 +52,11 @@ def test_a_seed_fixes_every_deed() -> None:
 
 def test_sooner_or_later_everything_happens() -> None:
     world = small_world(nodes=3)
-    hardship = hard(world)
+    chaos = hard(world)
 
     world.run_for(30 * DAY_US)
 
-    assert {deed.trouble for deed in hardship.deeds} == set(hardship.troubles)
+    assert {action.fault for action in chaos.actions} == set(chaos.fault_names)
 
 
 def test_it_ends_nobody_elses_pod() -> None:
@@ -73,10 +73,10 @@ def test_it_ends_nobody_elses_pod() -> None:
 
 def test_what_lasts_ends() -> None:
     world = small_world(nodes=1)
-    hardship = hard(world)
-    for trouble in hardship.troubles:
-        hardship.do(trouble)
-    hardship.end()
+    chaos = hard(world)
+    for fault in chaos.fault_names:
+        chaos.do(fault)
+    chaos.end()
     world.run_for(2 * HOUR_US)
 
     faults = world.faults
@@ -90,12 +90,12 @@ def test_what_lasts_ends() -> None:
     assert [doc for doc in world.store.docs("pods") if doc["metadata"]["namespace"] == NAMESPACE] == []
 
 
-@pytest.mark.parametrize("trouble", ["drop", "refuse", "list by pages"])
-def test_connections_break(trouble: str) -> None:
+@pytest.mark.parametrize("fault", ["drop", "refuse", "list by pages"])
+def test_connections_break(fault: str) -> None:
     world = small_world()
     _, drops = opened(world)
 
-    hard(world).do(trouble)
+    hard(world).do(fault)
 
     assert drops == ["drop"]
 
@@ -123,12 +123,12 @@ async def test_lines_trickle() -> None:
     assert len(pieces) > 1
 
 
-@pytest.mark.parametrize("trouble", ["repeat", "garble", "mistype"])
-async def test_more_is_told_than_happened(trouble: str) -> None:
+@pytest.mark.parametrize("fault", ["repeat", "garble", "mistype"])
+async def test_more_is_told_than_happened(fault: str) -> None:
     world = small_world()
     tap, _ = opened(world)
 
-    hard(world).do(trouble)
+    hard(world).do(fault)
 
     (sent,) = await told(tap, b"line\n")
     assert sent.count(b"\n") == 2
@@ -170,12 +170,12 @@ def test_what_happens_during_a_long_silence_is_forgotten() -> None:
     world = small_world()
     _, drops = opened(world)
     before = world.store.version
-    hardship = hard(world)
+    chaos = hard(world)
 
-    hardship.do("expire")
+    chaos.do("expire")
     assert not world.faults._flowing.is_set()
     add(world, pod("unseen"))
-    hardship.end()
+    chaos.end()
     world.run_for(HOUR_US)
 
     assert drops == ["drop"]
@@ -194,10 +194,10 @@ def test_the_clock_of_a_node_goes_wrong_by_half_a_minute_at_most() -> None:
 
 def test_pods_of_one_name_live_for_a_second_each() -> None:
     world = small_world()
-    hardship = hard(world)
+    chaos = hard(world)
     changes = recorded(world, "pods")
 
-    hardship.do("reborn")
+    chaos.do("reborn")
     world.run_for(seconds(6))
 
     ended = {c.now.doc["metadata"]["uid"]: c.now.doc for c in changes if is_terminal(c.now.doc)}
@@ -212,10 +212,10 @@ def test_pods_of_one_name_live_for_a_second_each() -> None:
 
 def test_a_node_vanishes_with_its_pod_and_another_takes_its_name() -> None:
     world = small_world()
-    hardship = hard(world)
+    chaos = hard(world)
     former = world.registry.read("nodes", ("", VANISHING)).doc["metadata"]["uid"]
 
-    hardship.do("vanish")
+    chaos.do("vanish")
     world.run_for(seconds(9))
     assert world.registry.read("pods", (NAMESPACE, VANISHING)).doc["status"]["phase"] == "Running"
     world.run_for(seconds(2))
@@ -237,10 +237,10 @@ def test_its_own_nodes_take_no_other_pods() -> None:
 
 def test_its_pods_name_owners_that_cannot_be_followed() -> None:
     world = small_world()
-    hardship = hard(world)
+    chaos = hard(world)
     forged = set[str]()
     for _ in FORGED:
-        hardship.do("reborn")
+        chaos.do("reborn")
         for _ in range(10):
             world.run_for(seconds(1))
             owners = [stored.doc["metadata"]["ownerReferences"][0] for _, stored in world.store.snapshot("pods")]

@@ -88,7 +88,7 @@ async def page(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape of Scrap
 
 
 @asynccontextmanager
-async def entrance(
+async def policies(
     config: Path | None = None,
     *,
     tokens: Mapping[str, Callable[[], str]] | None = None,

@@ -28,20 +28,20 @@ Growth = Callable[[], tuple[set[Value], set[Value]]]
 """The values of which anything has grown since the last call, and those of which there is anything."""
 
 
-class Admitted(Struct, frozen=True):
+class KnownValue(Struct, frozen=True):
     """When anything of a value last grew, and since when it is evicted, if it is (µs)."""
 
     grew_us: int
     evicted_us: int | None = None
 
 
-class Admission:
+class LabelLimiter:
     """Which label values are exported. `state` rises with each that leaves or comes back."""
 
-    def __init__(self, limits: Limits, saved: Mapping[Value, Admitted] | None = None, *, now_us: int = 0) -> None:
+    def __init__(self, limits: Limits, saved: Mapping[Value, KnownValue] | None = None, *, now_us: int = 0) -> None:
         self.values: dict[str, dict[str, int]] = {"tier": {}, "tenant": {}, "gpu_model": {}, "pool": {}}
         """Those exported, with when they last grew."""
-        self.fresh: dict[Value, Admitted | None] = {}
+        self.fresh: dict[Value, KnownValue | None] = {}
         """What changed since it was last kept; None for values that are forgotten."""
         self.refusals: dict[str, int] = dict.fromkeys(self.values, 0)
         self.state = 0
@@ -141,7 +141,7 @@ class Admission:
 
     def _note(self, label: str, value: str, grew_us: int) -> None:
         self.values[label][value] = grew_us
-        self.fresh[label, value] = Admitted(grew_us)
+        self.fresh[label, value] = KnownValue(grew_us)
 
     def _idle(self, label: str) -> str | None:
         """The value that has not grown for longest, if that is long enough."""
@@ -159,7 +159,7 @@ class Admission:
         assert value is not None
         evicted = self._evicted[label]
         evicted[value] = self.values[label].pop(value)
-        self.fresh[label, value] = Admitted(evicted[value], self._now_us)
+        self.fresh[label, value] = KnownValue(evicted[value], self._now_us)
         self.state += 1
         if len(evicted) > _KEPT * self._limits[label]:
             forgotten = next(iter(evicted))

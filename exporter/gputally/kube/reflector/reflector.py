@@ -10,11 +10,20 @@ from msgspec import Struct
 from gputally.errors import ApiError, MalformedObject, VersionExpired
 from gputally.kube.backoff import Backoff
 from gputally.kube.failures import Failure, RequestFailed, error_of, failure_of, is_unavailable
-from gputally.kube.reflector.continuity import Continuity
-from gputally.kube.reflector.events import Bookmark, Change, decoder, deletion, identified
+from gputally.kube.reflector.completeness import CompletenessTracker
+from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion, identified
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Object, Status
-from gputally.model.observation import Gone, Listed, Listing, Observation, Progress, Resume, Seen, Unavailable
+from gputally.model.observation import (
+    Bookmark,
+    Checkpoint,
+    Deleted,
+    Observation,
+    RelistFinished,
+    RelistStarted,
+    Unavailable,
+    Upserted,
+)
 from gputally.model.units import to_us
 from gputally.process.once import Once
 
@@ -55,7 +64,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     resumes: bool = False
 
 
-class Feed:
+class Reflector:
     """The state of one watch. `version` is where to resume; "" means: list first."""
 
     def __init__(
@@ -65,14 +74,14 @@ class Feed:
         *,
         clock: Callable[[], int],
         backoff: Backoff,
-        resume: Resume | None,
+        resume: Checkpoint | None,
     ) -> None:
         self.resource = resource
         self.health = health
         self.clock = clock
         self.version = resume.version if resume else ""
         self._backoff = backoff
-        self._continuity = Continuity(resume.at_us if resume else None)
+        self._continuity = CompletenessTracker(resume.at_us if resume else None)
         self._decode = decoder(resource.type)
         self._decode_item = msgspec.json.Decoder(resource.type).decode
         self._trouble = Once(logger, f"watch of {resource.kind}", kind=resource.kind)
@@ -130,10 +139,10 @@ class Feed:
         """Whatever was established is gone."""
         self.health.connected = False
 
-    def begin_listing(self, *, as_of_us: int) -> Listing:
+    def begin_listing(self, *, as_of_us: int) -> RelistStarted:
         """A listing begins that was asked for at `as_of_us`: the server answers from one moment, not before that."""
         self._as_of_us = as_of_us
-        return Listing(kind=self.resource.kind, at_us=self.clock())
+        return RelistStarted(kind=self.resource.kind, at_us=self.clock())
 
     def read(self, lines: Iterable[bytes | memoryview], *, waited_seconds: float) -> Iterator[Observation]:
         """What the lines of one chunk say, after such a wait; objects passed over become one Progress at its end.
@@ -155,7 +164,7 @@ class Feed:
                     passed_over = change.type != "DELETED" and not self.resource.keep(change.object)
                     if not passed_over:
                         yield self._changed(change, at_us)
-                case Bookmark() as bookmark:
+                case BookmarkEvent() as bookmark:
                     passed_over = False
                     yield self._marked(bookmark, at_us)
                 case Status() as status:
@@ -180,9 +189,9 @@ class Feed:
                 self._skip(error)
                 continue
             if self.resource.keep(found):
-                yield Seen(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
+                yield Upserted(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
 
-    def listed(self, version: str) -> Listed:
+    def listed(self, version: str) -> RelistFinished:
         """The listing is complete."""
         if not version:
             raise RequestFailed(f"{self.resource.path}: a listing without resourceVersion", Failure.SERVER)
@@ -195,7 +204,9 @@ class Feed:
         self.health.synced = True
         self._continuity.listed(self._as_of_us)
         self._go_on()
-        return Listed(kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us, as_of_us=self._as_of_us)
+        return RelistFinished(
+            kind=self.resource.kind, version=version, at_us=at_us, since_us=since_us, as_of_us=self._as_of_us
+        )
 
     def failed(self, error: ApiError) -> None:
         """Count, log and decide how to go on."""
@@ -231,7 +242,7 @@ class Feed:
         at_us = self.health.last_activity_us = self.clock()
         return at_us
 
-    def _decoded(self, line: bytes | memoryview) -> Change | Bookmark | Status | None:
+    def _decoded(self, line: bytes | memoryview) -> Change | BookmarkEvent | Status | None:
         try:
             decoded = self._decode(line)
             if isinstance(decoded, Change):
@@ -252,20 +263,20 @@ class Feed:
         if change.type == "ADDED" and metadata.creation_timestamp:
             self._continuity.created(to_us(metadata.creation_timestamp), at_us)
 
-    def _changed(self, change: Change, at_us: int) -> Seen | Gone:
-        told = Gone if change.type == "DELETED" else Seen
+    def _changed(self, change: Change, at_us: int) -> Upserted | Deleted:
+        told = Deleted if change.type == "DELETED" else Upserted
         since_us = self._continuity.since_us(at_us)
         return told(kind=self.resource.kind, object=change.object, at_us=at_us, since_us=since_us)
 
-    def _marked(self, bookmark: Bookmark, at_us: int) -> Progress:
+    def _marked(self, bookmark: BookmarkEvent, at_us: int) -> Bookmark:
         self.health.bookmarks += 1
         self.version = bookmark.version or self.version
         self._continuity.bookmarked(at_us)
         return self._progress(at_us)
 
-    def _progress(self, at_us: int) -> Progress:
+    def _progress(self, at_us: int) -> Bookmark:
         since_us = self._continuity.since_us(at_us)
-        return Progress(kind=self.resource.kind, version=self.version, at_us=at_us, since_us=since_us)
+        return Bookmark(kind=self.resource.kind, version=self.version, at_us=at_us, since_us=since_us)
 
     def _is_available(self) -> None:
         if self.resource.without:

@@ -23,7 +23,7 @@ ANSWER_SECONDS: Final = 2.0
 """So long a new connection may be silent although a backlog follows."""
 
 
-class Continuity:
+class CompletenessTracker:
     """Knows up to when (µs) a stream of changes is complete, through its interruptions. None: nothing was ever seen."""
 
     def __init__(self, complete_us: int | None = None) -> None:

@@ -19,7 +19,7 @@ class Kind:
     gpu_type: str
 
 
-class Room:
+class FreeCapacity:
     """The free units of nodes told of by `add`. Nodes that are gone, cordoned or not ready are not found."""
 
     def __init__(self, store: Store) -> None:

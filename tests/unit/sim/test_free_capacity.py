@@ -1,5 +1,5 @@
 from gputally_sim.simulation import Simulation
-from gputally_sim.trace.room import Kind, Room
+from gputally_sim.trace.free_capacity import FreeCapacity, Kind
 from tests.unit.sim.world import START_US, node
 
 WHOLE = Kind("nvidia.com/gpu", "A")
@@ -7,9 +7,9 @@ OTHER = Kind("nvidia.com/gpu", "B")
 PARTS = Kind("example.com/gpu-milli", "A")
 
 
-def furnished(**nodes: tuple[Kind, int]) -> tuple[Simulation, Room]:
+def furnished(**nodes: tuple[Kind, int]) -> tuple[Simulation, FreeCapacity]:
     world = Simulation(seed=1, start_us=START_US)
-    room = Room(world.store)
+    room = FreeCapacity(world.store)
     for name, (kind, units) in nodes.items():
         world.registry.create("nodes", node(name, units))
         room.add(name, kind, units)

@@ -10,7 +10,7 @@ _SIP_SECONDS = 0.001
 Write = Callable[[bytes], Awaitable[object]]
 
 
-class Tap:
+class WatchPipe:
     """Lines go through `carry`; `drop` cuts the connection, `wake` asks for `carry` to be called."""
 
     def __init__(self, plural: str, *, drop: Callable[[], None], wake: Callable[[], None]) -> None:
