@@ -227,7 +227,7 @@ def nodes_at(log: Iterable[Told], at: int) -> list[Told]:
 def test_settling_old_capacity_keeps_the_partition_under_later_corrections(
     cluster: Cluster, window: int, settled_after_us: int
 ) -> None:
-    with patch.multiple(node_account, _WINDOW=window, _SETTLE_US=settled_after_us):
+    with patch.multiple(node_account, _WINDOW=window, _FINALIZE_US=settled_after_us):
         replay = run(cluster.log)
 
     assert_allocated(replay, truth_of(cluster, NO_PRICES))

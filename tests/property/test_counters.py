@@ -180,7 +180,7 @@ class Books(RuleBasedStateMachine):
     @invariant()
     def every_group_is_what_the_ledger_says(self) -> None:
         """At rest the lines are those of the segments, to the µs·µGPU; of all values, shown or not."""
-        self.replay.fleet.settle()
+        self.replay.fleet.reconcile()
         ledger = Counter[tuple[str, ...]]()
         revisions = dict(self.replay.memory.revisions)
         revisions |= self.unwritten.revisions if self.unwritten else {}
@@ -203,7 +203,7 @@ class Books(RuleBasedStateMachine):
     def nothing_grows_unseen(self) -> None:
         """What gave way is not in use: no series that the next scrape will not have has a slope."""
         exports, fleet = self.replay.fleet.admission.exports, self.replay.fleet
-        fleet.settle()
+        fleet.reconcile()
         fleet.nodes.catch_up(at_us=fleet.now_us)
         growing = [key for key, series in fleet.totals.series.items() if series.b]
         assert not [(total, each) for total, each in growing if not all(map(exports, LABELS[total], each))]

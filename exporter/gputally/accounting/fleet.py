@@ -82,21 +82,21 @@ class Fleet:
     def apply(self, observation: Observation) -> None:
         """Take in one observation and account it. Raises: MalformedObject, see `observe`."""
         self.observe(observation)
-        self.settle()
+        self.reconcile()
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Account what was learned of pods since the last call: before anything else is told or shown."""
-        for record, at_us in self.pods.settle():
+        for record, at_us in self.pods.reconcile():
             self.preemptions.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
-        """Take in one observation; what it tells of a pod may wait to be accounted with others by `settle`.
+        """Take in one observation; what it tells of a pod may wait to be accounted with others by `reconcile`.
 
         Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
         """
         of_pods = isinstance(observation, _OF_ONE_KIND) and observation.kind is Kind.PODS
         if not (of_pods or isinstance(observation, UsageReported)):
-            self.settle()  # what follows may change how pods are accounted from then on
+            self.reconcile()  # what follows may change how pods are accounted from then on
         self.advance(observation.at_us)
         match observation:
             case Upserted(kind=kind, object=found):
@@ -119,7 +119,7 @@ class Fleet:
         if now_us <= self.now_us < self._next_round_us:
             return
         if now_us >= self._next_round_us:
-            self.settle()
+            self.reconcile()
         self.now_us = max(self.now_us, now_us)
         self.pods.advance(self.now_us)
         changed_us = self.pricing.advance(self.now_us)
@@ -144,7 +144,7 @@ class Fleet:
 
     def drain(self) -> Changes:
         """What has changed since the last call, as one consistent step for the ledger."""
-        self.settle()
+        self.reconcile()
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
@@ -218,7 +218,7 @@ class Fleet:
                 self.pods.owner_seen(answer, at_us=self.now_us)
             case UsageReported():
                 pods = self.coverage.resumes.get(Kind.PODS)
-                self.usage.seen(answer, complete_us=pods.at_us if pods else 0, settle=self.settle)
+                self.usage.seen(answer, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
 
     def _listed(self, listed: RelistFinished) -> None:
         """Whatever is known and was not in the listing has vanished while nobody watched."""

@@ -55,7 +55,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     `ledger` is live allocated GPU-time minus what the ledger's own segments add up to, as the line (a, b); None
     while it is not known.
     """
-    fleet.settle()
+    fleet.reconcile()
     fleet.advance(now_us)
     fleet.nodes.catch_up(at_us=fleet.now_us)
     fleet.known_series.declare(at_us=now_us)

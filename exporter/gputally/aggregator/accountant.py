@@ -49,14 +49,14 @@ class Accountant:
         self._news.set()
         self.changed.set()
 
-    async def keep_settled(self, then: Callable[[], None]) -> None:
+    async def keep_reconciled(self, then: Callable[[], None]) -> None:
         """For ever: account what was taken in, once what comes with it is there too; `then` do what follows from it."""
         while True:
             await self._news.wait()
             self._news.clear()
             await asyncio.sleep(LINGER_SECONDS)
             with self._changing():
-                self.fleet.settle()
+                self.fleet.reconcile()
             then()
 
     def publish(self, *, now_us: int, residual: tuple[int, int] | None) -> Snapshot:

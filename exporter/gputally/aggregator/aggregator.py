@@ -163,13 +163,13 @@ async def _run(
         intake, accountant, writer, _, health = pipeline = running.pipeline
         owners = OwnerWalk(api, pipeline, clock=clock)
         tasks.create_task(account(pipeline), name="account")
-        tasks.create_task(accountant.keep_settled(then=owners.step), name="settle")
+        tasks.create_task(accountant.keep_reconciled(then=owners.step), name="reconcile")
         tasks.create_task(owners.run(), name="owners")
         tasks.create_task(writer.keep_flushed(), name="ledger")
         tasks.create_task(keep_checked(writer.ledger.check, health.ledger, clock=clock), name="ledger check")
         watch_all(api, pipeline, clock=clock, tasks=tasks)
         tasks.create_task(intake.release(), name="release")
-        tasks.create_task(settle_down(intake), name="settle down")
+        tasks.create_task(freeze_heap(intake), name="freeze heap")
         for name, run in beside.items():
             tasks.create_task(run(), name=name)
 
@@ -201,7 +201,7 @@ async def _pump(feed: Batches, intake: Intake, kind: Kind) -> None:
             await intake.put(batch, kind)
 
 
-async def settle_down(intake: Intake) -> None:
+async def freeze_heap(intake: Intake) -> None:
     """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
 
     Otherwise it looks at all of it now and then, in the middle of a scrape. A few hundred of these objects are

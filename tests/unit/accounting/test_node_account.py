@@ -144,7 +144,7 @@ def test_news_of_the_time_before_a_restart_on_an_unknown_node_moves_nothing_to_f
 
 
 def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_account, "_SETTLE_US", 100 * 1_000_000)
+    monkeypatch.setattr(node_account, "_FINALIZE_US", 100 * 1_000_000)
     replay = Replay()
     replay.see(NODE, at=1)
     for i in range(200):
@@ -156,7 +156,7 @@ def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyP
         replay.flush()
     account = replay.fleet.nodes.accounts["uid-n1"]
 
-    assert account.settled_us > us(1000)
+    assert account.finalized_us > us(1000)
     assert len(account.slices) < 100
     assert len(account._steps) < 100
     assert sum(replay.capacity(2100).values()) == physical(replay, 2100) == 4 * 2100
@@ -166,7 +166,7 @@ def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyP
 
 def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_account, "_WINDOW", 1)
-    monkeypatch.setattr(node_account, "_SETTLE_US", 5 * 1_000_000)
+    monkeypatch.setattr(node_account, "_FINALIZE_US", 5 * 1_000_000)
     replay = Replay()
     replay.see(NODE, at=1)
     replay.see(POD, at=12)
@@ -176,7 +176,7 @@ def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyP
     replay.flush()
     replay.see(replace(POD, phase="Succeeded", finished=20), at=60)
 
-    assert replay.fleet.nodes.accounts["uid-n1"].settled_us == us(45)
+    assert replay.fleet.nodes.accounts["uid-n1"].finalized_us == us(45)
     assert replay.by_state(60) == {"starting": 30}
     assert replay.capacity(60)["allocated"] == 30
     assert residuals(replay, 60) == {"allocated": 0, "capacity": 0}
@@ -184,7 +184,7 @@ def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyP
 
 def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_account, "_WINDOW", 1)
-    monkeypatch.setattr(node_account, "_SETTLE_US", 1)
+    monkeypatch.setattr(node_account, "_FINALIZE_US", 1)
     replay = Replay()
     replay.see(NODE, at=1)
     replay.see(POD, at=12)

@@ -35,16 +35,16 @@ def running(*namespaces: str) -> Replay:
 
 
 @contextmanager
-def nothing_settled() -> Iterator[None]:
+def nothing_reconciled() -> Iterator[None]:
     """No pod is accounted."""
-    with patch.object(Pods, "_settle", side_effect=AssertionError("settled")):
+    with patch.object(Pods, "_reconcile", side_effect=AssertionError("reconciled")):
         yield
 
 
 def test_a_restart_under_the_same_rules_settles_no_pod() -> None:
     replay = running()
 
-    with nothing_settled():
+    with nothing_reconciled():
         replay.restart()
 
     changes = replay.fleet.drain()
@@ -84,7 +84,7 @@ def test_rules_that_one_process_did_not_apply_to_all_pods_the_next_one_does() ->
     assert {record.terms[-1].tier for record in replay.fleet.pods.records.values()} == {"silver"}
     replay.flush()
 
-    with nothing_settled():
+    with nothing_reconciled():
         replay.restart()
         replay.see_namespace(namespace("research"), at=30)
 
@@ -92,13 +92,17 @@ def test_rules_that_one_process_did_not_apply_to_all_pods_the_next_one_does() ->
 def test_a_version_that_accounts_otherwise_looks_at_all_pods_again() -> None:
     replay = running()
 
-    with patch.object(fleet, "POD_READING", "other"), nothing_settled(), pytest.raises(AssertionError, match="settled"):
+    with (
+        patch.object(fleet, "POD_READING", "other"),
+        nothing_reconciled(),
+        pytest.raises(AssertionError, match="reconciled"),
+    ):
         replay.restart()
 
 
 def test_a_namespace_whose_marks_change_moves_its_pods_alone() -> None:
     replay = running()
     replay.restart()
-    with nothing_settled():
+    with nothing_reconciled():
         replay.see_namespace(namespace("other", labels={"team": "red"}), at=25)
         replay.see_namespace(namespace("ml", labels={"team": "red"}), at=26)  # of which no rule makes a tenant

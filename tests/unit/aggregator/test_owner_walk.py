@@ -58,7 +58,7 @@ def see(books: Pipeline, owners: Iterable[dict[str, object]], *, namespace: str 
             name=f"{namespace}-{owner['name']}", namespace=namespace, created=1, scheduled=1, node="n1", owners=(owner,)
         )
         books.accountant.take([Upserted(kind=Kind.PODS, object=as_pod(form), at_us=us(2), since_us=us(2))])
-    books.fleet.settle()
+    books.fleet.reconcile()
 
 
 def many(prefix: str, number: int) -> list[dict[str, object]]:
@@ -82,7 +82,7 @@ async def running(api: Api, books: Pipeline) -> AsyncIterator[OwnerWalk]:
 async def learned(books: Pipeline) -> None:
     """What was looked up next is accounted."""
     books.accountant.take(await books.intake.get())
-    books.fleet.settle()
+    books.fleet.reconcile()
 
 
 def lookups(books: Pipeline) -> dict[Lookup, int]:
@@ -205,7 +205,7 @@ async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
     for record in list(books.fleet.pods.records.values()):
         gone = as_pod(PodForm(name=record.name, uid=record.uid, namespace="ml", version=2, created=1, deleted=3))
         books.accountant.take([Deleted(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
-    books.fleet.settle()
+    books.fleet.reconcile()
     assert len(walk._queue) == 2 * owner_walk.SPARE
     walk.step()
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gputally.model.price import Price
 
 _WINDOW = 64
-"""Slices kept open to correction before the older ones are settled."""
-_SETTLE_US = 6 * US_PER_HOUR
+"""Slices kept open to correction before the older ones are final."""
+_FINALIZE_US = 6 * US_PER_HOUR
 """How long a slice stays open to correction, unless there are too many."""
 _MOST = 512
-"""Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is settled."""
+"""Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is final."""
 
 _Span = tuple[int, int | None, int]
 """Start and end (µs; None while it lasts) and µGPU."""
@@ -33,9 +33,9 @@ _Span = tuple[int, int | None, int]
 class NodeAccount:
     """Capacity of one node incarnation, posted to the totals from `since_us` on.
 
-    Time before `settled_us` is final: later knowledge about it moves time between allocated and free,
+    Time before `finalized_us` is final: later knowledge about it moves time between allocated and free,
     so that the partition still adds up. What pods hold is remembered as `_steps`, the changes of the allocated
-    µGPU by instant; those before `settled_us` are summed up there.
+    µGPU by instant; those before `finalized_us` are summed up there.
 
     Events only note from when on the slices are out of date; `rebuild` derives that part anew, so that an event
     costs the same on a node with a long history.
@@ -43,7 +43,7 @@ class NodeAccount:
 
     def __init__(self, record: NodeRecord, totals: Totals, *, since_us: int) -> None:
         self.record = record
-        self.settled_us = since_us
+        self.finalized_us = since_us
         self.slices: list[CapacitySlice] = []
         self._steps: dict[int, int] = {}
         self._stale_us: int | None = 0
@@ -82,27 +82,27 @@ class NodeAccount:
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
         before, after = tuple(before), tuple(after)
-        if self.settled_us > self._totals.opened_us:
+        if self.finalized_us > self._totals.opened_us:
             self._correct_final(before, after, at_us=at_us)
         return self.take_up(before, after)
 
     def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
-        """The same, of a pod whose settled time is accounted already."""
+        """The same, of a pod whose final time is accounted already."""
         changes: dict[int, int] = {}
         for segments, sign in ((before, -1), (after, 1)):
             for segment in segments:
                 quantity = sign * segment.quantity
                 for step_us, change in ((segment.start_us, quantity), (segment.end_us, -quantity)):
                     if step_us is not None:
-                        at_us = max(step_us, self.settled_us)
+                        at_us = max(step_us, self.finalized_us)
                         changes[at_us] = changes.get(at_us, 0) + change
         return self.step(changes)
 
     def hand_over(self, successor: "NodeAccount", *, from_us: int) -> None:
         """Let `successor` have what pods hold from `from_us` on, or from where the time that is final here ends."""
         gone_us = self.record.gone_us
-        final_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
-        successor.settled_us = max(successor.settled_us, final_us)
+        final_us = self.finalized_us if gone_us is None else min(gone_us, self.finalized_us)
+        successor.finalized_us = max(successor.finalized_us, final_us)
         from_us = max(from_us, final_us)
         passed = {at_us: quantity for at_us, quantity in self._steps.items() if at_us >= from_us}
         level = {from_us: self._stepped_before(from_us)}
@@ -125,7 +125,7 @@ class NodeAccount:
         """Derive the slices anew from where they are out of date, and let the totals follow."""
         if self._stale_us is None:
             return
-        begin_us = max(self.settled_us, self.record.facts[0][0])
+        begin_us = max(self.finalized_us, self.record.facts[0][0])
         record = self.existed
         if self.record.gone_us is not None:
             self._stale_us = min(self._stale_us, self.record.gone_us)
@@ -139,7 +139,7 @@ class NodeAccount:
         self._remember(terms)
         self._post_physical(record, at_us=at_us)
         self._stale_us = None
-        self._settle_old(at_us)
+        self._finalize_old(at_us)
 
     def _remember(self, terms: CapacityTerms) -> None:
         """What corrections are booked under: the last slice's labels and price, or what they would be without any."""
@@ -180,28 +180,28 @@ class NodeAccount:
 
     def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
         """The physical GPUs from the log of facts alone, which the slices must add up to."""
-        spans = tuple(_physical(record, self.settled_us))
+        spans = tuple(_physical(record, self.finalized_us))
         kept = alike(self._physical, spans)
         for sign, parts in ((-1, self._physical), (1, spans)):
             for start_us, end_us, quantity in parts[kept:]:
                 self._totals.accrue(Total.PHYSICAL, (), sign * quantity, (start_us, end_us), at_us=at_us)
         self._physical = spans
 
-    def _settle_old(self, at_us: int) -> None:
+    def _finalize_old(self, at_us: int) -> None:
         if len(self.slices) > _MOST:
-            self._settle(self.slices[len(self.slices) // 2].start_us)
+            self._finalize(self.slices[len(self.slices) // 2].start_us)
         elif len(self.record.facts) > _MOST:
-            self._settle(self.record.facts[len(self.record.facts) // 2][0])
+            self._finalize(self.record.facts[len(self.record.facts) // 2][0])
         elif len(self.slices) > _WINDOW:
-            self._settle(at_us - _SETTLE_US)
+            self._finalize(at_us - _FINALIZE_US)
 
-    def _settle(self, until_us: int) -> None:
+    def _finalize(self, until_us: int) -> None:
         """Make all before `until_us` final: forget what ended by then, and sum up the steps that led there."""
         gone_us = self.record.gone_us
         until_us = until_us if gone_us is None else min(until_us, gone_us)
-        if until_us <= self.settled_us:
+        if until_us <= self.finalized_us:
             return
-        self.settled_us = until_us
+        self.finalized_us = until_us
         self._physical = tuple(_physical(self.existed, until_us))
         outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
         self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
@@ -213,11 +213,11 @@ class NodeAccount:
 
     def _correct_final(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         gone_us = self.existed.gone_us
-        existed_us = self.settled_us if gone_us is None else min(gone_us, self.settled_us)
+        existed_us = self.finalized_us if gone_us is None else min(gone_us, self.finalized_us)
         real = self.record.facts[-1][1].physical > 0
         self._correct(before, after, (0, existed_us), real=real, at_us=at_us)
-        if existed_us < self.settled_us:
-            self._correct(before, after, (existed_us, self.settled_us), real=False, at_us=at_us)
+        if existed_us < self.finalized_us:
+            self._correct(before, after, (existed_us, self.finalized_us), real=False, at_us=at_us)
 
     def _correct(
         self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int

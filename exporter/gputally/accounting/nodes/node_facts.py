@@ -162,7 +162,7 @@ def observed(
 
 
 def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, since_us: int) -> NodeRecord:
-    """`record` with the `facts` that `node` says now; its labels are settled."""
+    """`record` with the `facts` that `node` says now; its labels are known."""
     turned_us = min(at_us, _ready_since_us(node, at_us))
     record = replace(
         record, unready=_with_turn(record, ready=facts.ready, turned_us=turned_us, since_us=min(since_us, at_us))

@@ -46,7 +46,7 @@ class Nodes:
         self._inventory: Inventory | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity is to be derived anew."""
-        self._settled_us = totals.opened_us
+        self._finalized_us = totals.opened_us
         """Capacity before this was accounted by an earlier process."""
         self.lapses = Lapses()
 
@@ -150,7 +150,7 @@ class Nodes:
                 return account
         uid = stand_in(record.node).uid
         if uid not in self.accounts:
-            self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._settled_us)
+            self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._finalized_us)
         return self.accounts[uid]
 
     def home_of(self, record: PodRecord) -> Home:
@@ -245,7 +245,7 @@ class Nodes:
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
-        self._settled_us = since_us
+        self._finalized_us = since_us
         for record in records:
             self.lapses.put(self._open(record, since_us=since_us).record)
             self._lineage.restored(record)

@@ -28,30 +28,30 @@ def difference(
 
     A pod is on a side or not: how much it has may differ, since a slice's share depends on how it is weighed.
     """
-    settled_us = told_us - GRACE_US
+    known_us = told_us - GRACE_US
     present = [each for each in holders if each.until_us is None]
     held = {each.pod_uid for each in present}
     return Difference(
         pool=pool,
         at_us=at_us,
-        api_only=sum(_had_all_along(pod, settled_us) for uid, pod in pods.items() if uid not in held),
+        api_only=sum(_had_all_along(pod, known_us) for uid, pod in pods.items() if uid not in held),
         device_only=sum(
             each.share
             for each in present
             if each.pod_uid is not None
-            and each.key.since_us - each.ahead_us <= settled_us
-            and (each.pod_uid not in pods or _had_nothing(pods[each.pod_uid], settled_us))
+            and each.key.since_us - each.ahead_us <= known_us
+            and (each.pod_uid not in pods or _had_nothing(pods[each.pod_uid], known_us))
         ),
     )
 
 
-def _had_all_along(pod: PodRecord, settled_us: int) -> int:
+def _had_all_along(pod: PodRecord, known_us: int) -> int:
     """The µGPU of a pod that was bound by then and has not ended."""
-    if pod.scheduled_us is None or pod.scheduled_us > settled_us:
+    if pod.scheduled_us is None or pod.scheduled_us > known_us:
         return 0
     return sum(segment.quantity for segment in pod.segments if segment.end_us is None)
 
 
-def _had_nothing(pod: PodRecord, settled_us: int) -> bool:
+def _had_nothing(pod: PodRecord, known_us: int) -> bool:
     """Whether the pod had no GPUs any more by then."""
-    return all(segment.end_us is not None and segment.end_us <= settled_us for segment in pod.segments)
+    return all(segment.end_us is not None and segment.end_us <= known_us for segment in pod.segments)

@@ -1,4 +1,4 @@
-"""The pods that ask for GPUs: merged at once; by `settle` classified, cut into segments and posted to the totals."""
+"""The pods that ask for GPUs: merged at once; by `reconcile` classified, cut into segments and posted to the totals."""
 
 from collections.abc import Iterable, Iterator
 
@@ -71,18 +71,18 @@ class Pods:
             return None
         ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
         self._learn(ended, at_us=at_us)
-        return self._leave(self._settled(record.uid), at_us)
+        return self._leave(self._reconciled(record.uid), at_us)
 
-    def settle(self) -> Iterator[tuple[PodRecord, int]]:
+    def reconcile(self) -> Iterator[tuple[PodRecord, int]]:
         """Account what was learned of pods since the last call, each once; yields each, and when the last was told."""
         for uid, (_, at_us) in tuple(self._news.items()):
-            yield self._settled(uid), at_us
+            yield self._reconciled(uid), at_us
         self._news.clear()
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """A listing no longer has the pod."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
-        return self._leave(self._settle(ended, at_us=at_us), at_us)
+        return self._leave(self._reconcile(ended, at_us=at_us), at_us)
 
     def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
@@ -97,13 +97,13 @@ class Pods:
                 if self.provisional.suits(record, tenant):
                     self.index.assign(record, tenant)
                 else:
-                    self._settle(record, at_us=at_us, amends=self.provisional.end(record.uid))
+                    self._reconcile(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
     def owner_seen(self, owner: OwnerResolved, *, at_us: int) -> None:
         """An owner was looked up: the walks that waited for it go on."""
         for uid in self.walks.learn(owner):
             if uid in self.records:
-                self._settle(self.records[uid], at_us=at_us)
+                self._reconcile(self.records[uid], at_us=at_us)
 
     def on_node(self, node: str) -> list[PodRecord]:
         """Those bound to nodes of that name."""
@@ -117,7 +117,7 @@ class Pods:
         """The pods of a node are, or cost, something else than was thought, or ended otherwise."""
         for uid in tuple(self.index.on_node.get(changed.name, ())):
             better = self._nodes.reclassified(self.records[uid], changed)
-            record = self._settle(better, at_us=at_us, since_us=changed.since_us)
+            record = self._reconcile(better, at_us=at_us, since_us=changed.since_us)
             if uid in self._left:
                 self._leave(record, self._left[uid])
 
@@ -131,19 +131,19 @@ class Pods:
         """Account the pods whose price is another from `since_us` on."""
         for record in tuple(self.records.values()):
             if self._pricing.outdates(record, since_us):
-                self._settle(record, at_us=at_us, since_us=since_us)
+                self._reconcile(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:
         """Look at the pods again that are exported as `other`, for as many values as there is room now."""
         for record in tuple(self.records.values()):
             if record.terms and OTHER in record.terms[-1].labels:
-                self._settle(record, at_us=at_us)
+                self._reconcile(record, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
         """Pods that no kubelet has accepted in time hold their GPUs no more."""
         for uid in self._unaccepted.due(now_us):
             if uid in self.records:
-                self._settle(self.records[uid], at_us=now_us)
+                self._reconcile(self.records[uid], at_us=now_us)
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
@@ -195,7 +195,7 @@ class Pods:
         if labels == record.labels and preempted_us == record.preempted_us:
             return record
         if labels != record.labels and record.uid in self._news:
-            record = self._settled(record.uid)  # labels count from when they are told, see _learn
+            record = self._reconciled(record.uid)  # labels count from when they are told, see _learn
         return replace(record, labels=labels, preempted_us=preempted_us)
 
     def _learn(self, record: PodRecord, *, at_us: int) -> None:
@@ -205,15 +205,17 @@ class Pods:
             self._news[record.uid] = self._news.get(record.uid, (before, at_us))[0], at_us
         self.records[record.uid] = record
         if before and before.labels != record.labels:
-            self._settled(record.uid)
+            self._reconciled(record.uid)
 
-    def _settled(self, uid: str) -> PodRecord:
+    def _reconciled(self, uid: str) -> PodRecord:
         """The pod with all that was learned of it accounted."""
         record = self.records[uid]
         accounted, at_us = self._news.get(uid, (record, 0))
-        return record if accounted is record else self._settle(record, at_us=at_us)
+        return record if accounted is record else self._reconcile(record, at_us=at_us)
 
-    def _settle(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
+    def _reconcile(
+        self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None
+    ) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
         `amends` tells that what is known better now was so all along, `since_us` that its node or prices changed then.

@@ -86,8 +86,8 @@ class Usage:
         self._nodes: dict[str, NodeUsage] = {}
         self._next_round_us = 0
 
-    def seen(self, seen: UsageReported, *, complete_us: int, settle: Callable[[], None]) -> None:
-        """An agent answered. All that the API told of pods before `complete_us` is known, and accounted by `settle`."""
+    def seen(self, seen: UsageReported, *, complete_us: int, reconcile: Callable[[], None]) -> None:
+        """An agent answered. All pod changes before `complete_us` were reported, and `reconcile` accounts them."""
         report, at_us = seen.report, seen.at_us
         node = self._node(report.node, at_us=at_us)
         self.restarts += node.epoch not in ("", report.epoch)
@@ -99,7 +99,7 @@ class Usage:
         labels = self._nodes_known.labels_at(report.node)
         node.held.told(report.holders, telling)
         if node.held.is_undecided:
-            settle()
+            reconcile()
             node.held.decide(complete_us=complete_us, at_us=at_us)
         node.unheld.told(report.gpus, telling, labels)
         self._narrow(node, report.node, at_us=at_us)
