@@ -7,14 +7,13 @@ from fractions import Fraction
 from gputally.config.fields import Field, Section, value
 from gputally.config.overlap import check_reached
 from gputally.config.values import a_list_of, choice, flag
-from gputally.model.rules import ResourceRule, Weighing
+from gputally.model.rules import FIXED, ResourceRule
 from gputally.model.units import GPU
-from gputally.shares.schemes import BUILT_IN
+from gputally.shares.schemes import BUILT_IN, SCHEMES
 
 _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?")
 _MAX_WEIGHT = 1024
-_WEIGHINGS = (Weighing.FIXED.value, Weighing.REPLICA.value, Weighing.MIG.value)
-"""Resources of any name may be given out so; the others are of one system, which names its own."""
+_WEIGHINGS = tuple(scheme.name for scheme in SCHEMES if scheme.is_configurable)
 _NATIVE = ("kubernetes.io/gpu", "storage.kubernetes.io/gpu", "requests.nvidia.com/gpu")
 """Of Kubernetes' own domains, or of quotas: never extended resources."""
 _NO_RESOURCE = re.compile(r"[^A-Za-z0-9._/*?\[\]!-]")
@@ -61,17 +60,13 @@ def _check_built_in(section: Section, written: tuple[ResourceRule, ...]) -> None
 
 def _rule(field: Field) -> ResourceRule:
     section = field.section("pattern", "weighing", "weight")
-    weighing = section.read("weighing", value(_weighing), Weighing.FIXED)
+    weighing = section.read("weighing", value(choice(_WEIGHINGS)), FIXED)
     return ResourceRule(
         pattern=section.require("pattern", value(resource_glob), "write a resource name, such as example.com/gpu")
         or "",
         weighing=weighing,
         weight=_checked_weight(section, weighing),
     )
-
-
-def _weighing(written: str) -> Weighing:
-    return Weighing(choice(_WEIGHINGS)(written))
 
 
 def resource_glob(value: str) -> str:
@@ -89,8 +84,8 @@ def resource_glob(value: str) -> str:
     return value
 
 
-def _checked_weight(section: Section, weighing: Weighing) -> int:
-    if "weight" in section and weighing is not Weighing.FIXED:
+def _checked_weight(section: Section, weighing: str) -> int:
+    if "weight" in section and weighing != FIXED:
         section["weight"].refuse(f"is not for `weighing: {weighing}`, which works it out; remove one of them")
     return section.read("weight", value(weight), GPU)
 

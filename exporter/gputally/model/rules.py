@@ -1,6 +1,7 @@
 """What the operator configures about classification: tiers, tenants, resources, pools, limits."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -39,26 +40,15 @@ class TenantRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     tenant: str = "{value}"
 
 
-class Weighing(StrEnum):
-    """How one unit of a resource is turned into physical GPUs."""
-
-    FIXED = "fixed"
-    """`weight` micro-GPUs a unit."""
-    REPLICA = "replica"
-    """One GPU shared by as many replicas as the node's label says (time-slicing, MPS)."""
-    MIG = "mig"
-    """By the slices of the MIG profile in the resource's name."""
-    HAMI = "hami"
-    """What a pod has of each of its `nvidia.com/gpu`, on a node where HAMi shares them."""
-    KAI = "kai"
-    """The same, of a pod that KAI-Scheduler places."""
+FIXED: Final = "fixed"
+"""Each unit of a resource is the `weight` of its rule."""
 
 
 class ResourceRule(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Resource names that match the glob `pattern` are GPUs, weighed by `weighing`."""
+    """Resource names that match the glob `pattern` are GPUs, weighed by the share scheme `weighing`."""
 
     pattern: str
-    weighing: Weighing = Weighing.FIXED
+    weighing: str = FIXED
     weight: int = 1_000_000
 
 

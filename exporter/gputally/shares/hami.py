@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gputally.model.kube import Pod
-from gputally.model.rules import HamiBasis, ResourceRule, Rules, Weighing
+from gputally.model.rules import HamiBasis, Rules
 from gputally.model.units import GPU
 from gputally.shares.scheme import GPUS, Amounts, Labels, ResourceAmount, Scheme
 
@@ -43,8 +43,8 @@ class _Registered(NamedTuple):
 class Hami(Scheme):
     """Memory is in MiB, or in hundredths of a GPU as cores are; all of it is counted for all devices together."""
 
-    weighing = Weighing.HAMI
-    resources = tuple(ResourceRule(pattern=name, weighing=Weighing.HAMI) for name in _OF_EACH)
+    name = "hami"
+    patterns = _OF_EACH
     describes = True
 
     def reads(self, key: str) -> bool:

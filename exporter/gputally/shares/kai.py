@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from gputally.model.kube import Pod
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd
 from gputally.shares.scheme import GPUS, Amounts, Labels, ResourceAmount, Scheme
@@ -31,8 +31,8 @@ class Kai(Scheme):
     `gpu-fraction` is in µGPU, `gpu-memory` in MiB, of all devices together.
     """
 
-    weighing = Weighing.KAI
-    resources = tuple(ResourceRule(pattern=name, weighing=Weighing.KAI) for name in (_FRACTION, _MEMORY))
+    name = "kai"
+    patterns = (_FRACTION, _MEMORY)
     describes = True
 
     def may_ask(self, pod: Pod, rules: Rules) -> bool:
@@ -50,7 +50,7 @@ class Kai(Scheme):
 
     def governs(self, asked: Sequence[ResourceAmount], node: Labels) -> bool:
         """See `Scheme.governs`."""
-        return any(each.rule.weighing is Weighing.KAI for each in asked)
+        return any(each.rule.weighing == self.name for each in asked)
 
     def quantities(self, asked: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
         """See `Scheme.quantities`: at most a whole GPU for each device, which it is where nobody knows its memory."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
+from gputally.model.rules import MigBasis, Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd
 from gputally.shares.scheme import Labels, ResourceAmount, Scheme
@@ -21,8 +21,9 @@ _MIB_PER_GB: Final = 1024
 class Mig(Scheme):
     """A unit is a slice of the profile that the resource's name tells, or one of the slice's replicas."""
 
-    weighing = Weighing.MIG
-    resources = (ResourceRule(pattern="nvidia.com/mig-*", weighing=Weighing.MIG),)
+    name = "mig"
+    patterns = ("nvidia.com/mig-*",)
+    is_configurable = True
 
     def reads(self, key: str) -> bool:
         """See `Scheme.reads`: what the GPUs are, and whether all are cut alike."""

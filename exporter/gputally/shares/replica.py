@@ -1,6 +1,6 @@
 """Time-slicing and MPS: so many replicas of each GPU, as GPU Feature Discovery labels the node."""
 
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd, mig
 from gputally.shares.scheme import GPUS, Labels, ResourceAmount, Scheme
@@ -9,11 +9,9 @@ from gputally.shares.scheme import GPUS, Labels, ResourceAmount, Scheme
 class Replica(Scheme):
     """A unit is a replica of a GPU, or of the slice that stands for one under the single MIG strategy."""
 
-    weighing = Weighing.REPLICA
-    resources = (
-        ResourceRule(pattern="nvidia.com/gpu.shared", weighing=Weighing.REPLICA),
-        ResourceRule(pattern=GPUS, weighing=Weighing.REPLICA),
-    )
+    name = "replica"
+    patterns = ("nvidia.com/gpu.shared", GPUS)
+    is_configurable = True
 
     def reads(self, key: str) -> bool:
         """See `Scheme.reads`: how many replicas there are, of any resource."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from gputally.model.kube import Pod
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import ResourceRule, Rules
 
 Labels = Mapping[str, str]
 """Those of a node."""
@@ -24,12 +24,14 @@ class ResourceAmount(NamedTuple):
 class Scheme:
     """One way to give out GPUs.
 
-    `weighing` is what the configuration calls it, `resources` are given out so where the configuration says nothing.
-    With `describes`, these are no devices themselves, but say how much of each device a pod has.
+    The configuration calls it `name`, if it `is_configurable` for any resource. `patterns` are globs of resources that
+    are given out so where the configuration says nothing. With `describes`, these are no devices themselves, but say
+    how much of each device a pod has.
     """
 
-    weighing: ClassVar[Weighing]
-    resources: ClassVar[tuple[ResourceRule, ...]] = ()
+    name: ClassVar[str]
+    patterns: ClassVar[tuple[str, ...]] = ()
+    is_configurable: ClassVar[bool] = False
     describes: ClassVar[bool] = False
 
     def reads(self, key: str) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from gputally.model.kube import Node
-from gputally.model.rules import ResourceRule, Rules, Weighing
+from gputally.model.rules import ResourceRule, Rules
 from gputally.model.units import GPU
 from gputally.shares.hami import Hami
 from gputally.shares.kai import Kai
@@ -19,9 +19,11 @@ from gputally.shares.whole import Whole
 Units = tuple[tuple[str, int], ...]
 """Devices by resource name."""
 NodeLabels = tuple[tuple[str, str], ...]
-SCHEMES: Final[tuple[Scheme, ...]] = (Replica(), Mig(), Hami(), Kai(), Whole())
-BUILT_IN: Final = tuple(rule for scheme in SCHEMES for rule in scheme.resources)
-_BY_WEIGHING: Final[Mapping[Weighing, Scheme]] = {scheme.weighing: scheme for scheme in SCHEMES}
+SCHEMES: Final[tuple[Scheme, ...]] = (Whole(), Replica(), Mig(), Hami(), Kai())
+BUILT_IN: Final = tuple(
+    ResourceRule(pattern=pattern, weighing=scheme.name) for scheme in SCHEMES for pattern in scheme.patterns
+)
+_BY_NAME: Final[Mapping[str, Scheme]] = {scheme.name: scheme for scheme in SCHEMES}
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +36,7 @@ def rule_of(resource: str, rules: Rules) -> ResourceRule | None:
 def describes(resource: str, rules: Rules) -> bool:
     """Whether the resource is no device, but tells how much of its devices a pod has."""
     rule = rule_of(resource, rules)
-    return rule is not None and _BY_WEIGHING[rule.weighing].describes
+    return rule is not None and _BY_NAME[rule.weighing].describes
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +83,7 @@ def _by_scheme(
     governing = next((scheme for scheme in SCHEMES if scheme.governs(known, node)), None)
     found = defaultdict[Scheme, list[ResourceAmount]](list)
     for each in known:
-        scheme = _BY_WEIGHING[each.rule.weighing]
+        scheme = _BY_NAME[each.rule.weighing]
         if governing and each.resource == GPUS:
             scheme = governing
         if scheme is governing or not scheme.describes:

@@ -13,7 +13,6 @@ from gputally.model.rules import (
     ResourceRule,
     Rules,
     TenantSource,
-    Weighing,
 )
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
@@ -115,7 +114,7 @@ def test_a_weight_that_is_no_share_of_a_gpu_is_refused(weight: str, tmp_path: Pa
 def test_the_built_in_resources_can_be_dropped(tmp_path: Path) -> None:
     found = rules("resources: {defaults: false, rules: [{pattern: a/b, weighing: replica}]}", tmp_path)
 
-    assert found.resources == (ResourceRule(pattern="a/b", weighing=Weighing.REPLICA),)
+    assert found.resources == (ResourceRule(pattern="a/b", weighing="replica"),)
     assert not found.built_in_resources
 
 

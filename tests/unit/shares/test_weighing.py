@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.model.rules import MigBasis, ResourceRule, Rules, Weighing
+from gputally.model.rules import MigBasis, ResourceRule, Rules
 from gputally.shares.mig import slices_per_gpu
 from gputally.shares.request import offered_units
 from gputally.shares.schemes import covered, divided, sharing_of
@@ -121,7 +121,7 @@ def test_replicas_are_those_of_the_resource_whose_label_it_is() -> None:
 
 def test_a_renamed_replica_without_a_label_of_its_own_is_one_of_a_whole_gpu() -> None:
     """The device plugin may give any name; the labels keep that of the resource it replaces."""
-    rules = Rules(resources=(ResourceRule(pattern="nvidia.com/gpu-part", weighing=Weighing.REPLICA),))
+    rules = Rules(resources=(ResourceRule(pattern="nvidia.com/gpu-part", weighing="replica"),))
 
     assert unit_weight("nvidia.com/gpu-part", {"nvidia.com/gpu.replicas": "4"}, rules) == 250_000
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.devices.kubelet.device_ids import DeviceId, parse
-from gputally.model.rules import Rules, Weighing
+from gputally.model.rules import FIXED, Rules
 from gputally.shares.schemes import rule_of
 
 if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and need no protobuf
@@ -46,7 +46,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     def unit(self, resource: str) -> int:
         """µGPU of one unit of `resource`, where a rule fixes it; else 0, and its device tells."""
         rule = rule_of(resource, self.rules)
-        return rule.weight if rule and rule.weighing is Weighing.FIXED else 0
+        return rule.weight if rule and rule.weighing == FIXED else 0
 
 
 NVIDIA: Final = Wanted()
