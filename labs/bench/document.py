@@ -1,4 +1,4 @@
-"""Writes the figures of the last run into docs/performance.md: `python -m labs.bench.document [FILE]`."""
+"""Writes the figures of the last run into docs/contributing/performance.md: `python -m labs.bench.document [FILE]`."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ import msgspec
 from labs.bench.figure import STATED_PODS, Figure, shown
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = ROOT / "docs" / "performance.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "performance.md"
 GOALS: Final = {
     "start.ready_s": "Start until ready, without a ledger",
     "start.ready_over_drain": "The same over a bare drain of the same list",

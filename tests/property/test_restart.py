@@ -40,7 +40,7 @@ def test_a_restart_that_looks_at_every_pod_again_finds_nothing_else(
 
 def restarted(replay: Replay) -> tuple[Found, int]:
     """What a new process accounts that is told of namespaces alone, and how many pods it looks at; nothing is kept."""
-    with patch.object(Pods, "_reconcile", autospec=True, side_effect=Pods._reconcile) as reconcile:
+    with patch.object(Pods, "_derive", autospec=True, side_effect=Pods._derive) as derive:
         replay.restart()
         changes = replay.fleet.drain()
-    return (changes.revisions, changes.pods), reconcile.call_count
+    return (changes.revisions, changes.pods), derive.call_count

@@ -46,7 +46,7 @@ async def test_certificates_and_tokens_are_replaced_on_both_sides_without_a_rest
         assert await client.report(target) == REPORT
 
         write(expected, "second")
-        with pytest.raises(PullFailed, match=f"answers 401; see to it that {shown} holds the token") as told:
+        with pytest.raises(PullFailed, match=f"responds with 401; make sure that {shown} contains the token") as told:
             await client.report(target)
         assert told.value.outcome is Outcome.FORBIDDEN
 

@@ -225,7 +225,8 @@ async def test_broken_versions_of_tls_are_not_spoken(certificates: Certificates)
 
 
 def test_the_documentation_has_all_of_these_with_their_outcomes() -> None:
-    documented = {what: outcome.partition(" ")[0] for what, outcome in table(TEXTS["docs/web.md"], "Request")}
+    rows = table(TEXTS["docs/contributing/hostile-requests.md"], "Request")
+    documented = {what: outcome.partition(" ")[0] for what, outcome in rows}
 
     assert documented == {what: str(status) for what, (_, status) in REQUESTS.items()}
 

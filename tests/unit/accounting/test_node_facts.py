@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.nodes.node_facts import facts_of, observed, pool_of
+from gputally.accounting.nodes.node_facts import observed, pool_of
 from gputally.errors import MalformedObject
+from gputally.model.kube import Node
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import MigBasis, ResourceRule, Rules
@@ -18,6 +19,12 @@ RECORD = NodeRecord(uid="uid-n1", name="n1", created_us=us(5))
 
 def facts(form: NodeForm, rules: Rules = Rules()) -> NodeFacts:  # noqa: B008 - frozen
     return facts_of(as_node(form), rules, frozenset({"zone"}))
+
+
+def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+    """What the first form of a node says."""
+    record = NodeRecord(uid="u", name="n", created_us=us(1))
+    return observed(record, node, rules=rules, price_labels=price_labels, at_us=us(5), since_us=us(5)).facts[-1][1]
 
 
 def history(*forms: tuple[NodeForm, float]) -> list[tuple[int, NodeFacts]]:

@@ -37,7 +37,7 @@ def running(*namespaces: str) -> Replay:
 @contextmanager
 def nothing_reconciled() -> Iterator[None]:
     """No pod is accounted."""
-    with patch.object(Pods, "_reconcile", side_effect=AssertionError("reconciled")):
+    with patch.object(Pods, "_derive", side_effect=AssertionError("reconciled")):
         yield
 
 

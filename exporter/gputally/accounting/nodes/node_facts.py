@@ -42,16 +42,13 @@ NO_POOL = "none"
 """The pool of a node that carries none of the pool labels."""
 
 
-def facts_of(node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
-    """What is true of `node` now. `price_labels` are the label keys that price rules match on.
+def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+    """What is true of `node` now, if it carries these of all labels that facts may follow from.
+
+    `price_labels` are the label keys that price rules match on.
 
     Raises: MalformedObject for a capacity that is no whole number.
     """
-    return _facts_under(relevant(labels_of(node), rules, price_labels), node, rules, price_labels)
-
-
-def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
-    """What is true of `node` if it carries these of all labels that facts may follow from."""
     try:
         fixed = _fixed(node, rules)
     except ValueError as error:

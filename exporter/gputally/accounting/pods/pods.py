@@ -82,7 +82,7 @@ class Pods:
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """A listing no longer has the pod."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
-        return self._leave(self._reconcile(ended, at_us=at_us), at_us)
+        return self._leave(self._derive(ended, at_us=at_us), at_us)
 
     def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
@@ -97,13 +97,13 @@ class Pods:
                 if self.provisional.suits(record, tenant):
                     self.index.assign(record, tenant)
                 else:
-                    self._reconcile(record, at_us=at_us, amends=self.provisional.end(record.uid))
+                    self._derive(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
     def owner_seen(self, owner: OwnerResolved, *, at_us: int) -> None:
         """An owner was looked up: the walks that waited for it go on."""
         for uid in self.walks.learn(owner):
             if uid in self.records:
-                self._reconcile(self.records[uid], at_us=at_us)
+                self._derive(self.records[uid], at_us=at_us)
 
     def on_node(self, node: str) -> list[PodRecord]:
         """Those bound to nodes of that name."""
@@ -117,7 +117,7 @@ class Pods:
         """The pods of a node are, or cost, something else than was thought, or ended otherwise."""
         for uid in tuple(self.index.on_node.get(changed.name, ())):
             better = self._nodes.reclassified(self.records[uid], changed)
-            record = self._reconcile(better, at_us=at_us, since_us=changed.since_us)
+            record = self._derive(better, at_us=at_us, since_us=changed.since_us)
             if uid in self._left:
                 self._leave(record, self._left[uid])
 
@@ -131,19 +131,19 @@ class Pods:
         """Account the pods whose price is another from `since_us` on."""
         for record in tuple(self.records.values()):
             if self._pricing.outdates(record, since_us):
-                self._reconcile(record, at_us=at_us, since_us=since_us)
+                self._derive(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:
         """Look at the pods again that are exported as `other`, for as many values as there is room now."""
         for record in tuple(self.records.values()):
             if record.terms and OTHER in record.terms[-1].labels:
-                self._reconcile(record, at_us=at_us)
+                self._derive(record, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
         """Pods that no kubelet has accepted in time hold their GPUs no more."""
         for uid in self._unaccepted.due(now_us):
             if uid in self.records:
-                self._reconcile(self.records[uid], at_us=now_us)
+                self._derive(self.records[uid], at_us=now_us)
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """A pod as a preemptor, with its tier; of one deleted lately too."""
@@ -211,11 +211,9 @@ class Pods:
         """The pod with all that was learned of it accounted."""
         record = self.records[uid]
         accounted, at_us = self._news.get(uid, (record, 0))
-        return record if accounted is record else self._reconcile(record, at_us=at_us)
+        return record if accounted is record else self._derive(record, at_us=at_us)
 
-    def _reconcile(
-        self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None
-    ) -> PodRecord:
+    def _derive(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
         """Derive everything that follows from `record`, and let indexes and totals follow.
 
         `amends` tells that what is known better now was so all along, `since_us` that its node or prices changed then.

@@ -37,16 +37,6 @@ class DeviceId(Struct, frozen=True, kw_only=True, gc=False):
     start: int | None = None
     replica: int | None = None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the text names a GPU or a part of one."""
-        return bool(self.uuid) or self.minor is not None
-
-    @property
-    def is_mig(self) -> bool:
-        """Whether it is a MIG device and not the whole GPU."""
-        return self.gi is not None or self.profile is not None or self.uuid.startswith("MIG-")
-
 
 _UUID: Final = "[0-9A-Za-z-]+"
 _NUMBER: Final = "[0-9]{1,9}"

@@ -147,7 +147,7 @@ async def test_a_call_that_hangs_is_fenced_and_the_others_keep_their_cadence(
             pass
 
     assert [record.getMessage() for record in caplog.records if record.name.startswith("gputally.")] == [
-        "GPU GPU-a is not read: hung: the driver does not answer"
+        "GPU GPU-a cannot be read: hung: the driver does not respond"
     ]
 
 
