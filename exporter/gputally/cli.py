@@ -17,13 +17,13 @@ from gputally.errors import ConfigError, GputallyError, Problem
 from gputally.setting import add_flags
 
 _STATUSES = (
-    "exit status: 0 done or asked to stop; 1 a bug, with a traceback; 2 flags, configuration or prices; "
-    "3 API server; 4 ledger; 5 address taken; 7 NVIDIA driver; 130 interrupted"
+    "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
+    "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; 130 interrupted"
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status. A GputallyError becomes one message, all else is a bug and shows as such."""
+    """Run one command and return its exit status. A GputallyError becomes one message; all else is a bug."""
     parsed = parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
@@ -46,28 +46,30 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"gputally {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    watch = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs, serve metrics")
+    watch = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs and serve metrics")
     add_flags(watch, settings.SETTINGS)
-    measure = _command(commands, "agent", agent, "measure what each GPU of this node does, and for whom")
+    measure = _command(commands, "agent", agent, "measure the GPUs of this node and their usage by container")
     add_flags(measure, agent_settings.SETTINGS)
-    _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs nothing"))
-    command = _command(commands, "check", check, "check configurations and price books, all problems at once")
+    _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
+    command = _command(commands, "check", check, "check configurations and price books, and report all problems")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
     return root
 
 
 def _add_demo_flags(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--for", dest="duration", metavar="TIME", default="", help="stop after e.g. 30s or 5m; else runs until Ctrl-C")
+    add("--for", dest="duration", metavar="TIME", default="", help="stop after e.g. 30s or 5m; without it, at Ctrl-C")
     add(
         "--web.listen-address",
         dest="address",
         metavar="HOST:PORT",
         default="127.0.0.1:0",
-        help="where to serve /metrics; port 0 takes a free one [default: %(default)s]",
+        help="address that serves /metrics; port 0 selects a free port [default: %(default)s]",
     )
-    add("--ledger", metavar="FILE", type=Path, help="keep the ledger there; otherwise it is thrown away")
-    add("--seed", type=int, metavar="N", default=1, help="what happens follows from it [default: 1]")
+    add(
+        "--ledger", metavar="FILE", type=Path, help="keep the ledger in this file; by default, it is deleted at the end"
+    )
+    add("--seed", type=int, metavar="N", default=1, help="random seed of the simulation [default: 1]")
     add(
         "--speed",
         type=float,
@@ -83,8 +85,13 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
         help="s1: inference by day, training by night; s2: four tiers, tenants with quotas [default: s1]",
     )
     shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
-    add("--trace-nodes", metavar="FILE", type=Path, help="the nodes to replay on (CSV); else they join when needed")
-    add("--chaos", action="store_true", help="let connections, server, nodes and clocks fail at random on the way")
+    add(
+        "--trace-nodes",
+        metavar="FILE",
+        type=Path,
+        help="nodes for the replay (CSV); without it, they join when needed",
+    )
+    add("--chaos", action="store_true", help="inject random faults of connections, API server, nodes and clocks")
 
 
 def aggregator(parsed: argparse.Namespace) -> int:
@@ -183,7 +190,7 @@ def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
 
 
 def _the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to tell the user, if nothing but such errors is in the group; otherwise the group."""
+    """The error to report to the user, if the group contains only such errors; otherwise the group."""
     mendable, bugs = group.split((GputallyError, BrokenPipeError))
     if mendable is None or bugs:
         return group

@@ -1,7 +1,7 @@
 """The errors a user or an operator meets, split by what the caller does next.
 
 GputallyError            shown in one line; all else is a bug
-├─ ConfigError           the user mends it
+├─ ConfigError           the user fixes it
 ├─ ApiError
 │  ├─ ApiUnreachable     try again, with back-off
 │  ├─ ApiForbidden       name the missing RBAC rule
@@ -12,12 +12,12 @@ GputallyError            shown in one line; all else is a bug
 ├─ AddressTaken          choose another address
 ├─ KubeletError          exit status 6
 │  ├─ KubeletUnreachable try again, with back-off
-│  └─ KubeletRefused     mend the mount or the node
+│  └─ KubeletRefused     fix the mount or the node
 └─ NvmlError             exit status 7
    ├─ DriverMissing      run where the driver is, or mount it
-   ├─ DriverChanged      end, to be started again with the new driver
-   ├─ GpuLost            do without this GPU, look for it again, with back-off
-   └─ NvmlUnavailable    initialise NVML anew, with back-off
+   ├─ DriverChanged      exit, to restart with the new driver
+   ├─ GpuLost            continue without this GPU, look for it again, with back-off
+   └─ NvmlUnavailable    initialise NVML again, with back-off
 """
 
 from collections.abc import Iterable
@@ -25,21 +25,21 @@ from dataclasses import dataclass
 
 
 class GputallyError(Exception):
-    """Anything a user can mend or wait out; its text is one clear message."""
+    """Any problem that a user can fix or wait out; its text is one clear message."""
 
     exit_status = 1
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing to mend in one file: where it is, what is wrong, what to write instead."""
+    """One problem to fix in one file: where it is, what is wrong, what to use instead."""
 
     file: str
     field: str
     text: str
 
     def __str__(self) -> str:
-        """`prices.yaml: rules[2].purchase: unknown 'spto'; write on-demand, spot or reserved`."""
+        """`prices.yaml: rules[2].purchase: unknown 'spto'; use on-demand, spot or reserved`."""
         return ": ".join(part for part in (self.file, self.field, self.text) if part)
 
 
@@ -54,7 +54,7 @@ class ConfigError(GputallyError):
 
 
 class ApiError(GputallyError):
-    """The Kubernetes API server did not give what was asked for."""
+    """The Kubernetes API server did not answer a request."""
 
     exit_status = 3
 
@@ -64,7 +64,7 @@ class ApiUnreachable(ApiError):
 
 
 class ApiForbidden(ApiError):
-    """The server knows us and refuses; the message names the missing rule."""
+    """The server authenticates us but denies the request; the message names the missing rule."""
 
 
 class VersionExpired(ApiError):
@@ -72,7 +72,7 @@ class VersionExpired(ApiError):
 
 
 class MalformedObject(GputallyError):
-    """An API object that contradicts itself; it is counted and left out."""
+    """An API object with contradictory fields; it is counted and excluded."""
 
     def __init__(self, uid: str, text: str) -> None:
         super().__init__(f"object {uid}: {text}")
@@ -99,7 +99,7 @@ class AddressTaken(GputallyError):
 
 
 class KubeletError(GputallyError):
-    """The kubelet of this node did not tell who holds which devices."""
+    """The kubelet of this node did not report the device allocations."""
 
     exit_status = 6
 
@@ -109,26 +109,26 @@ class KubeletUnreachable(KubeletError):
 
 
 class KubeletRefused(KubeletError):
-    """The kubelet or its socket will not serve us; the message names what to mount or to install."""
+    """The kubelet or its socket rejects our calls; the message names what to mount or to install."""
 
 
 class NvmlError(GputallyError):
-    """The NVIDIA driver did not tell of this node's GPUs."""
+    """The NVIDIA driver did not report this node's GPUs."""
 
     exit_status = 7
 
 
 class DriverMissing(NvmlError):
-    """No library, no driver or no GPU in sight; the message says how to bring them into it."""
+    """No library, no driver or no GPU is visible; the message says how to make them visible."""
 
 
 class DriverChanged(NvmlError):
-    """The driver was replaced under this process, whose library no longer fits it."""
+    """The driver was replaced while this process ran, whose library no longer matches it."""
 
 
 class GpuLost(NvmlError):
-    """This GPU fell off the bus or waits for a reset; the others go on."""
+    """This GPU fell off the bus or waits for a reset; the others continue."""
 
 
 class NvmlUnavailable(NvmlError):
-    """NVML forgot this process, or does not say what is wrong."""
+    """NVML lost the state of this process, or reports an unknown error."""

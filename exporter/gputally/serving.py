@@ -1,4 +1,4 @@
-"""Who may ask this process, and how it proves who it is, as its files say now."""
+"""The access policy and the certificates of this process, reloaded from their files on change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +9,12 @@ from gputally.files.reread import Files, Reread
 
 
 def doors(path: Path | None) -> Callable[[], AccessPolicy]:
-    """Tells who is let in by the web configuration at `path`; everyone without one. Raises: ConfigError."""
+    """The access policy of the web configuration at `path`; without it, everything is allowed. Raises: ConfigError."""
     return Reread(lambda files: _door(path, files)) if path else AccessPolicy
 
 
 def own_token(path: Path | None, page: str, *, role: str) -> dict[str, Callable[[], str]]:
-    """The token in the file at `path`, if there is to be one, as that of `page`. Raises: ConfigError."""
+    """The token in the file at `path`, if any, as the token that `page` requires. Raises: ConfigError."""
     return {page: Reread(lambda files: token(path, files, role=role))} if path else {}
 
 

@@ -1,6 +1,6 @@
-"""One setting of a command: from it flag, environment variable and help derive; and what can be wrong with values.
+"""One setting of a command, from which flag, environment variable and help derive; and the checks of its value.
 
-A check returns its problems, none when all is well.
+A check returns its problems, none for a valid value.
 """
 
 import argparse
@@ -50,45 +50,45 @@ def file(text: str) -> Path | None:
 
 
 def unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> list[Problem]:
-    """None of the `options`."""
+    """The value is not one of the `options`."""
     if values[name] in options:
         return []
-    return [Problem("", f"--{name}", f"unknown '{values[name]}'; write {', '.join(options[:-1])} or {options[-1]}")]
+    return [Problem("", f"--{name}", f"unknown '{values[name]}'; use {', '.join(options[:-1])} or {options[-1]}")]
 
 
 def missing(values: Mapping[str, Any], name: str) -> list[Problem]:
     """Empty, where a file must be named."""
-    return [] if values[name] else [Problem("", f"--{name}", "is empty; name a file")]
+    return [] if values[name] else [Problem("", f"--{name}", "is empty; specify a file")]
 
 
 def not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
-    """No whole number above 0."""
+    """The value is not a whole number above 0."""
     text = str(values[name])
     if text.isascii() and text.isdigit() and int(text):
         return []
-    return [Problem("", f"--{name}", f"'{text}' is no whole number above 0; write one such as 15")]
+    return [Problem("", f"--{name}", f"'{text}' is not a whole number above 0; use a number such as 15")]
 
 
 def beyond(values: Mapping[str, Any], name: str, most: int, why: str, *, least: int = 1) -> list[Problem]:
-    """No whole number from `least` to `most`."""
+    """The value is not a whole number from `least` to `most`."""
     text = str(values[name])
     if text.isascii() and text.isdigit() and least <= int(text) <= most:
         return []
-    return [Problem("", f"--{name}", f"'{text}' is no whole number from {least} to {most}{why}")]
+    return [Problem("", f"--{name}", f"'{text}' is not a whole number from {least} to {most}{why}")]
 
 
 def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
-    """No port to connect to."""
+    """The value is not a port to connect to."""
     problems = not_a_number(values, name)
     if not problems and int(values[name]) > _LAST_PORT:
-        problems = [Problem("", f"--{name}", f"'{values[name]}' is no port; write one up to {_LAST_PORT}")]
+        problems = [Problem("", f"--{name}", f"'{values[name]}' is not a valid port; use a port up to {_LAST_PORT}")]
     return problems
 
 
 def lonely_key(values: Mapping[str, Any]) -> list[Problem]:
     """A key without a certificate."""
     if values["agents.key-file"] and not values["agents.cert-file"]:
-        return [Problem("", "--agents.key-file", "has no certificate; name one with --agents.cert-file")]
+        return [Problem("", "--agents.key-file", "has no certificate; specify it with --agents.cert-file")]
     return []
 
 
@@ -97,7 +97,7 @@ def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
     found = pairs(values[name])
     problems = [
         Problem(
-            "", f"--{name}", f"'{key}{'=' if text else ''}{text}' is none; write {form}, separate several by commas"
+            "", f"--{name}", f"'{key}{'=' if text else ''}{text}' is not valid; use {form}, separate several by commas"
         )
         for key, text in found
         if not (key and text)
@@ -110,7 +110,7 @@ def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
 def no_urls(values: Mapping[str, Any], name: str) -> list[Problem]:
     """Not all values are URLs."""
     urls = [url for _, url in pairs(values[name]) if url and not url.startswith(("http://", "https://"))]
-    return [Problem("", f"--{name}", f"'{url}' is no URL; write one such as http://10.0.0.7:9837") for url in urls]
+    return [Problem("", f"--{name}", f"'{url}' is not a URL; use a URL such as http://10.0.0.7:9837") for url in urls]
 
 
 def pairs(text: str) -> tuple[tuple[str, str], ...]:

@@ -48,7 +48,7 @@ def parse_duration(text: str) -> int:
     if text == "0":
         return 0
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"{text!r} is no duration; write for example 1h30m or 45s")
+        raise ValueError(f"{text!r} is not a duration; use for example 1h30m or 45s")
     return sum(round(float(number) * _UNITS_US[unit]) for number, unit in parts)
 
 

@@ -142,7 +142,7 @@ class Allocated:
         for name, tier, tenant, amount in query(ledger, ALLOCATED):
             assert amount is not None, f"the allocation of {name} is still open"
             time, rest = divmod(amount, MICRO_GPU_US_PER_MILLI_S)
-            assert rest == 0, f"{name}: {amount} is no whole number of seconds"
+            assert rest == 0, f"{name}: {amount} is not a whole number of seconds"
             self.by_pod[name] += time
             self.by_tier[tier] += time
             self.by_tenant[tenant] += time

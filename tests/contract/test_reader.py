@@ -42,7 +42,7 @@ def test_a_ledger_tells_whose_it_is_and_up_to_when_all_is_accounted(ledger: Ledg
 
 
 def test_before_anything_is_accounted_a_reader_says_so(reader: LedgerReader) -> None:
-    with pytest.raises(LedgerError, match="nothing is accounted in it yet; wait until its aggregator is ready"):
+    with pytest.raises(LedgerError, match="contains no accounting yet; wait until its aggregator is ready"):
         list(reader.segments(ALWAYS))
 
 
@@ -184,7 +184,7 @@ def test_a_gpu_hour_costs_its_price(ledger: Ledger, reader: LedgerReader) -> Non
 
 
 def test_what_is_no_dimension_is_refused(reader: LedgerReader) -> None:
-    with pytest.raises(ValueError, match="colour: no dimension of a ledger; take of namespace, name, node, "):
+    with pytest.raises(ValueError, match="colour: not a dimension of a ledger; use namespace, name, node, "):
         reader.allocated(ALWAYS, ("tenant", "colour"))
 
 

@@ -61,7 +61,7 @@ def expect_possible(event: Event) -> None:
     for each in (event.involved_object, event.related):
         if each and not _can_exist(each):
             namespace = event.metadata.namespace  # and not which Event: who forges many is told of once
-            raise MalformedObject(f"of namespace {namespace}", "an Event names what cannot exist")
+            raise MalformedObject(f"of namespace {namespace}", "an Event names a pod that cannot exist")
 
 
 def _can_exist(reference: ObjectReference) -> bool:

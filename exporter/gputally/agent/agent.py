@@ -61,14 +61,14 @@ class RunningAgent:
         now_us, missing = self.clock(), list[str]()
         last_us = self.health.last_read_us
         if last_us is None:
-            missing.append("GPUs: none was read yet")
+            missing.append("GPUs: not read yet")
         elif now_us - last_us > STALE_SECONDS * US_PER_SECOND:
-            missing.append(f"GPUs: none was read for {(now_us - last_us) // US_PER_SECOND} s")
+            missing.append(f"GPUs: not read for {(now_us - last_us) // US_PER_SECOND} s")
         told_us = self.health.last_poll_us
         if told_us is None:
-            missing.append("kubelet: it has not told yet who holds what")
+            missing.append("kubelet: no allocations reported yet")
         elif now_us - told_us > STALE_SECONDS * US_PER_SECOND:
-            missing.append(f"kubelet: it has not told for {(now_us - told_us) // US_PER_SECOND} s who holds what")
+            missing.append(f"kubelet: no allocations reported for {(now_us - told_us) // US_PER_SECOND} s")
         return Readiness(tuple(missing))
 
 
@@ -127,12 +127,12 @@ def _site(
 
     return Site(
         title=f"gputally agent of {settings.node}",
-        about="Measures what each GPU of this node does, and for whom.",
+        about="Measures the GPUs of this node and their usage by container.",
         version=__version__,
         scrape=scrape,
         ready=node.ready,
         routes=(usage_route(node.report),),
         tokens=tokens,
-        links=((PATH, "what every container used, for the aggregator"),),
+        links=((PATH, "usage by container, for the aggregator"),),
         max_requests=settings.max_requests,
     )

@@ -23,25 +23,25 @@ DEFAULT_ADDRESS: Final = ":9837"
 KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 SETTINGS: Final = (
-    Setting("node", "", "NAME", "name of this node in the cluster; otherwise NODE_NAME, or the host name"),
-    Setting("config.file", "", "FILE", "the aggregator's configuration (YAML), of which `mig` and `resources` count; "
-            "without it MIG devices weigh by compute"),
-    Setting("interval", "1", "SECONDS", "how often GPUs are read and the kubelet is asked, at most 5"),
-    Setting("kubelet.socket", KUBELET, "PATH", "the kubelet's PodResources socket"),
-    Setting("kubelet.resources", "", "NAMES", "resources that are GPUs beside nvidia.com/gpu, "
-            "nvidia.com/gpu.shared and nvidia.com/mig-...; separate several by commas"),
-    Setting("host.proc", "/proc", "PATH", "the node's processes, of which each belongs to a pod by its control group; "
-            "the agent sees them with hostPID"),
-    Setting("host.pod-logs", "/var/log/pods", "PATH", "folders of the pods' logs, by which their UIDs are known; "
-            "without them shared GPUs are split by shares"),
-    Setting("journal", "6", "HOURS", "how long what has ended stays to be pulled"),
-    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics and /v1/usage; separate "
-            "several by commas"),
-    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
-            "again when it changes; without it everyone is answered, without encryption"),
-    Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
-    Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage asks for, read again when it changes; "
-            "without it everyone is answered"),
+    Setting("node", "", "NAME", "name of this node in the cluster; default is NODE_NAME or the host name"),
+    Setting("config.file", "", "FILE", "the aggregator's configuration (YAML), of which the agent uses `mig` and "
+            "`resources`; without it, MIG devices are weighted by compute"),
+    Setting("interval", "1", "SECONDS", "how often to read GPUs and poll the kubelet, at most 5"),
+    Setting("kubelet.socket", KUBELET, "PATH", "PodResources socket of the kubelet"),
+    Setting("kubelet.resources", "", "NAMES", "resources that are GPUs in addition to nvidia.com/gpu, "
+            "nvidia.com/gpu.shared and nvidia.com/mig-..., separated by commas"),
+    Setting("host.proc", "/proc", "PATH", "the node's /proc, where the cgroup of a process names its pod; the agent "
+            "needs hostPID"),
+    Setting("host.pod-logs", "/var/log/pods", "PATH", "directory of the pod logs, whose names contain the pods' "
+            "UIDs; without it, usage of shared GPUs is split by share"),
+    Setting("journal", "6", "HOURS", "how long the usage of ended containers stays available to pull"),
+    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics and /v1/usage, "
+            "separated by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
+            "reloaded on change; without it, neither authentication nor encryption"),
+    Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further scrapes receive 503"),
+    Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage requires, reloaded on change; without it, "
+            "/v1/usage requires no token"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
     Setting("log.format", "text", "FORMAT", "text or json"),
 )  # fmt: skip
@@ -70,7 +70,7 @@ class AgentSettings:
 def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
     """Parsed flags, by setting name, as AgentSettings. Raises: ConfigError with all that is wrong with them."""
     problems = [
-        *beyond(values, "interval", 5, ": what the kubelet says is believed for ten"),
+        *beyond(values, "interval", 5, ": allocations from the kubelet are valid for 10 s"),
         *missing(values, "kubelet.socket"),
         *missing(values, "host.proc"),
         *beyond(values, "journal", 72, ""),

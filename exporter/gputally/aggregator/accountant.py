@@ -35,7 +35,7 @@ class Accountant:
         self._health = health
         self._news = asyncio.Event()
         self._warned: set[str] = set()
-        self._malformed = Once(logger, "left out of the accounting")
+        self._malformed = Once(logger, "excluded from the accounting")
 
     def take(self, observations: Iterable[Observation]) -> None:
         """Take in `observations`. One that contradicts itself is counted, logged and left out."""
@@ -88,5 +88,5 @@ class Accountant:
         faulty = self.fleet.usage.noted.faulty
         if len(faulty) > len(self._warned):
             for node in faulty.keys() - self._warned:
-                logger.warning("some usage that the agent on %s tells is left out: %s", node, faulty[node].value)
+                logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)
             self._warned.update(faulty)

@@ -66,13 +66,13 @@ class RunningAggregator:
         """Ready once every watch that can be had has a complete picture, and all of it is accounted; from then on."""
         pipeline = self.pipeline
         missing = [
-            f"watch {watch.kind}: no complete listing yet" for watch in pipeline.health.watches if not watch.settled
+            f"watch {watch.kind}: no complete list yet" for watch in pipeline.health.watches if not watch.settled
         ]
         if pipeline.intake.size and not self._complete:
             missing.append(f"accounting: {pipeline.intake.size} observations behind")
         if not pipeline.writer.room.is_set():
             waiting = pipeline.health.ledger.waiting
-            missing.append(f"ledger: {waiting} rows wait to be written, the watches are held back")
+            missing.append(f"ledger: {waiting} rows wait to be written, the watches are paused")
         self._complete = self._complete or not missing
         return Readiness(tuple(missing))
 
@@ -137,8 +137,8 @@ def _saved(ledger: Ledger, *, now_us: int) -> Saved:
     present = at_present(saved, now_us=now_us)
     if present is not saved:
         logger.warning(
-            "the ledger was evaluated %d s ahead of the API server's time, which was wrong then or is now; accounting "
-            "goes on from the present, and counters stand still at what they showed until it is reached",
+            "the ledger is %d s ahead of the API server's time, which was wrong then or is wrong now; accounting "
+            "continues from the present, and counters stay at their last values until that time is reached",
             (saved.evaluated_us - now_us) // US_PER_SECOND,
         )
     return present
@@ -216,7 +216,7 @@ async def freeze_heap(intake: Intake) -> None:
 def _site(running: RunningAggregator, *, max_requests: int) -> Site:
     return Site(
         title="gputally aggregator",
-        about="Accounts who held which GPUs, at which priority tier, for which tenant, at what cost.",
+        about="Accounts allocated GPUs and their cost by priority tier and tenant.",
         version=__version__,
         scrape=running.pipeline.exposition.scrape,
         ready=running.ready,

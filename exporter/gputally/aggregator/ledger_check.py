@@ -33,9 +33,9 @@ async def keep_checked(check: Check, health: LedgerHealth, *, clock: Clock) -> N
             health.checked_us, health.damaged = clock(), False
         except LedgerDamaged as error:
             health.damaged = True
-            logger.error("%s; accounting goes on: see docs/runbooks/GputallyLedgerDamaged.md", error)  # noqa: TRY400 - said in words
+            logger.error("%s; accounting continues: see docs/runbooks/GputallyLedgerDamaged.md", error)  # noqa: TRY400 - said in words
         except LedgerUnwritable as error:
-            logger.warning("%s; it is looked through later", error)
+            logger.warning("%s; the check is repeated later", error)
         await asyncio.sleep(INTERVAL_SECONDS)
 
 

@@ -98,7 +98,7 @@ class LedgerWriter:
             self._thread.submit(self.ledger.write, changes).result()
         except LedgerUnwritable as error:
             raise LedgerUnwritable(
-                f"{error}; {changes.weight} rows were not written, of which the next start learns anew "
+                f"{error}; {changes.weight} rows were not written; the next start recovers from them "
                 "what the API server still knows"
             ) from None
 
@@ -109,7 +109,7 @@ class LedgerWriter:
     def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
         health = self.health
         if health.writable:
-            logger.error("%s; accounting goes on in memory, and is written when that is possible again", error)
+            logger.error("%s; accounting continues in memory, and is written when the ledger is writable again", error)
         self._unwritten, health.writable = changes, False
         health.failures += 1
         health.waiting = changes.weight
@@ -119,7 +119,7 @@ class LedgerWriter:
     def _written(self, took_ns: int) -> None:
         health = self.health
         if not health.writable:
-            logger.info("the ledger can be written again: %d rows that waited are in it", health.waiting)
+            logger.info("the ledger is writable again: %d waiting rows were written", health.waiting)
         self._unwritten, health.writable, health.waiting = None, True, 0
         self.room.set()
         health.writes += 1

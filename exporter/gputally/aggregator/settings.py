@@ -28,32 +28,32 @@ DEFAULT_ADDRESS: Final = ":9836"
 
 
 SETTINGS: Final = (
-    Setting("config.file", "", "FILE", "tiers, tenants, resources and limits (YAML); without it each PriorityClass is "
+    Setting("config.file", "", "FILE", "tiers, tenants, resources and limits (YAML); without it, each PriorityClass is "
             "a tier and each namespace a tenant"),
-    Setting("prices.file", "", "FILE", "price book (YAML); without it nothing is priced and no cost is exported"),
-    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; one "
-            "process and one cluster each"),
-    Setting("kubeconfig", "", "FILE", "kubeconfig; otherwise KUBECONFIG, ~/.kube/config, or the pod's service account"),
-    Setting("context", "", "NAME", "context of the kubeconfig; otherwise its current one"),
-    Setting("api.patience", "15", "SECONDS", "how long to wait at the start for an API server that does not answer"),
-    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "where to serve /metrics; separate several by commas"),
-    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), read "
-            "again when it changes; without it everyone is answered, without encryption"),
-    Setting("web.max-requests", "40", "N", "simultaneous scrapes; further ones are answered 503"),
-    Setting("metrics.zero-seconds", "120", "SECONDS", "for how long a new series is exported as 0, so that every "
-            "Prometheus sees it begin: some four times the interval of scrapes; 0 to show values at once"),
+    Setting("prices.file", "", "FILE", "price book (YAML); without it, no cost is calculated or exported"),
+    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; use "
+            "one ledger per process and cluster"),
+    Setting("kubeconfig", "", "FILE", "kubeconfig; default is KUBECONFIG, ~/.kube/config or the pod's service account"),
+    Setting("context", "", "NAME", "context of the kubeconfig; default is its current context"),
+    Setting("api.patience", "15", "SECONDS", "how long to wait at startup for an API server that does not respond"),
+    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics, separated by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
+            "reloaded on change; without it, neither authentication nor encryption"),
+    Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further scrapes receive 503"),
+    Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
+            "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
-            "labels by which the agents' pods are found; empty to look for none"),
-    Setting("agents.namespace", "gputally", "NAME", "namespace of these pods, in which none but trusted people "
-            "may create any; empty for all"),
-    Setting("agents.port", "9837", "PORT", "port of the agents that are found"),
-    Setting("agents.interval", "10", "SECONDS", "how often each agent is asked what it has measured"),
-    Setting("agents.token-file", "", "FILE", "token to show to agents, read again when it changes"),
-    Setting("agents.ca-file", "", "FILE", "authority (PEM) that signs the certificates of agents and nothing else; "
-            "with it, agents that are found are asked by HTTPS"),
-    Setting("agents.cert-file", "", "FILE", "certificate to show to agents (PEM)"),
-    Setting("agents.key-file", "", "FILE", "key of that certificate (PEM); otherwise it is in the same file"),
-    Setting("agents.urls", "", "NODE=URL", "agents beside those that are found; separate several by commas"),
+            "labels that select the agent pods; empty to select none"),
+    Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
+            "may create pods; empty for all namespaces"),
+    Setting("agents.port", "9837", "PORT", "port of the discovered agents"),
+    Setting("agents.interval", "10", "SECONDS", "how often the measurements of each agent are pulled"),
+    Setting("agents.token-file", "", "FILE", "bearer token to send to agents, reloaded on change"),
+    Setting("agents.ca-file", "", "FILE", "CA certificate (PEM) that signs the certificates of agents and nothing "
+            "else; with it, discovered agents are pulled by HTTPS"),
+    Setting("agents.cert-file", "", "FILE", "client certificate to present to agents (PEM)"),
+    Setting("agents.key-file", "", "FILE", "key of the client certificate (PEM); default is the certificate's file"),
+    Setting("agents.urls", "", "NODE=URL", "agents in addition to the discovered ones, separated by commas"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
     Setting("log.format", "text", "FORMAT", "text or json"),
 )  # fmt: skip

@@ -35,7 +35,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Pending": pending.METRICS,
     "Preemption": preemption.METRICS,
     "Prices": prices.METRICS,
-    "Books": books.METRICS,
+    "Accounting": books.METRICS,
     "Exporter health": HEALTH,
     **NODE_GROUPS,
 }

@@ -1,4 +1,4 @@
-"""What a metric is: one value that carries its name, its meaning and the pure function that yields its rows."""
+"""The declaration of a metric: its name, its help text and the pure function that yields its rows."""
 
 import re
 from collections import Counter
@@ -81,7 +81,7 @@ class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         suffix = SUFFIX.get(self.kind, "")
         if not self.name.endswith(suffix):
-            raise ValueError(f"{self.name}: a {self.kind} ends in {suffix}")
+            raise ValueError(f"{self.name}: the name of a {self.kind} must end in {suffix}")
 
     @property
     def grows(self) -> bool:
@@ -141,7 +141,7 @@ _TARGET_LABELS: Final = frozenset(
 
 
 def lint(metric: Metric[Any]) -> list[str]:
-    """What `metric` breaks of the naming rules, each as `name: problem; remedy`; empty when nothing.
+    """The naming rules that `metric` breaks, each as `name: problem; remedy`; empty when there are none.
 
     Source: Prometheus docs practices/naming.md and instrumenting/writing_exporters.md.
     """
@@ -164,12 +164,12 @@ def _exposed(metric: Metric[Any]) -> set[str]:
 
 def _spelling(metric: Metric[Any]) -> Iterator[str]:
     if not _NAME.fullmatch(metric.name):
-        yield "write gputally_ and lower-case words joined by single underscores"
+        yield "use gputally_ and lower-case words joined by single underscores"
     words = metric.name.split("_")
     if "by" in words:
-        yield "labels say by what a metric is split; take it out of the name"
+        yield "labels name the dimensions; remove by from the name"
     yield from (
-        f"take the type {kind} out of the name" for kind in MetricType if kind in words and kind is not MetricType.INFO
+        f"remove the type {kind} from the name" for kind in MetricType if kind in words and kind is not MetricType.INFO
     )
 
 
@@ -180,7 +180,7 @@ def _ending(metric: Metric[Any]) -> Iterator[str]:
 
 def _units(metric: Metric[Any]) -> Iterator[str]:
     words = metric.family.split("_")
-    yield from (f"{word} is no base unit; use {_BASE_UNIT[word]}" for word in words if word in _BASE_UNIT)
+    yield from (f"{word} is not a base unit; use {_BASE_UNIT[word]}" for word in words if word in _BASE_UNIT)
     if unit := _ENDING.get(words[-1]):
         yield f"end in _{unit}"
 
@@ -196,7 +196,7 @@ def _labels(metric: Metric[Any]) -> Iterator[str]:
         if count > 1:
             yield f"label {label} is declared {count} times"
         if not _LABEL.fullmatch(label):
-            yield f"label {label!r}: write lower-case words joined by single underscores"
+            yield f"label {label!r}: use lower-case words joined by single underscores"
         if label in _FORMAT_LABELS:
             yield f"label {label} belongs to the format"
         if label in _TARGET_LABELS:

@@ -16,13 +16,13 @@ _UNITS: Final = {
     "joules": "Joules; their rate per second is the power in watts.",
     "celsius": "Degrees Celsius.",
     "watts": "Watts.",
-    "info": "Always 1; the labels tell the facts, to be joined to other series.",
+    "info": "Always 1; the labels hold the information, for joins with other series.",
 }
 """The ending of a name (before `_total`) and what one unit of it is; the longer ending comes first."""
 
 _STABILITY: Final = {
-    Stability.ALPHA: "may change or go in any release; the changelog says so.",
-    Stability.STABLE: "keeps name, type and meaning; goes at the earliest two minor releases after its deprecation.",
+    Stability.ALPHA: "may change or be removed in any release; the changelog says so.",
+    Stability.STABLE: "keeps name, type and meaning; is removed no earlier than two minor releases after deprecation.",
 }
 
 _REFERENCE: Final = "for reference"
@@ -30,7 +30,7 @@ _REFERENCE: Final = "for reference"
 _INTRODUCTION: Final = """\
 # Metrics
 
-Every series that gputally exposes. This page is written from the declarations in `gputally.catalog`: change those.
+All metrics that gputally exposes. This page is generated from the declarations in `gputally.catalog`: edit those.
 """
 
 
@@ -56,7 +56,7 @@ def _ending(metric: Metric[Any]) -> str | None:
 def _stability(metrics: Iterable[Metric[Any]]) -> str:
     lines = [f"- {level} {promise}\n" for level, promise in _STABILITY.items()]
     if any(metric.reference_only for metric in metrics):
-        lines.append(f"- What is {_REFERENCE} is there to be looked up: our dashboards and rules do not read it.\n")
+        lines.append(f"- Metrics *{_REFERENCE}* are for manual queries: our dashboards and rules do not use them.\n")
     return "## Stability\n\n" + "".join(lines)
 
 

@@ -17,10 +17,10 @@ from gputally.errors import ConfigError, Problem
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 _REMEDIES = {
     "'\\t'": "indent with spaces, not tabs",
-    "mapping values": "quote a text that holds ': ', and check the indentation",
-    "another document": "write one document a file, without '---' inside",
-    "alias": "repeat the value, and quote a text that starts with *",
-    "cannot start any token": "quote a text that starts with a special character",
+    "mapping values": "quote text that contains ': ', and check the indentation",
+    "another document": "use one document per file, without '---' inside",
+    "alias": "repeat the value, and quote text that starts with *",
+    "cannot start any token": "quote text that starts with a special character",
     "end of stream": "close the quote or bracket that is still open",
 }
 
@@ -42,7 +42,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        text = f"is no UTF-8 text (byte 0x{error.object[error.start]:02x} at {error.start}); save it as UTF-8"
+        text = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x} at {error.start}); save it as UTF-8"
         raise _refused(str(path), text) from None
     except OSError as error:
         raise _refused(str(path), f"cannot be read: {error.strerror}") from None
@@ -59,7 +59,7 @@ class _Loader(yaml.BaseLoader):
         """Refuse aliases: one that holds itself has no end."""
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # so are its stubs
-            raise yaml.composer.ComposerError(None, None, "an alias is not understood here", mark)
+            raise yaml.composer.ComposerError(None, None, "an alias is not supported here", mark)
         return super().compose_node(parent, index)
 
 
@@ -70,9 +70,9 @@ def _composed(text: str, file: str) -> yaml.Node | None:
         raise _refused(file, _syntax(error)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _refused(file, f"line {line}: holds a control character; remove it") from None
+        raise _refused(file, f"line {line}: contains a control character; remove it") from None
     except RecursionError:
-        raise _refused(file, "is nested too deeply; close the brackets that are open") from None
+        raise _refused(file, "is nested too deeply; close the open brackets") from None
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> str:
@@ -109,8 +109,8 @@ def _check_keys(field: Field, node: yaml.MappingNode) -> None:
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            field.refuse(f"line {line}: a list or mapping cannot be a field's name; write plain text")
+            field.refuse(f"line {line}: a list or mapping cannot be a field name; use plain text")
         elif key.value in lines:
-            field.child(key.value, value).refuse(f"stands on lines {lines[key.value]} and {line}; keep one")
+            field.child(key.value, value).refuse(f"is defined on lines {lines[key.value]} and {line}; keep one")
         else:
             lines[key.value] = line

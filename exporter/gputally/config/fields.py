@@ -68,10 +68,10 @@ class Field:
     def parse(self, parser: Parser[T]) -> T | None:
         """What `parser` makes of this text or number."""
         if not isinstance(self.node, yaml.ScalarNode):
-            self.refuse(f"is {_shape(self.node)}; write one value")
+            self.refuse(f"is {_shape(self.node)}; use a single value")
             return None
         if not self.node.value:
-            self.refuse("is empty; write a value, or remove the field")
+            self.refuse("is empty; add a value, or remove the field")
             return None
         try:
             return parser(self.node.value)
@@ -90,11 +90,11 @@ class Field:
     def items(self) -> list["Field"]:
         """The entries of this list, which has to have some."""
         if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:
-            self.refuse(f"is {_shape(self.node)}; write a list of entries, each after '- '")
+            self.refuse(f"is {_shape(self.node)}; use a list, with '- ' before each entry")
             return []
         return [self.entry(index, node) for index, node in enumerate(self.node.value)]
 
-    def pairs(self, remedy: str = "write fields, each as `name: value`") -> list[tuple[str, "Field"]]:
+    def pairs(self, remedy: str = "use fields in the form `name: value`") -> list[tuple[str, "Field"]]:
         """The keys and fields of this mapping, which has to have some; else the problem says `remedy`."""
         if not isinstance(self.node, yaml.MappingNode) or not self.node.value:
             self.refuse(f"is {_shape(self.node)}; {remedy}")
@@ -113,7 +113,7 @@ class Section:
     def __init__(self, field: Field, known: Iterable[str]) -> None:
         self.field = field
         self._known = tuple(map(str, known))
-        self._fields = dict(field.pairs(f"write fields ({', '.join(self._known)}), each as `name: value`"))
+        self._fields = dict(field.pairs(f"use fields ({', '.join(self._known)}) in the form `name: value`"))
         for key in self._fields:
             if key not in self._known:
                 self._fields[key].refuse(self._unknown(key))
@@ -139,7 +139,7 @@ class Section:
 
     def _unknown(self, key: str) -> str:
         near = nearest(key, self._known)
-        remedy = f"did you mean {near!r}?" if near else f"known are {a_list_of(self._known)}"
+        remedy = f"did you mean {near!r}?" if near else f"known fields are {a_list_of(self._known)}"
         return f"unknown field; {remedy}"
 
 
@@ -164,7 +164,7 @@ def kind_of(root: Field, kinds: Collection[str]) -> str | None:
     if "kind" in declared:
         return declared["kind"].parse(choice(kinds))
     if declared:
-        root.child("kind", root.node).refuse(f"is missing; write {' or '.join(f'`kind: {kind}`' for kind in kinds)}")
+        root.child("kind", root.node).refuse(f"is missing; add {' or '.join(f'`kind: {kind}`' for kind in kinds)}")
     return None
 
 

@@ -25,7 +25,7 @@ def check_reached(entries: Sequence[tuple[Field, R]], covers: Callable[[R, R], b
     for index, (field, later) in enumerate(entries):
         for earlier, rule in entries[:index]:
             if earlier.sound and covers(rule, later):
-                field.refuse(f"is never reached: {earlier.path} takes all it matches; move it before that rule")
+                field.refuse(f"is never reached: {earlier.path} matches everything it does; move it before that rule")
                 break
 
 
@@ -53,17 +53,17 @@ def _shadowed(earlier: Sequence[Entry], later: PriceRule) -> str:
         if taking is None:
             return ""
         found[taking] = None
-    return f"is never reached: {a_list_of(found)} take all it matches; move it before these rules"
+    return f"is never reached: {a_list_of(found)} match everything it does; move it before these rules"
 
 
 def _overlap(earlier: Entry, later: PriceRule) -> str:
     field, rule = earlier
     if rule.id == later.id:
-        return f"has the id {rule.id!r} of {field.path}; an id names one rule"
+        return f"has the same id {rule.id!r} as {field.path}; use a unique id"
     if set(rule.criteria) == set(later.criteria) and set(rule.purchases) == set(later.purchases):
         return f"has the same match and purchase as {field.path}; put all their prices there, under `prices`"
     if _covers(rule, later):
-        return f"is never reached: {field.path} takes all it matches; move it before that rule"
+        return f"is never reached: {field.path} matches everything it does; move it before that rule"
     return ""
 
 

@@ -27,7 +27,7 @@ def resources(field: Field) -> tuple[tuple[ResourceRule, ...], bool]:
         _check_built_in(section, written)
         return written, True
     if "rules" not in section:
-        section["defaults"].refuse("is false, and no rules are written: nothing would be a GPU; write some")
+        section["defaults"].refuse("is false and there are no rules: no resource would be a GPU; add rules")
     return written, False
 
 
@@ -38,7 +38,7 @@ def _rules(field: Field) -> tuple[ResourceRule, ...]:
         rule = _rule(entry)
         earlier = seen.setdefault(rule.pattern, entry.path)
         if entry.sound and earlier != entry.path:
-            entry.refuse(f"has the same pattern as {earlier}, which decides; keep one")
+            entry.refuse(f"has the same pattern as {earlier}, which applies; keep one")
         found.append((entry, rule))
     check_reached([(entry, rule) for entry, rule in found if entry.sound], _covers)
     return tuple(rule for _, rule in found)
@@ -54,7 +54,7 @@ def _check_built_in(section: Section, written: tuple[ResourceRule, ...]) -> None
     for index, rule in enumerate(written):
         taken = [built_in.pattern for built_in in BUILT_IN if _covers(rule, built_in)]
         if taken:
-            text = f"takes {a_list_of(taken)} too, built in with other weights; narrow it, or write `defaults: false`"
+            text = f"also matches {a_list_of(taken)}, built in with other weights; narrow it, or set `defaults: false`"
             section["rules"].items()[index].refuse(text)
 
 
@@ -62,8 +62,7 @@ def _rule(field: Field) -> ResourceRule:
     section = field.section("pattern", "weighing", "weight")
     weighing = section.read("weighing", value(choice(_WEIGHINGS)), FIXED)
     return ResourceRule(
-        pattern=section.require("pattern", value(resource_glob), "write a resource name, such as example.com/gpu")
-        or "",
+        pattern=section.require("pattern", value(resource_glob), "add a resource name, such as example.com/gpu") or "",
         weighing=weighing,
         weight=_checked_weight(section, weighing),
     )
@@ -77,24 +76,25 @@ def resource_glob(value: str) -> str:
     domain, slash, _ = value.partition("/")
     if not slash or not re.search(r"[a-z0-9]", domain) or any(fnmatchcase(name, value) for name in _NATIVE):
         raise ValueError(
-            f"{value!r} matches what is no GPU; write the maker's domain and a name, such as example.com/gpu"
+            f"{value!r} matches resources that are not GPUs; "
+            "use the vendor's domain and a name, such as example.com/gpu"
         )
     if wrong := _NO_RESOURCE.findall(value):
-        raise ValueError(f"{value!r} matches no resource: none holds {wrong[0]!r}; write it as the node does")
+        raise ValueError(f"{value!r} matches no resource: names cannot contain {wrong[0]!r}; use the name on the node")
     return value
 
 
 def _checked_weight(section: Section, weighing: str) -> int:
     if "weight" in section and weighing != FIXED:
-        section["weight"].refuse(f"is not for `weighing: {weighing}`, which works it out; remove one of them")
+        section["weight"].refuse(f"is not allowed with `weighing: {weighing}`, which computes it; remove one of them")
     return section.read("weight", value(weight), GPU)
 
 
 def weight(written: str) -> int:
     """Micro-GPUs of one unit, written as GPUs: `1`, `0.5` or `1/7`, rounded down."""
     if not _WEIGHT.fullmatch(written) or re.search(r"/0+$", written):
-        raise ValueError(f"{written!r} is no share of a GPU; write one such as 1, 0.5 or 1/7")
+        raise ValueError(f"{written!r} is not a share of a GPU; use one such as 1, 0.5 or 1/7")
     micro_gpus = int(Fraction(written) * GPU)
     if not 1 <= micro_gpus <= _MAX_WEIGHT * GPU:
-        raise ValueError(f"{written} is out of range; write a share from 0.000001 to {_MAX_WEIGHT} GPUs")
+        raise ValueError(f"{written} is out of range; use a share from 0.000001 to {_MAX_WEIGHT} GPUs")
     return micro_gpus

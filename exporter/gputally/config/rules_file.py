@@ -60,20 +60,20 @@ def rules(root: Field) -> Rules:
         limits=section.read("limits", _limits, default.limits),
     )
     if len(known) > found.limits.tiers:
-        section["tiers"].refuse(f"names {len(known)} tiers, limits.tiers allows {found.limits.tiers}; raise it")
+        section["tiers"].refuse(f"defines {len(known)} tiers, but limits.tiers allows {found.limits.tiers}; raise it")
     return _stamped(found)
 
 
 def _pool_labels(field: Field) -> tuple[str, ...]:
-    return field.section("labels").require("labels", values(label_key), "write the node labels that name a pool") or ()
+    return field.section("labels").require("labels", values(label_key), "add the node labels that name a pool") or ()
 
 
 def _mig_basis(field: Field) -> MigBasis | None:
-    return field.section("basis").require("basis", value(member(MigBasis)), "write compute or memory")
+    return field.section("basis").require("basis", value(member(MigBasis)), "use compute or memory")
 
 
 def _hami_basis(field: Field) -> HamiBasis | None:
-    return field.section("basis").require("basis", value(member(HamiBasis)), "write memory, cores or larger")
+    return field.section("basis").require("basis", value(member(HamiBasis)), "use memory, cores or larger")
 
 
 def _kai(field: Field) -> KaiNames:

@@ -15,9 +15,9 @@ def template(name: str, pattern: str | None) -> Callable[[str], str]:
     def parse(value: str) -> str:
         for placeholder in placeholders(text(value)):
             if f"{{{placeholder}}}" not in known:
-                raise ValueError(f"{{{placeholder}}} stands for nothing; write {a_list_of(known, 'or')}")
+                raise ValueError(f"{{{placeholder}}} is not a known placeholder; use {a_list_of(known, 'or')}")
         if value.count("{") + value.count("}") != 2 * len(placeholders(value)):
-            raise ValueError(f"{value!r} has a brace without its pair; write {a_list_of(known, 'or')}")
+            raise ValueError(f"{value!r} has an unbalanced brace; use {a_list_of(known, 'or')}")
         return value
 
     return parse

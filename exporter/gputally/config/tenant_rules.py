@@ -9,7 +9,7 @@ from gputally.model.rules import TenantRule, TenantSource
 
 def tenants(field: Field) -> tuple[TenantRule, ...]:
     """The rules in their order."""
-    return field.section("rules").require("rules", _rules, "write a list of rules") or ()
+    return field.section("rules").require("rules", _rules, "add a list of rules") or ()
 
 
 def _rules(field: Field) -> tuple[TenantRule, ...]:
@@ -17,7 +17,7 @@ def _rules(field: Field) -> tuple[TenantRule, ...]:
     found = [_rule(entry) for entry in fields]
     for index, rule in enumerate(found[:-1]):
         if fields[index].sound and rule.source is TenantSource.NAMESPACE and rule.pattern is None:
-            fields[index].refuse("takes every namespace, so that no later rule is reached; move it to the end")
+            fields[index].refuse("matches every namespace, so no later rule is reached; move it to the end")
     check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
     return tuple(found)
 
@@ -30,7 +30,7 @@ def _covers(rule: TenantRule, later: TenantRule) -> bool:
 def _rule(field: Field) -> TenantRule:
     section = field.section("from", "key", "matches", "tenant")
     matches = section.read("matches", value(pattern), None)
-    source = section.require("from", value(member(TenantSource)), f"write one of {', '.join(TenantSource)}")
+    source = section.require("from", value(member(TenantSource)), f"use one of {', '.join(TenantSource)}")
     readable = "matches" not in section or matches is not None
     return TenantRule(
         source=source or TenantSource.NAMESPACE,
@@ -51,6 +51,6 @@ def _key(section: Section, source: TenantSource | None) -> str:
         return ""
     if source is TenantSource.NAMESPACE:
         if "key" in section:
-            section["key"].refuse("is not for `from: namespace`, which takes its name; remove it")
+            section["key"].refuse("is not allowed with `from: namespace`, which uses the namespace's name; remove it")
         return ""
-    return section.require("key", value(label_key), f"write the key of the {source.replace('-', ' ')}") or ""
+    return section.require("key", value(label_key), f"add the key of the {source.replace('-', ' ')}") or ""

@@ -41,7 +41,7 @@ def _rules(field: Field) -> tuple[TierRule, ...]:
     found = [_rule(entry) for entry in fields]
     for index, rule in enumerate(found[:-1]):
         if fields[index].sound and _takes_all(rule):
-            fields[index].refuse("takes every pod, so that no later rule is reached; move it to the end")
+            fields[index].refuse("matches every pod, so no later rule is reached; move it to the end")
     check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
     return tuple(found)
 
@@ -65,7 +65,7 @@ def _tier(section: Section, class_name: str | None) -> str:
     if "class" in section and class_name is None:
         return ""  # without the pattern nothing can be said about its groups
     return (
-        section.require("tier", value(_named(template("class", class_name))), "write the tier's name, or {class}") or ""
+        section.require("tier", value(_named(template("class", class_name))), "add the tier's name, or {class}") or ""
     )
 
 
@@ -88,4 +88,4 @@ def _covers(rule: TierRule, later: TierRule) -> bool:
 
 def _check_reached(section: Section, written: Sequence[TierRule]) -> None:
     if "preset" in section and written and section.field.sound and _takes_all(written[-1]):
-        section["preset"].refuse(f"is never reached: rules[{len(written) - 1}] takes every pod; leave one of them out")
+        section["preset"].refuse(f"is never reached: rules[{len(written) - 1}] matches every pod; remove one of them")

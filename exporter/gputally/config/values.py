@@ -1,4 +1,4 @@
-"""Parsers: the value a text means, or ValueError with what is wrong and what to write instead."""
+"""Parsers: the value a text means, or ValueError with what is wrong and what to use instead."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,9 +30,9 @@ _TIME = re.compile(_DATE.pattern + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6
 def text(value: str) -> str:
     """Any text that is more than blanks."""
     if not value.strip():
-        raise ValueError("is blank; write a value, or remove the field")
+        raise ValueError("is blank; add a value, or remove the field")
     if value != value.strip():
-        raise ValueError(f"{value!r} begins or ends with a blank; remove it")
+        raise ValueError(f"{value!r} starts or ends with a space; remove it")
     return value
 
 
@@ -54,8 +54,8 @@ def unknown(value: str, options: Collection[str], example: str = "") -> str:
     near = nearest(value, options)
     if len(options) <= _FEW:
         hint = f" (did you mean {near!r}?)" if near and len(options) > 1 else ""
-        return f"unknown {value!r}; write {a_list_of(options, 'or')}{hint}"
-    return f"unknown {value!r}; " + (f"did you mean {near!r}?" if near else f"write one such as {example}")
+        return f"unknown {value!r}; use {a_list_of(options, 'or')}{hint}"
+    return f"unknown {value!r}; " + (f"did you mean {near!r}?" if near else f"use one such as {example}")
 
 
 def choice(options: Collection[str], example: str = "") -> Callable[[str], str]:
@@ -85,7 +85,7 @@ def whole(minimum: int, maximum: int) -> Callable[[str], int]:
 
     def parse(value: str) -> int:
         if not _WHOLE.fullmatch(value) or not minimum <= int(value) <= maximum:
-            raise ValueError(f"{value!r} is no whole number from {minimum} to {maximum}")
+            raise ValueError(f"{value!r} is not a whole number from {minimum} to {maximum}")
         return int(value)
 
     return parse
@@ -94,12 +94,12 @@ def whole(minimum: int, maximum: int) -> Callable[[str], int]:
 def amount(value: str) -> Decimal:
     """A number that is not negative, with at most 12 decimals and 1,000,000 at most, as exact as written."""
     if not _NUMBER.fullmatch(value):
-        raise ValueError(f"{value!r} is no number; write digits and a decimal point, such as 2.21")
+        raise ValueError(f"{value!r} is not a number; use digits and a decimal point, such as 2.21")
     number = Decimal(value)
     if number < 0:
-        raise ValueError(f"{value} is negative; write 0 or more")
+        raise ValueError(f"{value} is negative; use 0 or more")
     if number > _MAX_AMOUNT:
-        raise ValueError(f"{value} is more than {_MAX_AMOUNT}; write whole currency units an hour")
+        raise ValueError(f"{value} is more than {_MAX_AMOUNT}; use whole currency units per hour")
     if decimals(number) > MAX_DECIMALS:
         raise ValueError(f"{value} has more than {MAX_DECIMALS} decimals; round it")
     return number
@@ -114,24 +114,24 @@ def decimals(number: Decimal) -> int:
 def instant(value: str) -> int:
     """µs of a date (00:00 UTC) or of a time with its zone, since 1970."""
     if not (_DATE.fullmatch(value) or _TIME.fullmatch(value)):
-        raise ValueError(f"{value!r} is no date; write one such as 2026-07-20 or 2026-07-20T12:00:00Z")
+        raise ValueError(f"{value!r} is not a date; use one such as 2026-07-20 or 2026-07-20T12:00:00Z")
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise ValueError(f"{value!r} is no date: {error}") from None
+        raise ValueError(f"{value!r} is not a date: {error}") from None
     if _DATE.fullmatch(value):
         moment = moment.replace(tzinfo=UTC)
     if moment.tzinfo is None:
         raise ValueError(f"{value!r} has no time zone; add Z for UTC, or an offset such as +02:00")
     if to_us(moment) <= 0:
-        raise ValueError(f"{value!r} is before 1970; no GPU is that old")
+        raise ValueError(f"{value!r} is before 1970; use a later date")
     return to_us(moment)
 
 
 def day(value: str) -> str:
     """A date, kept as written."""
     if not _DATE.fullmatch(value):
-        raise ValueError(f"{value!r} is no date; write one such as 2026-07-20")
+        raise ValueError(f"{value!r} is not a date; use one such as 2026-07-20")
     instant(value)
     return value
 
@@ -142,24 +142,24 @@ def pattern(value: str) -> str:
         compiled(value)
     except ValueError as error:
         raise ValueError(
-            f"{value!r} is no regular expression of RE2 (github.com/google/re2/wiki/Syntax): {error}"
+            f"{value!r} is not an RE2 regular expression (github.com/google/re2/wiki/Syntax): {error}"
         ) from None
     return value
 
 
 def tier_name(value: str) -> str:
     """The name of a tier, which is none of those that mean something else."""
-    return _own_name(value, {"other": "the tiers past the limit", "unknown": "what nobody knows the tier of"})
+    return _own_name(value, {"other": "the tiers beyond the limit", "unknown": "usage without a known tier"})
 
 
 def tenant_name(value: str) -> str:
     """The name of a tenant, which is not what the tenants past the limit are shown as."""
-    return _own_name(value, {"other": "the tenants past the limit"})
+    return _own_name(value, {"other": "the tenants beyond the limit"})
 
 
 def _own_name(value: str, reserved: Mapping[str, str]) -> str:
     if value in reserved:
-        raise ValueError(f"{value!r} stands for {reserved[value]}; choose another name")
+        raise ValueError(f"{value!r} is reserved for {reserved[value]}; choose another name")
     return text(value)
 
 
@@ -170,14 +170,14 @@ def label_key(value: str) -> str:
     """
     prefix, slash, name = value.rpartition("/")
     if not _NAME.fullmatch(name) or (slash and (not _DOMAIN.fullmatch(prefix) or len(prefix) > _LONGEST_DOMAIN)):
-        raise ValueError(f"{value!r} is no key of a label; write one such as team or example.com/team")
+        raise ValueError(f"{value!r} is not a label key; use one such as team or example.com/team")
     return value
 
 
 def object_name(value: str) -> str:
     """The name of a Kubernetes object, such as a namespace or a scheduler."""
     if not _DOMAIN.fullmatch(value) or len(value) > _LONGEST_DOMAIN:
-        raise ValueError(f"{value!r} is no name of an object; write lower-case letters, digits, `-` and `.`")
+        raise ValueError(f"{value!r} is not a valid object name; use lower-case letters, digits, `-` and `.`")
     return value
 
 
@@ -185,6 +185,7 @@ def label_glob(value: str) -> str:
     """A glob that some label's value can match. Source: the same file, IsValidLabelValue."""
     if wrong := sorted(set(_NO_LABEL.findall(value))):
         raise ValueError(
-            f"{value!r} matches no label: none holds {a_list_of(map(repr, wrong), 'or')}; write it as the label does"
+            f"{value!r} matches no label: label values cannot contain {a_list_of(map(repr, wrong), 'or')}; "
+            "use the value of the label"
         )
     return text(value)

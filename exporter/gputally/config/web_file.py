@@ -19,8 +19,8 @@ _HASH: Final = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}", re.ASC
 _USER: Final = re.compile(r"[^\x00-\x20:\x7f][^\x00-\x1f:\x7f]*")
 _CHOICES: Final = {"X-Content-Type-Options": ("nosniff",), "X-Frame-Options": ("deny", "sameorigin")}
 _LINES: Final = ("Content-Security-Policy", "Strict-Transport-Security", "X-XSS-Protection")
-_NO_PEM: Final = "is not supported, as OpenSSL reads certificates from files; name one with {}_file"
-_OWN_CHOICE: Final = "is not supported: OpenSSL's defaults are used; remove it, or write min_version: TLS13"
+_NO_PEM: Final = "is not supported, as OpenSSL reads certificates from files; specify one with {}_file"
+_OWN_CHOICE: Final = "is not supported: OpenSSL's defaults are used; remove it, or set min_version: TLS13"
 _TLS_REFUSED: Final = {
     "cert": _NO_PEM.format("cert"),
     "key": _NO_PEM.format("key"),
@@ -29,9 +29,9 @@ _TLS_REFUSED: Final = {
     "prefer_server_cipher_suites": _OWN_CHOICE,
     "curve_preferences": _OWN_CHOICE,
 }
-_HTTP_REFUSED: Final = {"http2": "is not supported: answers are HTTP/1.1; remove it"}
+_HTTP_REFUSED: Final = {"http2": "is not supported: responses are HTTP/1.1; remove it"}
 _REFUSED: Final = {
-    "rate_limit": "is not supported: scrapes are bounded by --web.max-requests, logins by their cost; remove it"
+    "rate_limit": "is not supported: --web.max-requests limits scrapes, the bcrypt cost limits logins; remove it"
 }
 
 
@@ -65,8 +65,8 @@ def _tls(field: Field) -> WebTls:
     section = _section(field, (*known, "min_version", "max_version"), _TLS_REFUSED)
     path = value(_path(field))
     found = WebTls(
-        certificate=section.require("cert_file", path, "name the certificate (PEM)") or "",
-        key=section.require("key_file", path, "name the key of the certificate (PEM)") or "",
+        certificate=section.require("cert_file", path, "specify the certificate (PEM)") or "",
+        key=section.require("key_file", path, "specify the key of the certificate (PEM)") or "",
         authority=section.read("client_ca_file", path, ""),
         client_auth=section.read("client_auth_type", value(_client_auth), ClientAuth.NONE),
         names=frozenset(section.read("client_allowed_sans", values(text), ())),
@@ -81,18 +81,18 @@ def _check_clients(section: Section, tls: WebTls) -> None:
     """Refuse what would ask nobody for a certificate, or believe one that nobody signed."""
     asked = tls.client_auth is not ClientAuth.NONE
     if asked and "client_ca_file" not in section:
-        section["client_auth_type"].refuse("has no authority; name the one that signs clients with client_ca_file")
+        section["client_auth_type"].refuse("has no CA; specify the CA of client certificates with client_ca_file")
     if not asked and "client_ca_file" in section and "client_auth_type" not in section:
-        section["client_ca_file"].refuse("asks nobody; write client_auth_type: RequireAndVerifyClientCert")
+        section["client_ca_file"].refuse("has no effect; set client_auth_type: RequireAndVerifyClientCert")
     if tls.names and tls.client_auth is not ClientAuth.REQUIRED:
-        section["client_allowed_sans"].refuse("needs client_auth_type: RequireAndVerifyClientCert")
+        section["client_allowed_sans"].refuse("requires client_auth_type: RequireAndVerifyClientCert")
     if tls.oldest > tls.newest:
-        section["max_version"].refuse(f"is below min_version; write {tls.oldest}, or lower min_version")
+        section["max_version"].refuse(f"is below min_version; use {tls.oldest}, or lower min_version")
 
 
 def _client_auth(written: str) -> ClientAuth:
     if written in ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert"):
-        raise ValueError(f"{written} believes any certificate; write {ClientAuth.REQUIRED} or {ClientAuth.IF_GIVEN}")
+        raise ValueError(f"{written} accepts any certificate; use {ClientAuth.REQUIRED} or {ClientAuth.IF_GIVEN}")
     return member(ClientAuth)(written)
 
 
@@ -110,16 +110,16 @@ def _each_header(field: Field) -> Mapping[str, str]:
 
 def _line(written: str) -> str:
     if not (written.isascii() and written.isprintable()):
-        raise ValueError("holds more than plain characters; write one line of ASCII")
+        raise ValueError("contains other than printable ASCII; use one line of ASCII")
     return written
 
 
 def _users(parser: Parser[str]) -> Callable[[Field], Mapping[str, str]]:
     def read(field: Field) -> Mapping[str, str]:
         found = {}
-        for name, entry in field.pairs("write users, each as `name: value`"):
+        for name, entry in field.pairs("use users in the form `name: value`"):
             if not _USER.fullmatch(name):
-                entry.refuse("is no user's name; leave out colons and control characters")
+                entry.refuse("is not a valid user name; remove colons and control characters")
             found[name] = entry.parse(parser) or ""
         return found
 
@@ -130,21 +130,19 @@ def _hash(written: str) -> str:
     """The text is not repeated: it may be a password that was meant to be hashed."""
     found = _HASH.fullmatch(written)
     if not found:
-        raise ValueError("is no bcrypt hash; write what `htpasswd -nBC 10 ''` prints after the colon")
+        raise ValueError("is not a bcrypt hash; use what `htpasswd -nBC 10 ''` prints after the colon")
     if not 4 <= int(found["cost"]) <= _MOST_COST:  # noqa: PLR2004 - the least bcrypt knows
-        raise ValueError(f"has a cost beyond 4 to {_MOST_COST}, which every wrong password would cost; write 10")
+        raise ValueError(f"has a cost outside 4 to {_MOST_COST}, which every wrong password would incur; use 10")
     return written
 
 
 def _tenants(field: Field) -> Mapping[str, frozenset[str]]:
-    return {
-        user: frozenset(values(tenant_name)(entry)) for user, entry in field.pairs("write users, each with tenants")
-    }
+    return {user: frozenset(values(tenant_name)(entry)) for user, entry in field.pairs("add users, each with tenants")}
 
 
 def _check_users(section: Section, config: WebConfig) -> None:
     for user in config.passwords.keys() & config.token_files.keys():
-        section["bearer_token_files"].refuse(f"{user!r} is in basic_auth_users too; give one of them another name")
+        section["bearer_token_files"].refuse(f"{user!r} is also in basic_auth_users; rename one of them")
     for user in config.tenants.keys() - config.passwords.keys() - config.token_files.keys():
         section["tenants"].refuse(f"there is no user {user!r} in basic_auth_users or bearer_token_files; add one")
 

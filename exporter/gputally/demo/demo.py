@@ -71,7 +71,7 @@ def seconds(text: str) -> float | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if not match or not float(match[1]):
-        raise ConfigError([Problem("", "--for", f"'{text}' is no time; write one such as 30s or 5m")])
+        raise ConfigError([Problem("", "--for", f"'{text}' is not a duration; use one such as 30s or 5m")])
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -98,11 +98,11 @@ async def run(demo: Demo) -> None:
 def _check(demo: Demo) -> None:
     """Raises: ConfigError for what cannot be."""
     if not 0 < demo.speed < math.inf:
-        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is no speed; write a number above 0 such as 600")])
+        raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is not a valid speed; use a number above 0")])
     if demo.trace_nodes and not demo.trace:
-        raise ConfigError([Problem("", "--trace-nodes", "belongs to --trace; name the trace too")])
+        raise ConfigError([Problem("", "--trace-nodes", "requires --trace; specify the trace too")])
     if demo.trace and demo.ledger and demo.ledger.exists():
-        text = f"{demo.ledger} exists, and a trace is replayed from its beginning; name a new file"
+        text = f"{demo.ledger} exists, but a trace is replayed from its beginning; use a new file"
         raise ConfigError([Problem("", "--ledger", text)])
 
 
@@ -243,7 +243,7 @@ class _Screen:
         sys.stdout.write(
             f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time\n"
             f"metrics: http://{running.addresses[0]}/metrics\n"
-            f"ledger:  {demo.ledger or 'thrown away at the end (keep it with --ledger FILE)'}\n\n"
+            f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}\n\n"
         )
         sys.stdout.flush()
         self._begun.set()
@@ -274,7 +274,7 @@ class _Screen:
             now_us, start_us = min(now_us, replay.end_us), replay.begun_us
             part = f", {replay.progress:.1%} of the trace"
         gone_s = (now_us - start_us) / US_PER_SECOND
-        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours gone{part}"
+        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours elapsed{part}"
         text = f"{head}\n{table(self._running.pipeline.fleet, now_us=now_us)}\n"
         if sys.stdout.isatty() and self._height:
             sys.stdout.write(f"\x1b[{self._height}A\x1b[J")

@@ -109,7 +109,7 @@ class SimAgents:
             await web.TCPSite(runner, address, self.port).start()
         except OSError as error:
             self._trouble.warn(
-                f"cannot listen at 127.64.*: {os.strerror(error.errno or 0)}; without them nothing is measured"
+                f"cannot listen on 127.64.*: {os.strerror(error.errno or 0)}; without them, usage is not measured"
             )
             await runner.cleanup()
         else:

@@ -71,7 +71,7 @@ class _Entrance:
         except (BlockingIOError, ConnectionError):  # it has hung up already
             return
         except OSError as error:
-            logger.error("no connection can be accepted: %s", error.strerror)  # noqa: TRY400 - a known state
+            logger.error("cannot accept connections: %s", error.strerror)  # noqa: TRY400 - a known state
             self._loop.remove_reader(listener)
             self._timers[listener] = self._loop.call_later(_PAUSE_SECONDS, self.watch, listener)
             return
@@ -99,7 +99,7 @@ class _Entrance:
                 ssl_shutdown_timeout=timeout,
             )
         except OSError as error:  # such as a certificate that is not accepted, or what is no TLS at all
-            logger.debug("no handshake: %s", error)
+            logger.debug("TLS handshake failed: %s", error)
         finally:
             if connection.transport is None:
                 self._crowd.leave(connection)

@@ -61,9 +61,9 @@ class Authenticator:
 
     async def _refusal(self, request: web.Request, door: AccessPolicy) -> web.Response | None:
         if request.body_exists:
-            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no request has a body here")
+            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "requests with a body are rejected")
         if door.names and door.names.isdisjoint(_names(request)):
-            return _refused(HTTPStatus.FORBIDDEN, "the certificate has none of the names that are allowed")
+            return _refused(HTTPStatus.FORBIDDEN, "the client certificate has none of the allowed names")
         page = _page(request)
         if page in OPEN:
             return None
@@ -82,7 +82,7 @@ class Authenticator:
             return _unauthorized(*["Basic"] * bool(door.passwords), *["Bearer"] * bool(door.tokens))
         TENANTS.set(door.tenants.get(user))
         if user in door.tenants and _page(request) not in FILTERED:
-            return _refused(HTTPStatus.FORBIDDEN, "this shows more than the tenants of this user")
+            return _refused(HTTPStatus.FORBIDDEN, "this page shows more than the tenants of this user")
         return None
 
     async def _user(self, request: web.Request, door: AccessPolicy) -> str | None:
@@ -96,10 +96,10 @@ class Authenticator:
 
     def _tell(self, request: web.Request, status: int) -> None:
         """What was asked for and shown stays out of the log: it may hold a secret, or be meant to forge a line."""
-        logger.debug("a request from %s was answered %d", request.remote, status)
+        logger.debug("request from %s was rejected with %d", request.remote, status)
         self._unheard += 1
         if time.monotonic() - self._told_at >= _TOLD_EVERY_SECONDS:
-            logger.warning("requests that were not let in: %d, the last from %s", self._unheard, request.remote)
+            logger.warning("rejected requests: %d, the last from %s", self._unheard, request.remote)
             self._unheard, self._told_at = 0, time.monotonic()
 
 
@@ -135,7 +135,7 @@ def _shown_password(request: web.Request) -> tuple[str, str] | None:
 
 def _unauthorized(*schemes: str) -> web.Response:
     challenge = ", ".join(f'{scheme} realm="gputally"' for scheme in schemes)
-    return _refused(HTTPStatus.UNAUTHORIZED, "credentials are needed", {"WWW-Authenticate": challenge})
+    return _refused(HTTPStatus.UNAUTHORIZED, "credentials are required", {"WWW-Authenticate": challenge})
 
 
 def _refused(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -80,9 +80,9 @@ class Connection(web.RequestHandler):
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.error("a request failed", exc_info=exc)
         else:
-            logger.debug("what %s sent is no request", request.remote)
+            logger.debug("%s sent an invalid request", request.remote)
         if request.writer.output_size:
-            raise ConnectionError("a part of the answer has been sent")
+            raise ConnectionError("part of the response has been sent")
         response = web.Response(text=f"{HTTPStatus(status).phrase}\n", status=status, headers=HEADERS)
         response.force_close()
         return response

@@ -7,9 +7,9 @@ from html import escape
 from typing import Final
 
 LINKS: Final = (
-    ("/metrics", "metrics, as Prometheus scrapes them"),
+    ("/metrics", "metrics in the Prometheus format"),
     ("/healthz", "whether the process is alive"),
-    ("/readyz", "whether all its parts are ready, and which are not"),
+    ("/readyz", "whether all parts are ready, and which are not"),
 )
 """(path, meaning) of what every process serves."""
 

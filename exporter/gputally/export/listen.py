@@ -29,13 +29,13 @@ class Address(NamedTuple):
 
 
 def parse(text: str) -> Address:
-    """`HOST:PORT`, `[IPV6]:PORT` or `:PORT`; ValueError says what to write instead."""
+    """`HOST:PORT`, `[IPV6]:PORT` or `:PORT`; ValueError says what to use instead."""
     found = _PATTERN.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no address; write HOST:PORT, [IPV6]:PORT or :PORT")
+        raise ValueError(f"{text!r} is not an address; use HOST:PORT, [IPV6]:PORT or :PORT")
     port = int(found["port"])
     if port > _LAST_PORT:
-        raise ValueError(f"{text!r}: ports end at {_LAST_PORT}")
+        raise ValueError(f"{text!r}: the port is above {_LAST_PORT}")
     return Address(found["six"] or found["host"] or "", port)
 
 
@@ -52,7 +52,7 @@ def parse_all(texts: Iterable[str]) -> list[Address]:
         except ValueError as error:
             problems.append(_problem(str(error)))
     if not addresses and not problems:
-        problems.append(_problem("nothing to listen on; write HOST:PORT, [IPV6]:PORT or :PORT"))
+        problems.append(_problem("no address to listen on; use HOST:PORT, [IPV6]:PORT or :PORT"))
     if problems:
         raise ConfigError(problems)
     return list(addresses)
@@ -82,12 +82,10 @@ def _open(address: Address) -> socket.socket:
     try:
         return _all_interfaces(address.port) if address.host in _ALL else _one_interface(address)
     except socket.gaierror as error:
-        raise ConfigError(
-            [_problem(f"{address}: {error.strerror}; write a name or address of this machine")]
-        ) from error
+        raise ConfigError([_problem(f"{address}: {error.strerror}; use a name or address of this machine")]) from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise AddressTaken(f"{address} is taken by another process; stop it or choose another {FLAG}") from error
+            raise AddressTaken(f"{address} is in use by another process; stop it or choose another {FLAG}") from error
         raise ConfigError([_problem(f"{address}: {_remedy(error)}")]) from error
 
 
@@ -109,7 +107,7 @@ def _one_interface(address: Address) -> socket.socket:
 
 def _remedy(error: OSError) -> str:
     remedies = {
-        errno.EACCES: "not allowed; choose a port from 1024 on",
+        errno.EACCES: "permission denied; choose a port of 1024 or above",
         errno.EADDRNOTAVAIL: "not an address of this machine; choose one that is, or :PORT for all",
     }
     return remedies.get(error.errno or 0, error.strerror or str(error))

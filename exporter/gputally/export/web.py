@@ -119,7 +119,7 @@ class _Metrics:
 
     async def get(self, request: web.Request) -> web.Response:
         if self._requests >= self._max_requests:
-            return _plain(f"{self._max_requests} scrapes are under way, the most allowed; try again later", status=503)
+            return _plain(f"{self._max_requests} scrapes are in progress, the maximum; try again later", status=503)
         self._requests += 1
         try:
             return await self._answer(request)
@@ -129,7 +129,7 @@ class _Metrics:
             logger.exception("scrape failed")  # a gap in the graphs, but the server lives
         finally:
             self._requests -= 1
-        return _plain("the scrape failed; the log says why", status=500)
+        return _plain("the scrape failed; see the log", status=500)
 
     async def close(self, _app: web.Application) -> None:
         """Let no rendering outlive the server."""

@@ -1,4 +1,4 @@
-"""Tokens and certificates in files: each is read, or named with what is wrong with it and what to do.
+"""Tokens and certificates in files: each is read, or reported with what is wrong and how to fix it.
 
 `role` is the flag or field that names the file.
 """
@@ -12,7 +12,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.files.reread import Files
 
 _ONE_LINE: Final = re.compile(r"[!-~]+")
-_PEM: Final = "name files that can be read, with PEM and without a passphrase"
+_PEM: Final = "use readable PEM files without a passphrase"
 
 
 def token(path: Path, files: Files, *, role: str) -> str:
@@ -20,10 +20,10 @@ def token(path: Path, files: Files, *, role: str) -> str:
     try:
         found = files.of(path).read_bytes().decode("ascii", errors="replace").strip()
     except OSError as error:
-        raise _wrong(path, role, _said(error), "name a file that can be read") from None
+        raise _wrong(path, role, _said(error), "use a readable file") from None
     if not _ONE_LINE.fullmatch(found):
         raise _wrong(
-            path, role, "is not one line of ASCII without blanks", "write a token such as openssl rand -hex 32"
+            path, role, "is not one line of ASCII without spaces", "use a token such as from openssl rand -hex 32"
         )
     return found
 

@@ -52,9 +52,9 @@ class Reread(Generic[T]):
         try:
             self._made = self._make(self._files)
         except ConfigError as error:
-            logger.error("not used, what was read before stays in force: %s", error)  # noqa: TRY400 - a known state
+            logger.error("changed files are not used, the previous contents stay in use: %s", error)  # noqa: TRY400 - a known state
         else:
-            logger.info("files have changed and were read anew")
+            logger.info("files have changed and were reloaded")
 
 
 def _state(path: Path) -> _State:

@@ -148,11 +148,11 @@ class Api:
             with _reached(url):
                 body = await _read(response, most_bytes)
         if len(body) > most_bytes:
-            raise AnswerTooLarge(f"{url}: the answer is larger than {most_bytes >> 10} KiB", Failure.SERVER)
+            raise AnswerTooLarge(f"{url}: the response is larger than {most_bytes >> 10} KiB", Failure.SERVER)
         try:
             return msgspec.json.decode(body, type=shape)
         except (ValueError, RecursionError) as error:
-            raise RequestFailed(f"{url}: unexpected answer: {error}", Failure.SERVER) from error
+            raise RequestFailed(f"{url}: unexpected response: {error}", Failure.SERVER) from error
 
     @asynccontextmanager
     async def stream(
@@ -276,7 +276,7 @@ async def _by_deadline(url: str, seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise RequestFailed(f"{url}: no whole answer within {seconds:g} s", Failure.SERVER) from None
+        raise RequestFailed(f"{url}: no complete response within {seconds:g} s", Failure.SERVER) from None
 
 
 def _status(code: int, body: bytes) -> Status:
@@ -293,8 +293,8 @@ def _reached(url: str, *, silence: Failure = Failure.UNREACHABLE) -> Iterator[No
     try:
         yield
     except SocketTimeoutError as error:
-        raise RequestFailed(f"{url}: no byte for too long: {error}", silence) from error
+        raise RequestFailed(f"{url}: no data received for too long: {error}", silence) from error
     except ClientPayloadError as error:
-        raise RequestFailed(f"{url}: the connection broke in the middle of the answer", Failure.UNREACHABLE) from error
+        raise RequestFailed(f"{url}: the connection broke during the response", Failure.UNREACHABLE) from error
     except (ClientError, OSError) as error:  # TimeoutError is an OSError
         raise RequestFailed(f"{url}: {str(error) or type(error).__name__}", Failure.UNREACHABLE) from error

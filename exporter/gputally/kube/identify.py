@@ -34,7 +34,7 @@ async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
 
     Raises: ApiUnreachable when the server does not answer within `patience_s`; ApiForbidden with every missing right.
     """
-    trouble = f"{api.server}: no answer"
+    trouble = f"{api.server}: no response"
     now = asyncio.get_running_loop().time
     warm_from_s = now() + _WARM_UP_S
     try:
@@ -53,7 +53,7 @@ async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
                 await asyncio.sleep(_RETRY_S)
     except TimeoutError:
         raise ApiUnreachable(
-            f"{trouble}; given up after {patience_s:g} s, check the server of the kubeconfig and the network"
+            f"{trouble}; gave up after {patience_s:g} s, check the server of the kubeconfig and the network"
         ) from None
 
 

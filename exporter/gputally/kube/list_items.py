@@ -63,7 +63,7 @@ class ListItems:
             return [bytes(item) for item in document.items or ()]
         item, ended, after = self._rest.rpartition(_END)
         if not ended or after.strip():
-            raise ValueError("the list breaks off")
+            raise ValueError("the list is incomplete")
         msgspec.json.decode(_FIRST + item, type=Raw)  # ValueError where another array's end was the last that came
         return [_FIRST + item]
 

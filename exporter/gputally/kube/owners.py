@@ -40,7 +40,7 @@ def path_of(served: Served, owner: Owner) -> str:
     Raises: ValueError for what no server could serve; it must never become part of a path.
     """
     if not can_exist(owner.reference):
-        raise ValueError("a reference to what cannot exist")
+        raise ValueError("a reference to an owner that cannot exist")
     scope = f"/namespaces/{quote(owner.namespace, safe='')}" if served.namespaced else ""
     return f"{served.root}{scope}/{served.plural}/{quote(owner.reference.name, safe='')}"
 

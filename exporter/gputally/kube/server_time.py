@@ -104,7 +104,7 @@ class ServerTime:
 
     def _believe(self, bounds: Bounds) -> None:
         if self._bounds and self._bounds.contradicts(bounds):
-            logger.warning("the API server's clock was set by %+d s", _seconds(self._bounds, bounds))
+            logger.warning("the API server's clock was changed by %+d s", _seconds(self._bounds, bounds))
         if self._doubt and self._doubt.bounds.contradicts(bounds):
             self._reject(self._doubt, bounds)
         self._doubt = None
@@ -132,7 +132,7 @@ class ServerTime:
     def _reject(self, doubt: Doubt, bounds: Bounds) -> None:
         if not self.health.rejected:
             logger.warning(
-                "an answer of the API server was %+d s off and is not believed; look at the clocks of its machines",
+                "a response of the API server was %+d s off and is rejected; check the clocks of its machines",
                 _seconds(bounds, doubt.bounds),
             )
         self.health.rejected += doubt.answers
@@ -149,8 +149,8 @@ async def agreed(time: ServerTime, ask: Callable[[], Awaitable[None]], *, patien
             await _settle(time, ask)
     except TimeoutError:
         raise ApiUnreachable(
-            f"the API server's answers, and our own clock, tell times that contradict each other; given up after "
-            f"{patience_s:g} s, set the clocks of the machines"
+            f"the API server's responses and the local clock give contradictory times; gave up after "
+            f"{patience_s:g} s, synchronise the clocks of the machines"
         ) from None
 
 

@@ -24,7 +24,7 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
             path="/apis/scheduling.k8s.io/v1/priorityclasses",
             type=PriorityClass,
             is_first=True,
-            without="tiers are not exported before a pod has them",
+            without="a tier is exported only once a pod has it",
         ),
         Resource(
             kind=Kind.EVENTS,
@@ -32,7 +32,7 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
             type=Event,
             field_selector="reason=Preempted",
             idle_seconds=_EVENTS_IDLE_S,
-            without="preemptions count with the preemptor unknown",
+            without="preemptions are counted with an unknown preemptor",
         ),
     )
 

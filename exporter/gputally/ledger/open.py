@@ -29,5 +29,5 @@ def open_reader(url: str) -> LedgerReader:
 def _path(url: str) -> Path:
     path = url.removeprefix(_SQLITE)
     if "://" in path:
-        raise LedgerError(f"{url}: no kind of ledger that gputally knows; write a path, or sqlite:/// and a path")
+        raise LedgerError(f"{url}: not a supported type of ledger; use a path, or sqlite:/// and a path")
     return Path(path)

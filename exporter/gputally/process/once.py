@@ -27,4 +27,4 @@ class Once:
         """The reasons are gone: should they return, they are said again."""
         if self._said:
             self._said.clear()
-            self._logger.info("%s: it goes on", self._subject, extra=self._about)
+            self._logger.info("%s: recovered", self._subject, extra=self._about)

@@ -63,7 +63,7 @@ class AgentClient:
         except ServerTimeoutError as error:
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {error}") from error
         except TimeoutError:
-            raise PullFailed(Outcome.TIMEOUT, f"{url}: no whole answer within {deadline_s:g} s") from None
+            raise PullFailed(Outcome.TIMEOUT, f"{url}: no complete response within {deadline_s:g} s") from None
         except (ClientError, OSError, ValueError) as error:  # ValueError: a URL that cannot be
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
         return self._decoded(body, target, url)
@@ -72,15 +72,15 @@ class AgentClient:
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
         async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
             if response.status in _REFUSALS:
-                raise PullFailed(Outcome.FORBIDDEN, f"{url}: answers {response.status}; {self._remedy()}")
+                raise PullFailed(Outcome.FORBIDDEN, f"{url}: responds with {response.status}; {self._remedy()}")
             if response.status != HTTPStatus.OK:
-                raise PullFailed(Outcome.STATUS, f"{url}: answers {response.status} instead of a report")
+                raise PullFailed(Outcome.STATUS, f"{url}: responds with {response.status} instead of a report")
             return await _bounded(response, url)
 
     def _remedy(self) -> str:
         if self._choice.token:
-            return f"see to it that {self._choice.token} holds the token it expects"
-        return "name the file of the token it expects with --agents.token-file"
+            return f"make sure that {self._choice.token} contains the token it expects"
+        return "specify the file of the token it expects with --agents.token-file"
 
     def _decoded(self, body: bytes, target: Target, url: str) -> UsageReport:
         try:
@@ -88,17 +88,17 @@ class AgentClient:
         except (ValueError, RecursionError) as error:
             if _version(body) not in (None, VERSION):
                 raise _other_version(url, body) from None
-            raise PullFailed(Outcome.MALFORMED, f"{url}: no report: {error}") from None
+            raise PullFailed(Outcome.MALFORMED, f"{url}: not a valid report: {error}") from None
         if report.version != VERSION:
             raise _other_version(url, body)
         if report.node != target.node:
-            raise PullFailed(Outcome.NODE, f"{url}: tells of node '{report.node[:253]}'; it is on '{target.node}'")
+            raise PullFailed(Outcome.NODE, f"{url}: reports node '{report.node[:253]}', but runs on '{target.node}'")
         if problem := implausible(report):
             raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
         ours = self._choice.mig_basis
         if report.mig_basis != ours and any(holder.device.startswith(_MIG) for holder in report.holders):
             text = (
-                f"weighs MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start it with the same file"
+                f"weights MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start both with the same"
             )
             raise PullFailed(Outcome.BASIS, f"{url}: {text} --config.file")
         return report
@@ -127,7 +127,7 @@ async def _bounded(response: ClientResponse, url: str) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise PullFailed(Outcome.OVERSIZED, f"{url}: the answer is larger than {MOST_BYTES >> 20} MiB")
+            raise PullFailed(Outcome.OVERSIZED, f"{url}: the response is larger than {MOST_BYTES >> 20} MiB")
     return bytes(body)
 
 
@@ -144,5 +144,5 @@ def _version(body: bytes) -> int | None:
 
 
 def _other_version(url: str, body: bytes) -> PullFailed:
-    text = f"{url}: reports in version {_version(body)}, this gputally reads {VERSION}; upgrade the older of the two"
+    text = f"{url}: report version {_version(body)}, but this gputally reads {VERSION}; upgrade the older of the two"
     return PullFailed(Outcome.VERSION, text)

@@ -22,16 +22,16 @@ def implausible(report: UsageReport) -> str:
     """What cannot be; "" when all can."""
     numbers = (report.now_us, report.watermark_us, report.allocations_us or 0)
     if not (_numbers(numbers) and _texts((report.epoch,)) and report.epoch):
-        return "the head of the report cannot be"
+        return "the header of the report is implausible"
     if len(report.gpus) > _MOST_GPUS or len(report.holders) > _MOST_HOLDERS:
-        return f"{len(report.gpus)} GPUs with {len(report.holders)} holders cannot be on one node"
+        return f"{len(report.gpus)} GPUs with {len(report.holders)} allocations are implausible for one node"
     for gpu in report.gpus:
         if not _gpu(gpu):
-            return f"what is told of GPU {gpu.uuid[:_MOST_CHARACTERS]} cannot be"
+            return f"the report of GPU {gpu.uuid[:_MOST_CHARACTERS]} is implausible"
     for holder in report.holders:
         if not _holder(holder):
             name = f"{holder.namespace}/{holder.pod}"
-            return f"what is told of {name[:_MOST_CHARACTERS]} cannot be"
+            return f"the report of {name[:_MOST_CHARACTERS]} is implausible"
     return ""
 
 

@@ -70,11 +70,11 @@ def _shared(annotations: Labels) -> Amounts:
     if memory:
         return {GPUS: devices, _MEMORY: devices * _number(_MEMORY, memory)}
     if not fraction or not _FRACTIONAL.fullmatch(fraction):
-        raise ValueError(f"{_FRACTION} {fraction!r} is no fraction of a GPU such as 0.5")
+        raise ValueError(f"{_FRACTION} {fraction!r} is not a fraction of a GPU, such as 0.5")
     return {GPUS: devices, _FRACTION: devices * int(Fraction(f"0{fraction.removeprefix('0')}") * GPU)}
 
 
 def _number(name: str, text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueError(f"{name} {text!r} is no whole number")
+        raise ValueError(f"{name} {text!r} is not a whole number")
     return int(text)

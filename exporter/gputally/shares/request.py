@@ -32,7 +32,7 @@ def requested(quantity: str | int) -> int:
     """
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
-        raise ValueError(f"{quantity!r} is no whole number of devices")
+        raise ValueError(f"{quantity!r} is not a whole number of devices")
     amount: int = int(match[1]) * _SUFFIXES[match[2] or ""] * 10 ** int(match[3] or 0)
     return min(amount, _MOST)
 
@@ -41,7 +41,7 @@ def count(quantity: str | int) -> int:
     """Devices of such a quantity that a node offers. Raises: ValueError for what no node has, too."""
     amount = requested(quantity)
     if amount >= _MOST:
-        raise ValueError(f"{quantity!r} is no number of devices that a node has")
+        raise ValueError(f"{quantity!r} is more devices than a node has")
     return amount
 
 

@@ -143,7 +143,7 @@ def outlived() -> Iterator[None]:
     try:
         yield
     except StatusError as error:
-        _log.warning("the scenario asked in vain: %s", error)
+        _log.warning("a request of the scenario failed: %s", error)
 
 
 def patiently(step: Callable[[], object]) -> None:

@@ -135,7 +135,7 @@ class _Reader(Generic[T]):
         except OSError as error:  # what is no gzip is one too
             self._refuse([self._problem("", f"cannot be read: {error.strerror or error}")])
         except (EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-            self._refuse([self._problem("", f"is no CSV in UTF-8: {error}")])
+            self._refuse([self._problem("", f"is not CSV in UTF-8: {error}")])
 
     def _check_header(self, names: Collection[str]) -> None:
         missing = [column for column in self._columns if column not in names]
@@ -165,14 +165,14 @@ class _Cells:
     def name(self, column: str) -> str:
         """Text that must not be blank."""
         if not self.text(column):
-            self.problems.append((column, "is blank; give it a name"))
+            self.problems.append((column, "is blank; add a name"))
         return self.text(column)
 
     def number(self, column: str) -> int:
         """A whole number; 0 if it is none, which is a problem."""
         text = self.text(column)
         if not (text.isascii() and text.isdigit()):
-            self.problems.append((column, f"{text!r} is no whole number; write one such as 60"))
+            self.problems.append((column, f"{text!r} is not a whole number; use one such as 60"))
             return 0
         return int(text)
 
@@ -183,12 +183,12 @@ class _Cells:
         """One of OUTCOMES."""
         text = self.text("status")
         if text not in OUTCOMES:
-            self.problems.append(("status", f"unknown {text!r}; write {', '.join(OUTCOMES)}"))
+            self.problems.append(("status", f"unknown {text!r}; use {', '.join(OUTCOMES)}"))
         return text
 
     def in_order(self, column: str, value: int | None, *, before: str, than: int | None) -> None:
         if value is not None and than is not None and value < than:
-            self.problems.append((column, f"{value} is before {before} {than}; an end follows a start"))
+            self.problems.append((column, f"{value} is before {before} {than}; use the order submit, start, end"))
 
 
 def _pod(cells: _Cells) -> TracePod:

@@ -131,7 +131,7 @@ async def test_ready_once_gpus_are_read_and_the_kubelet_has_told_who_holds_them(
     kubelet.answers.clear()
     async with agent(tmp_path) as node:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while (found := await ready(node.url)) != (503, "kubelet: it has not told yet who holds what\n"):
+            while (found := await ready(node.url)) != (503, "kubelet: no allocations reported yet\n"):
                 assert found[0] in (0, 503)
                 await asyncio.sleep(0.05)
         kubelet.answers.set()

@@ -54,7 +54,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
     assert health == (200, "ok\n")
     assert status == 503
     listed = [kind for kind in Kind if kind is not Kind.EVENTS]  # the Events asked for are a selection, not held
-    assert set(reasons.splitlines()) >= {f"watch {kind}: no complete listing yet" for kind in listed}
+    assert set(reasons.splitlines()) >= {f"watch {kind}: no complete list yet" for kind in listed}
     assert ready == (200, "ok\n")
 
 
@@ -86,7 +86,7 @@ async def test_watches_held_back_by_a_full_ledger_are_a_reason_not_to_be_ready(
         running.pipeline.health.ledger.waiting = 7
         running.pipeline.writer.room.clear()
 
-        assert running.ready().missing == ("ledger: 7 rows wait to be written, the watches are held back",)
+        assert running.ready().missing == ("ledger: 7 rows wait to be written, the watches are paused",)
 
 
 async def test_asked_to_stop_it_leaves_everything_in_the_ledger(settings: Settings, cluster: SimCluster) -> None:

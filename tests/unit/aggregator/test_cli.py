@@ -76,7 +76,7 @@ async def test_an_api_server_out_of_reach(tmp_path: Path, port: int) -> None:
     ended = await run("aggregator", "--kubeconfig", file, "--ledger", tmp_path / "l.db", "--api.patience", "1")
 
     assert_told(
-        ended, 3, rf"^gputally: http://127.0.0.1:{port}/\S+: Cannot connect .*; given up after 1 s, check the server"
+        ended, 3, rf"^gputally: http://127.0.0.1:{port}/\S+: Cannot connect .*; gave up after 1 s, check the server"
     )
 
 
@@ -121,7 +121,7 @@ async def test_a_ledger_that_another_process_writes(tmp_path: Path) -> None:
     with SqliteLedger(tmp_path / "l.db"):
         ended = await run("aggregator", "--ledger", tmp_path / "l.db")
 
-    assert_told(ended, 4, "another process writes this ledger; stop it, or give this one a ledger of its own$")
+    assert_told(ended, 4, "another process writes this ledger; stop it, or use another ledger$")
 
 
 async def test_an_address_that_is_taken(tmp_path: Path, cluster: SimCluster, kubeconfig_file: str) -> None:
@@ -132,7 +132,7 @@ async def test_an_address_that_is_taken(tmp_path: Path, cluster: SimCluster, kub
         ended = await run("aggregator", *flags)
 
     assert_told(
-        ended, 5, f"^gputally: {address} is taken by another process; stop it or choose another --web.listen-address$"
+        ended, 5, f"^gputally: {address} is in use by another process; stop it or choose another --web.listen-address$"
     )
 
 
@@ -143,7 +143,7 @@ async def test_a_wrong_web_configuration(tmp_path: Path, command: str) -> None:
 
     ended = await run(command, "--web.config.file", file)
 
-    assert_told(ended, 2, rf"^gputally: {file}: basic_auth_users.anna: is no bcrypt hash; write what")
+    assert_told(ended, 2, rf"^gputally: {file}: basic_auth_users.anna: is not a bcrypt hash; use what")
     assert "hunter2" not in ended.err
 
 
@@ -185,7 +185,7 @@ async def test_a_wrong_configuration_and_a_wrong_price_book_are_told_together(tm
 async def test_flags_and_variables_that_cannot_be_are_told_together(tmp_path: Path) -> None:
     ended = await run("aggregator", "--ledger", tmp_path / "l.db", "--log.level", "loud", "--web.listen-address", "x")
 
-    assert_told(ended, 2, "^gputally: --web.listen-address: 'x' is no address", "^--log.level: unknown 'loud'")
+    assert_told(ended, 2, "^gputally: --web.listen-address: 'x' is not an address", "^--log.level: unknown 'loud'")
 
 
 async def test_check_tells_the_problems_of_all_files(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ async def test_help_names_every_exit_status() -> None:
     status, out, _ = await run("--help")
 
     assert status == 0
-    assert re.findall(r"\b(\d+) (?:done|a|flags|API|ledger|address|interrupted)", " ".join(out.split())) == [
+    assert re.findall(r"\b(\d+) (?:success|a|flags|API|ledger|address|interrupted)", " ".join(out.split())) == [
         "0",
         "1",
         "2",

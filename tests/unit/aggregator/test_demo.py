@@ -158,7 +158,7 @@ async def test_a_trace_is_replayed_to_its_end_and_all_of_it_accounted(tmp_path: 
 
     assert (status, err) == (0, "")
     assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, seed 1, 1e+06 x real time\n")
-    assert re.search(r" simulated, 10\.0 hours gone, 100\.0% of the trace$", out, re.MULTILINE)
+    assert re.search(r" simulated, 10\.0 hours elapsed, 100\.0% of the trace$", out, re.MULTILINE)
     assert out.endswith("demo ended\n")
     segments = [each.segment for each in segments_in(ledger)]
     assert {
@@ -185,29 +185,29 @@ async def test_a_trace_is_not_replayed_into_a_ledger_that_has_something(tmp_path
 
     assert status == 2
     assert err == (
-        f"gputally: --ledger: {tmp_path / 'demo.db'} exists, and a trace is replayed from its beginning; "
-        "name a new file\n"
+        f"gputally: --ledger: {tmp_path / 'demo.db'} exists, but a trace is replayed from its beginning; "
+        "use a new file\n"
     )
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--for", "soon"), "gputally: --for: 'soon' is no time; write one such as 30s or 5m"),
-        (("--for", "0s"), "gputally: --for: '0s' is no time; write one such as 30s or 5m"),
-        (("--speed", "0"), "gputally: --speed: 0 is no speed; write a number above 0 such as 600"),
-        (("--speed", "nan"), "gputally: --speed: nan is no speed; write a number above 0 such as 600"),
-        (("--speed", "inf"), "gputally: --speed: inf is no speed; write a number above 0 such as 600"),
+        (("--for", "soon"), "gputally: --for: 'soon' is not a duration; use one such as 30s or 5m"),
+        (("--for", "0s"), "gputally: --for: '0s' is not a duration; use one such as 30s or 5m"),
+        (("--speed", "0"), "gputally: --speed: 0 is not a valid speed; use a number above 0"),
+        (("--speed", "nan"), "gputally: --speed: nan is not a valid speed; use a number above 0"),
+        (("--speed", "inf"), "gputally: --speed: inf is not a valid speed; use a number above 0"),
         (("--seed", "x"), "gputally demo: error: argument --seed: invalid int value: 'x'"),
         (("--scenario", "s9"), "gputally demo: error: argument --scenario: invalid choice: 's9'"),
         (("--trace", "/none.csv"), "gputally: /none.csv: cannot be read: No such file or directory"),
-        (("--trace-nodes", "x.csv"), "gputally: --trace-nodes: belongs to --trace; name the trace too"),
+        (("--trace-nodes", "x.csv"), "gputally: --trace-nodes: requires --trace; specify the trace too"),
         (
             ("--trace", "x.csv", "--scenario", "s2"),
             "gputally demo: error: argument --scenario: not allowed with argument --trace",
         ),
         (("--spe", "6"), "gputally: error: unrecognized arguments: --spe 6"),
-        (("--web.listen-address", "here"), "gputally: --web.listen-address: 'here' is no address; write HOST:PORT"),
+        (("--web.listen-address", "here"), "gputally: --web.listen-address: 'here' is not an address; use HOST:PORT"),
     ],
 )
 async def test_flags_that_cannot_be_are_told(flags: tuple[str, ...], message: str) -> None:

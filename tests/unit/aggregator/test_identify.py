@@ -90,14 +90,14 @@ async def test_a_server_that_stays_away_is_given_up_with_the_last_reason(api: Ap
         await identify(api, RULES, patience_s=0.1)
 
     assert str(told.value).startswith(f"{api.server}/api/v1/pods: 503")
-    assert str(told.value).endswith("; given up after 0.1 s, check the server of the kubeconfig and the network")
+    assert str(told.value).endswith("; gave up after 0.1 s, check the server of the kubeconfig and the network")
 
 
 async def test_a_server_without_any_answer_is_given_up(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         async with connect(Choice(kubeconfig=kubeconfig(tmp_path, address, {"token": "any"}))) as api:
-            with pytest.raises(ApiUnreachable, match=rf"{address}: no answer; given up after 0.1 s"):
+            with pytest.raises(ApiUnreachable, match=rf"{address}: no response; gave up after 0.1 s"):
                 await identify(api, RULES, patience_s=0.1)
 
 

@@ -58,7 +58,7 @@ async def test_damage_is_shown_until_a_later_look_finds_none(caplog: pytest.LogC
 
     assert (health.damaged, health.checked_us) == (False, 5)
     [entry] = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert entry.getMessage() == "page 7; accounting goes on: see docs/runbooks/GputallyLedgerDamaged.md"
+    assert entry.getMessage() == "page 7; accounting continues: see docs/runbooks/GputallyLedgerDamaged.md"
 
 
 async def test_what_cannot_be_read_now_is_looked_through_later() -> None:

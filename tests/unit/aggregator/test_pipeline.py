@@ -116,7 +116,7 @@ async def test_forged_events_are_counted_and_told_of_once_for_each_namespace(
 
     assert pipeline.health.skipped == {Kind.EVENTS: 5}
     assert [each.getMessage() for each in caplog.records if "Event" in each.getMessage()] == [
-        "left out of the accounting: object of namespace ml: an Event names what cannot exist"
+        "excluded from the accounting: object of namespace ml: an Event names a pod that cannot exist"
     ]
 
 
@@ -197,7 +197,7 @@ async def test_rows_lost_at_closing_are_an_error_and_the_thread_has_ended(
     ledger.errors = [LedgerUnwritable("x.db: cannot be used now: disk full")]
 
     with pytest.raises(
-        LedgerUnwritable, match=r"x\.db: cannot be used now: disk full; \d+ rows were not written, of which"
+        LedgerUnwritable, match=r"x\.db: cannot be used now: disk full; \d+ rows were not written; the next start"
     ):
         pipeline.writer.close()
 

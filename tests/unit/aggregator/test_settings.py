@@ -99,13 +99,13 @@ def test_all_that_is_wrong_about_agents_is_told_at_once() -> None:
     )
 
     assert told == [
-        "--agents.selector: 'app' is none; write KEY=VALUE, separate several by commas",
-        "--agents.selector: 'part' is none; write KEY=VALUE, separate several by commas",
-        "--agents.port: '65536' is no port; write one up to 65535",
-        "--agents.interval: '0' is no whole number above 0; write one such as 15",
-        "--agents.key-file: has no certificate; name one with --agents.cert-file",
+        "--agents.selector: 'app' is not valid; use KEY=VALUE, separate several by commas",
+        "--agents.selector: 'part' is not valid; use KEY=VALUE, separate several by commas",
+        "--agents.port: '65536' is not a valid port; use a port up to 65535",
+        "--agents.interval: '0' is not a whole number above 0; use a number such as 15",
+        "--agents.key-file: has no certificate; specify it with --agents.cert-file",
         "--agents.urls: names 'n1' more than once",
-        "--agents.urls: '10.0.0.2' is no URL; write one such as http://10.0.0.7:9837",
+        "--agents.urls: '10.0.0.2' is not a URL; use a URL such as http://10.0.0.7:9837",
     ]
 
 
@@ -129,17 +129,17 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     )
 
     assert told == [
-        "--ledger: is empty; name a file",
-        "--api.patience: '0' is no whole number above 0; write one such as 15",
-        "--web.listen-address: '9836' is no address; write HOST:PORT, [IPV6]:PORT or :PORT",
-        "--web.max-requests: 'many' is no whole number above 0; write one such as 15",
-        "--log.level: unknown 'loud'; write debug, info, warning or error",
-        "--log.format: unknown 'xml'; write text or json",
+        "--ledger: is empty; specify a file",
+        "--api.patience: '0' is not a whole number above 0; use a number such as 15",
+        "--web.listen-address: '9836' is not an address; use HOST:PORT, [IPV6]:PORT or :PORT",
+        "--web.max-requests: 'many' is not a whole number above 0; use a number such as 15",
+        "--log.level: unknown 'loud'; use debug, info, warning or error",
+        "--log.format: unknown 'xml'; use text or json",
     ]
 
 
 @pytest.mark.parametrize("text", ["²", "-1", "1.5", ""])
 def test_what_is_no_count_is_refused(text: str) -> None:
     assert problems(f"--web.max-requests={text}") == [
-        f"--web.max-requests: '{text}' is no whole number above 0; write one such as 15"
+        f"--web.max-requests: '{text}' is not a whole number above 0; use a number such as 15"
     ]

@@ -225,9 +225,11 @@ async def test_where_they_cannot_listen_that_is_said_once(
         assert agents.port
 
     assert agents.agents == {}
-    assert [record.message for record in caplog.records if record.name == sim_agents.__name__] == [
-        "simulated agents: cannot listen at 127.64.*: Cannot assign requested address; without them nothing is measured"
-    ]
+    [said] = [record.message for record in caplog.records if record.name == sim_agents.__name__]
+    assert said == (
+        "simulated agents: cannot listen on 127.64.*: Cannot assign requested address; "
+        "without them, usage is not measured"
+    )
 
 
 async def test_the_longer_a_second_is_the_longer_what_ended_is_told() -> None:

@@ -51,5 +51,5 @@ def test_what_is_only_for_reference_says_so() -> None:
     page = document({"Pods": [replace(ALLOCATED, reference_only=True)]})
 
     assert "| STABLE, for reference |" in page
-    assert "- What is for reference is there to be looked up" in page
+    assert "- Metrics *for reference* are for manual queries" in page
     assert "for reference" not in document(GROUPS)

@@ -37,13 +37,13 @@ def test_the_examples_have_no_problems() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("currency: USD\n", "kind: is missing; write `kind: PriceBook` or `kind: Configuration`"),
+        ("currency: USD\n", "kind: is missing; add `kind: PriceBook` or `kind: Configuration`"),
         (
             "kind: Pricebook\n",
-            "kind: unknown 'Pricebook'; write PriceBook or Configuration (did you mean 'PriceBook'?)",
+            "kind: unknown 'Pricebook'; use PriceBook or Configuration (did you mean 'PriceBook'?)",
         ),
-        ("- kind: PriceBook\n", "is a list; write fields, each as `name: value`"),
-        ("just text\n", "is one value; write fields, each as `name: value`"),
+        ("- kind: PriceBook\n", "is a list; use fields in the form `name: value`"),
+        ("just text\n", "is one value; use fields in the form `name: value`"),
     ],
 )
 def test_a_file_says_what_it_is(content: str, problem: str, tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ def refusal(content: bytes, tmp_path: Path) -> str:
     [
         (b"", "is empty", "start with `kind: PriceBook` or `kind: Configuration`"),
         (b"# nothing but a comment\n", "is empty", "start with `kind: PriceBook` or `kind: Configuration`"),
-        (b"name: caf\xe9\n", "is no UTF-8 text (byte 0xe9 at 9)", "save it as UTF-8"),
-        (b"a: 1\nb: \x07\n", "line 2: holds a control character", "remove it"),
+        (b"name: caf\xe9\n", "is not UTF-8 text (byte 0xe9 at 9)", "save it as UTF-8"),
+        (b"a: 1\nb: \x07\n", "line 2: contains a control character", "remove it"),
         (
             b"a: 1\nb: c: d\n",
             "line 2, column 5: mapping values are not allowed here",
-            "quote a text that holds ': ', and check the indentation",
+            "quote text that contains ': ', and check the indentation",
         ),
         (
             b"a:\n\t- b\n",
@@ -39,17 +39,17 @@ def refusal(content: bytes, tmp_path: Path) -> str:
         (
             b"a: 1\n---\nb: 2\n",
             "line 2, column 1: expected a single document in the stream, but found another document",
-            "write one document a file, without '---' inside",
+            "use one document per file, without '---' inside",
         ),
         (
             b"a: &loop [*loop]\n",
-            "line 1, column 11: an alias is not understood here",
-            "repeat the value, and quote a text that starts with *",
+            "line 1, column 11: an alias is not supported here",
+            "repeat the value, and quote text that starts with *",
         ),
-        (b"[" * 5000, "is nested too deeply", "close the brackets that are open"),
+        (b"[" * 5000, "is nested too deeply", "close the open brackets"),
         (b"a: !!python/object:os.system {}\n", "a: has the tag !!python/object:os.system", "remove it"),
         (b"a: !secret b\n", "a: has the tag !secret", "remove it"),
-        (b"a:\n  b: 1\n  c: 2\n  b: 3\n", "a.b: stands on lines 2 and 4", "keep one"),
+        (b"a:\n  b: 1\n  c: 2\n  b: 3\n", "a.b: is defined on lines 2 and 4", "keep one"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where_and_what_to_do(

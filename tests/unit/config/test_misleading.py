@@ -41,8 +41,8 @@ def test_a_resource_pattern_takes_nothing_that_is_no_makers_device(pattern: str,
     (problem,) = configured(f'resources: {{rules: [{{pattern: "{pattern}"}}]}}', tmp_path)
 
     assert problem == (
-        f"resources.rules[0].pattern: {pattern!r} matches what is no GPU; write the maker's domain and a name, "
-        "such as example.com/gpu"
+        f"resources.rules[0].pattern: {pattern!r} matches resources that are not GPUs; "
+        "use the vendor's domain and a name, such as example.com/gpu"
     )
 
 
@@ -50,8 +50,8 @@ def test_a_resource_pattern_holds_what_resources_can(tmp_path: Path) -> None:
     (problem,) = configured('resources: {rules: [{pattern: "example.com/my gpu"}]}', tmp_path)
 
     assert problem == (
-        "resources.rules[0].pattern: 'example.com/my gpu' matches no resource: none holds ' '; "
-        "write it as the node does"
+        "resources.rules[0].pattern: 'example.com/my gpu' matches no resource: names cannot contain ' '; "
+        "use the name on the node"
     )
 
 
@@ -59,7 +59,7 @@ def test_a_resource_rule_behind_a_wider_one_is_refused(tmp_path: Path) -> None:
     (problem,) = configured('resources: {rules: [{pattern: "a.io/*"}, {pattern: a.io/gpu}]}', tmp_path)
 
     assert problem == (
-        "resources.rules[1]: is never reached: resources.rules[0] takes all it matches; move it before that rule"
+        "resources.rules[1]: is never reached: resources.rules[0] matches everything it does; move it before that rule"
     )
 
 
@@ -67,8 +67,8 @@ def test_a_resource_rule_that_hides_built_in_ones_says_so(tmp_path: Path) -> Non
     (problem,) = configured('resources: {rules: [{pattern: "nvidia.com/*"}]}', tmp_path)
 
     assert problem == (
-        "resources.rules[0]: takes nvidia.com/gpu.shared, nvidia.com/gpu, nvidia.com/mig-*, nvidia.com/gpumem, "
-        "nvidia.com/gpumem-percentage and nvidia.com/gpucores too, built in with other weights; narrow it, or write "
+        "resources.rules[0]: also matches nvidia.com/gpu.shared, nvidia.com/gpu, nvidia.com/mig-*, nvidia.com/gpumem, "
+        "nvidia.com/gpumem-percentage and nvidia.com/gpucores, built in with other weights; narrow it, or set "
         "`defaults: false`"
     )
     assert configured('resources: {defaults: false, rules: [{pattern: "nvidia.com/*"}]}', tmp_path) == []
@@ -87,14 +87,14 @@ def test_a_tier_rule_behind_one_that_takes_all_it_matches_is_refused(earlier: st
     text = f"tiers: {{rules: [{{tier: x, {earlier}}}, {{tier: y, {later}}}]}}"
 
     assert configured(text, tmp_path) == [
-        "tiers.rules[1]: is never reached: tiers.rules[0] takes all it matches; move it before that rule"
+        "tiers.rules[1]: is never reached: tiers.rules[0] matches everything it does; move it before that rule"
     ]
 
 
 def test_an_expression_that_matches_everything_takes_every_pod(tmp_path: Path) -> None:
     (problem,) = configured('tiers: {rules: [{tier: x, class: ".*"}, {tier: y, min_priority: 5}]}', tmp_path)
 
-    assert problem == "tiers.rules[0]: takes every pod, so that no later rule is reached; move it to the end"
+    assert problem == "tiers.rules[0]: matches every pod, so no later rule is reached; move it to the end"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_tenant_rule_behind_one_that_takes_all_it_matches_is_refused(tmp_path:
     text = 'tenants: {rules: [{from: pod-label, key: team}, {from: pod-label, key: team, matches: "cc-.*"}]}'
 
     assert configured(text, tmp_path) == [
-        "tenants.rules[1]: is never reached: tenants.rules[0] takes all it matches; move it before that rule"
+        "tenants.rules[1]: is never reached: tenants.rules[0] matches everything it does; move it before that rule"
     ]
 
 
@@ -126,7 +126,7 @@ rules:
 """
 
     assert priced(text, tmp_path) == [
-        "rules[1]: is never reached: rules[0] takes all it matches; move it before that rule"
+        "rules[1]: is never reached: rules[0] matches everything it does; move it before that rule"
     ]
 
 
@@ -149,15 +149,21 @@ rules:
     [
         (
             'gpu_model: "H100 80GB"',
-            "rules[0].match.gpu_model: 'H100 80GB' matches no label: none holds ' '; write it as the label does",
+            (
+                "rules[0].match.gpu_model: 'H100 80GB' matches no label: label values cannot contain ' '; "
+                "use the value of the label"
+            ),
         ),
         (
             'labels: {"a b": x}',
-            "rules[0].match.labels[\"a b\"]: 'a b' is no key of a label; write one such as team or example.com/team",
+            "rules[0].match.labels[\"a b\"]: 'a b' is not a label key; use one such as team or example.com/team",
         ),
         (
             'labels: {team: "x/y"}',
-            "rules[0].match.labels.team: 'x/y' matches no label: none holds '/'; write it as the label does",
+            (
+                "rules[0].match.labels.team: 'x/y' matches no label: label values cannot contain '/'; "
+                "use the value of the label"
+            ),
         ),
     ],
 )
@@ -167,7 +173,7 @@ def test_a_price_rule_that_no_label_can_match_is_refused(match: str, problem: st
 
 @pytest.mark.parametrize("key", ["my team", "a/b/c", "/team", "team/", "-team", "Example.com/team", "x" * 64, "tëam"])
 def test_keys_that_no_label_has_are_refused(key: str, tmp_path: Path) -> None:
-    said = f"{key!r} is no key of a label; write one such as team or example.com/team"
+    said = f"{key!r} is not a label key; use one such as team or example.com/team"
 
     assert configured(f'tenants: {{rules: [{{from: pod-label, key: "{key}"}}]}}', tmp_path) == [
         f"tenants.rules[0].key: {said}"
@@ -179,14 +185,16 @@ def test_keys_that_no_label_has_are_refused(key: str, tmp_path: Path) -> None:
 def test_a_tier_is_not_named_like_what_is_none(name: str, tmp_path: Path) -> None:
     (problem,) = configured(f"tiers: {{rules: [{{tier: {name}, class: a}}]}}", tmp_path)
 
-    assert problem.startswith(f"tiers.rules[0].tier: {name!r} stands for ")
-    assert configured(f"tiers: {{known: {name}}}", tmp_path)[0].startswith(f"tiers.known: {name!r} stands for ")
+    assert problem.startswith(f"tiers.rules[0].tier: {name!r} is reserved for ")
+    assert configured(f"tiers: {{known: {name}}}", tmp_path)[0].startswith(f"tiers.known: {name!r} is reserved for ")
 
 
 def test_a_tenant_is_not_named_like_those_past_the_limit(tmp_path: Path) -> None:
     (problem,) = configured("tenants: {rules: [{from: namespace, tenant: other}]}", tmp_path)
 
-    assert problem == ("tenants.rules[0].tenant: 'other' stands for the tenants past the limit; choose another name")
+    assert problem == (
+        "tenants.rules[0].tenant: 'other' is reserved for the tenants beyond the limit; choose another name"
+    )
 
 
 def test_no_web_user_is_shown_the_tenants_past_the_limit(tmp_path: Path) -> None:
@@ -194,7 +202,7 @@ def test_no_web_user_is_shown_the_tenants_past_the_limit(tmp_path: Path) -> None
     path = tmp_path / "web.yaml"
     path.write_text("bearer_token_files: {ann: token}\ntenants: {ann: [red, other]}\n")
 
-    with pytest.raises(ConfigError, match=r"tenants\.ann\[1\]: 'other' stands for the tenants past the limit") as error:
+    with pytest.raises(ConfigError, match=r"tenants\.ann\[1\]: 'other' is reserved for the tenants beyond") as error:
         read_web_config(path)
     assert len(error.value.problems) == 1
 
@@ -202,7 +210,7 @@ def test_no_web_user_is_shown_the_tenants_past_the_limit(tmp_path: Path) -> None
 def test_blanks_around_a_name_are_refused(tmp_path: Path) -> None:
     (problem,) = configured('tiers: {known: ["gold "]}', tmp_path)
 
-    assert problem == "tiers.known[0]: 'gold ' begins or ends with a blank; remove it"
+    assert problem == "tiers.known[0]: 'gold ' starts or ends with a space; remove it"
 
 
 MULTIPLIED = (
@@ -219,7 +227,7 @@ rules: [{match: {default: true}, price: 2, effective_from: always}]
     [
         (
             "rules: [{tier: gold, class: a}]",
-            ["tiers.glod: no tier rule gives it: unknown 'glod'; write gold or none (did you mean 'gold'?)"],
+            ["tiers.glod: no tier rule has it: unknown 'glod'; use gold or none (did you mean 'gold'?)"],
         ),
         ('rules: [{tier: "{class}", class: "a.*"}]', []),
         ("known: gold", []),
@@ -248,4 +256,4 @@ def test_an_expression_takes_linear_time_whatever_it_meets(tmp_path: Path) -> No
 def test_an_expression_that_needs_more_than_linear_time_is_refused(expression: str, tmp_path: Path) -> None:
     (problem,) = configured(f"tiers: {{rules: [{{tier: x, class: '{expression}'}}]}}", tmp_path)
 
-    assert "is no regular expression of RE2 (github.com/google/re2/wiki/Syntax): invalid " in problem
+    assert "is not an RE2 regular expression (github.com/google/re2/wiki/Syntax): invalid " in problem

@@ -81,7 +81,7 @@ def test_a_price_without_a_date_is_refused(tmp_path: Path) -> None:
     text = "rules:\n- {match: {default: true}, price: 1}\n"
 
     (problem,) = problems(text, tmp_path)
-    assert problem.startswith("rules[0].effective_from: is missing; write the date it holds from")
+    assert problem.startswith("rules[0].effective_from: is missing; add the date from which it applies")
 
 
 def test_a_multiplier_whose_product_with_a_price_is_inexact_is_refused(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_rule_behind_one_that_takes_all_it_matches_is_refused(
 ) -> None:
     (problem,) = problems("rules:\n" + rule(**earlier) + rule(**later), tmp_path)
 
-    assert problem == "rules[1]: is never reached: rules[0] takes all it matches; move it before that rule"
+    assert problem == "rules[1]: is never reached: rules[0] matches everything it does; move it before that rule"
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_two_rules_of_the_same_match_and_purchase_are_refused_whatever_their_dat
 def test_two_rules_of_the_same_id_are_refused(tmp_path: Path) -> None:
     text = "rules:\n" + rule("{pool: a}").replace("{", "{id: x, ", 1) + rule().replace("{", "{id: x, ", 1)
 
-    assert problems(text, tmp_path) == ["rules[1]: has the id 'x' of rules[0]; an id names one rule"]
+    assert problems(text, tmp_path) == ["rules[1]: has the same id 'x' as rules[0]; use a unique id"]
 
 
 def test_a_configuration_is_no_price_book() -> None:
-    with pytest.raises(ConfigError, match="kind: unknown 'Configuration'; write PriceBook"):
+    with pytest.raises(ConfigError, match="kind: unknown 'Configuration'; use PriceBook"):
         read_price_book(EXAMPLES.parent / "config.yaml")
 
 

@@ -78,19 +78,19 @@ def test_known_tiers_alone_leave_each_class_its_own_tier(tmp_path: Path) -> None
 def test_more_known_tiers_than_the_limit_are_refused(tmp_path: Path) -> None:
     text = "tiers: {preset: three-tier}\nlimits: {tiers: 2}"
 
-    assert problems(text, tmp_path) == ["tiers: names 3 tiers, limits.tiers allows 2; raise it"]
+    assert problems(text, tmp_path) == ["tiers: defines 3 tiers, but limits.tiers allows 2; raise it"]
 
 
 def test_a_preset_behind_a_rule_that_takes_every_pod_is_refused(tmp_path: Path) -> None:
     (problem,) = problems("tiers: {preset: three-tier, rules: [{tier: a, class: b}, {tier: c}]}", tmp_path)
 
-    assert problem == "tiers.preset: is never reached: rules[1] takes every pod; leave one of them out"
+    assert problem == "tiers.preset: is never reached: rules[1] matches every pod; remove one of them"
 
 
 def test_a_tenant_rule_behind_one_that_takes_every_namespace_is_refused(tmp_path: Path) -> None:
     (problem,) = problems("tenants: {rules: [{from: namespace}, {from: pod-label, key: team}]}", tmp_path)
 
-    assert problem.startswith("tenants.rules[0]: takes every namespace")
+    assert problem.startswith("tenants.rules[0]: matches every namespace")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_built_in_resources_can_be_dropped(tmp_path: Path) -> None:
 def test_a_configuration_under_which_nothing_is_a_gpu_is_refused(tmp_path: Path) -> None:
     (problem,) = problems("resources: {defaults: false}", tmp_path)
 
-    assert problem.startswith("resources.defaults: is false, and no rules are written")
+    assert problem.startswith("resources.defaults: is false and there are no rules")
 
 
 def test_pools_mig_and_limits_are_read(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_example_teaches_every_source_of_tenants() -> None:
 
 
 def test_a_price_book_is_no_configuration() -> None:
-    with pytest.raises(ConfigError, match="kind: unknown 'PriceBook'; write Configuration"):
+    with pytest.raises(ConfigError, match="kind: unknown 'PriceBook'; use Configuration"):
         read_rules(EXAMPLE.parent / "prices" / "research-team.yaml")
 
 
@@ -163,8 +163,8 @@ def test_shares_of_hami_and_kai_can_be_configured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
-        ("hami: {basis: compute}", "hami.basis: unknown 'compute'; write memory, cores or larger"),
-        ("kai: {scheduler: KAI Scheduler}", "kai.scheduler: 'KAI Scheduler' is no name of an object"),
+        ("hami: {basis: compute}", "hami.basis: unknown 'compute'; use memory, cores or larger"),
+        ("kai: {scheduler: KAI Scheduler}", "kai.scheduler: 'KAI Scheduler' is not a valid object name"),
         ("resources: {rules: [{pattern: a/b, weighing: kai}]}", "resources.rules[0].weighing: unknown 'kai'"),
     ],
 )

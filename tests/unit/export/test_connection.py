@@ -75,7 +75,7 @@ async def test_a_process_without_room_for_one_more_connection_accepts_it_later(
             assert not asking.done()
 
         assert (await asking).status == 200
-    assert "no connection can be accepted: Too many open files" in caplog.text
+    assert "cannot accept connections: Too many open files" in caplog.text
 
 
 def no_room(_listener: object) -> None:

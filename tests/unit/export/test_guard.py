@@ -72,7 +72,7 @@ async def test_nobody_else_is(users: Path, path: str, shown: str) -> None:
     async with policies(users) as door:
         answer = await door.get(path, shown=shown)
 
-    assert (answer.status, answer.text) == (401, "credentials are needed\n")
+    assert (answer.status, answer.text) == (401, "credentials are required\n")
     assert answer.headers["WWW-Authenticate"] == 'Basic realm="gputally", Bearer realm="gputally"'
 
 
@@ -114,8 +114,8 @@ async def test_a_file_that_becomes_wrong_leaves_the_old_one_in_force_and_is_told
 
     assert (statuses, mended) == ([200] * 3, 200)
     [told] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert told.startswith("not used, what was read before stays in force: ")
-    assert "basic_auth_users.anna: is no bcrypt hash; write what `htpasswd" in told
+    assert told.startswith("changed files are not used, the previous contents stay in use: ")
+    assert "basic_auth_users.anna: is not a bcrypt hash; use what `htpasswd" in told
 
 
 async def test_a_page_with_a_token_of_its_own_is_opened_by_that_and_nothing_else(users: Path) -> None:
@@ -270,7 +270,7 @@ async def test_no_secret_is_in_the_log_nor_in_any_answer(users: Path, caplog: py
 
     said = caplog.text + broken.data.decode() + "".join(f"{each.text}{dict(each.headers)}" for each in answers)
     digests = [line.partition(": ")[2] for line in read(users).splitlines() if "$2" in line]
-    assert "not let in" in said
+    assert "rejected requests" in said
     assert [each for each in (*secrets, *digests) if each in said] == []
 
 

@@ -68,7 +68,7 @@ def test_all_bad_addresses_are_reported_at_once() -> None:
 
 
 def test_no_address_at_all_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="nothing to listen on"):
+    with pytest.raises(ConfigError, match="no address to listen on"):
         listen([])
 
 
@@ -96,7 +96,7 @@ def test_an_ipv6_address_is_listened_on() -> None:
 
 
 def test_a_taken_port_is_named_with_the_remedy() -> None:
-    with listening("127.0.0.1:0") as taken, pytest.raises(AddressTaken, match=f"^{taken} is taken .*{FLAG}$"):
+    with listening("127.0.0.1:0") as taken, pytest.raises(AddressTaken, match=f"^{taken} is in use .*{FLAG}$"):
         listen([str(taken)])
 
 

@@ -72,9 +72,8 @@ def test_what_cannot_be_used_changes_nothing_and_is_told_once(
     assert made() == 31
 
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert told == [
-        f"not used, what was read before stays in force: [Errno 2] No such file or directory: '{tmp_path}/second'"
-    ]
+    error = f"[Errno 2] No such file or directory: '{tmp_path}/second'"
+    assert told == [f"changed files are not used, the previous contents stay in use: {error}"]
 
 
 def test_at_the_start_it_is_an_error(tmp_path: Path) -> None:
@@ -91,6 +90,6 @@ def test_what_is_no_token_is_told_without_repeating_it(content: bytes, tmp_path:
         token(file, Files(), role="--some.flag")
 
     assert str(told.value) == (
-        f"{file}: --some.flag: cannot be used: is not one line of ASCII without blanks; "
-        "write a token such as openssl rand -hex 32"
+        f"{file}: --some.flag: cannot be used: is not one line of ASCII without spaces; "
+        "use a token such as from openssl rand -hex 32"
     )

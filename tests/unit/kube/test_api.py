@@ -158,7 +158,7 @@ async def test_an_answer_of_another_shape_is_no_answer(server: ScriptedApi, api:
     answer = get(api)
     (await server.request()).answer(["not", "an", "object"])
 
-    with pytest.raises(ApiUnreachable, match="unexpected answer"):
+    with pytest.raises(ApiUnreachable, match="unexpected response"):
         await answer
 
 

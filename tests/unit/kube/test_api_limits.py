@@ -73,7 +73,7 @@ async def test_an_answer_that_comes_a_byte_at_a_time_has_a_deadline(server: Scri
         await request.send(b" ")
         await asyncio.sleep(0.02)
 
-    with pytest.raises(RequestFailed, match=r"no whole answer within 0\.3 s") as raised:
+    with pytest.raises(RequestFailed, match=r"no complete response within 0\.3 s") as raised:
         await answer
     assert raised.value.failure is Failure.SERVER
 

@@ -101,7 +101,7 @@ def test_where_plugins_cannot_run_a_login_by_one_says_so(tmp_path: Path, monkeyp
     path = kubeconfig(tmp_path, "https://127.0.0.1:1", plugin(tmp_path, ""))
 
     assert complaint(Choice(kubeconfig=path)) == (
-        f"{path}: users[u].user: needs the Python package kubernetes, which is not here; "
+        f"{path}: users[u].user: needs the Python package kubernetes, which is missing; "
         "use a token, a certificate or a ServiceAccount"
     )
 
@@ -138,7 +138,7 @@ def test_an_exec_plugin_that_fails_is_told_with_its_reason_and_nothing_is_logged
 def test_a_login_method_that_is_gone_from_kubernetes_is_not_taken_for_anonymous(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "http://host", {"auth-provider": {"name": "azure"}})
 
-    assert "users[u].user.auth-provider: gives no credentials; replace it by the exec" in complaint(
+    assert "users[u].user.auth-provider: returns no credentials; replace it with the exec" in complaint(
         Choice(kubeconfig=path)
     )
 
@@ -184,12 +184,12 @@ def test_a_service_account_without_its_files_is_told(tmp_path: Path, monkeypatch
 
 def test_no_cluster_at_all_is_told_with_what_to_do() -> None:
     assert complaint(Choice()) == (
-        "kubeconfig: no kubeconfig found and not inside a cluster; set KUBECONFIG or name a kubeconfig"
+        "kubeconfig: no kubeconfig found and not inside a cluster; set KUBECONFIG or specify a kubeconfig"
     )
 
 
 def test_a_context_without_a_kubeconfig_is_told() -> None:
-    assert complaint(Choice(context="prod")) == "context: 'prod' needs a kubeconfig; none was found"
+    assert complaint(Choice(context="prod")) == "context: 'prod' needs a kubeconfig, but none was found"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_key_of_another_certificate_is_told(certificates: Certificates, tmp_pa
     }
     path = kubeconfig(tmp_path, "https://host", user)
 
-    assert f"{path}: client-certificate: certificate and key do not fit" in complaint(Choice(kubeconfig=path))
+    assert f"{path}: client-certificate: certificate and key do not match" in complaint(Choice(kubeconfig=path))
 
 
 def test_no_key_of_a_kubeconfig_stays_behind_in_a_file(

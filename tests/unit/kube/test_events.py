@@ -47,7 +47,7 @@ def test_a_line_that_says_nothing_raises_what_the_watch_survives(text: bytes) ->
         decoder(Pod)(text)
 
 
-@pytest.mark.parametrize(("lacking", "text"), [("uid", "object ml/a: no uid"), ("resourceVersion", "no resourceV")])
+@pytest.mark.parametrize(("lacking", "text"), [("uid", "ml/a: uid is missing"), ("resourceVersion", "resourceV")])
 def test_an_object_without_identity_is_malformed(lacking: str, text: str) -> None:
     document = json.loads(line("ADDED", {"metadata": {"name": "a", "namespace": "ml", "uid": "u", lacking: ""}}))
     change = decoder(Pod)(json.dumps(document).encode())

@@ -47,15 +47,15 @@ def test_a_good_kubeconfig_is_chosen_from(tmp_path: Path) -> None:
         ("just text", "k: not a kubeconfig: Expected `object`, got `str`"),
         ("clusters: {}", "k: clusters: not a kubeconfig: Expected `array | null`, got `object`"),
         ("clusters: [{cluster: {}}]", "k: clusters[0]: not a kubeconfig: Object missing required field `name`"),
-        (config(current=""), "k: current-context: no context is named; known: prod"),
+        (config(current=""), "k: current-context: no context is set; known: prod"),
         (config(current="test"), "k: current-context: unknown context 'test'; known: prod"),
-        ({"contexts": None}, "k: current-context: no context is named; known: none is defined"),
+        ({"contexts": None}, "k: current-context: no context is set; known: none is defined"),
         (config(context={"cluster": "x"}), "k: contexts[prod].context.cluster: unknown cluster 'x'; known: c"),
         (config(context={"user": "x"}), "k: contexts[prod].context.user: unknown user 'x'; known: u"),
-        (config(cluster={"server": ""}), "k: clusters[c].cluster.server: '' is no URL; write https://HOST:PORT"),
+        (config(cluster={"server": ""}), "k: clusters[c].cluster.server: '' is not a URL; use https://HOST:PORT"),
         (
             config(cluster={"proxy-url": "socks5://p"}),
-            "k: clusters[c].cluster.proxy-url: 'socks5://p': only http and https proxies work",
+            "k: clusters[c].cluster.proxy-url: 'socks5://p': use an http or https proxy",
         ),
         (
             config(cluster={"certificate-authority": "ca.crt"}),
@@ -74,7 +74,7 @@ k: users[u].user.client-key: no such file: a.key""",
         ),
         (
             config(user={"exec": {"apiVersion": "v1"}}),
-            "k: users[u].user.exec.command: missing; write the program that prints the credentials",
+            "k: users[u].user.exec.command: missing; add the program that prints the credentials",
         ),
     ],
 )  # fmt: skip
@@ -83,7 +83,7 @@ def test_a_broken_kubeconfig_is_told_by_file_field_and_remedy(tmp_path: Path, co
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert complaint(tmp_path / "gone") == "gone: no such file; name an existing kubeconfig"
+    assert complaint(tmp_path / "gone") == "gone: no such file; specify an existing kubeconfig"
 
 
 def test_a_kubeconfig_that_cannot_be_read_says_why(tmp_path: Path) -> None:

@@ -240,5 +240,5 @@ async def test_an_answer_that_is_sent_a_byte_at_a_time_has_a_deadline(
         await request.send(b" ")
         await asyncio.sleep(0.02)
 
-    with pytest.raises(ApiUnreachable, match=r"no whole answer within 0\.3 s"):
+    with pytest.raises(ApiUnreachable, match=r"no complete response within 0\.3 s"):
         await asked

@@ -106,8 +106,8 @@ async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pyte
         (record.levelname, record.getMessage()) for record in caplog.records if record.name == ledger_writer.__name__
     ]
     assert (first, second) == ("ERROR", "INFO")
-    assert outage.startswith(f"{desk.ledger.path}: cannot be used now: database or disk is full; accounting goes on")
-    assert end.startswith("the ledger can be written again")
+    assert outage.startswith(f"{desk.ledger.path}: cannot be used now: database or disk is full; accounting continues")
+    assert end.startswith("the ledger is writable again")
 
 
 async def test_a_scrape_does_not_wait_for_a_ledger_known_to_refuse(desk: Desk) -> None:

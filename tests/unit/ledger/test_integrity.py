@@ -75,8 +75,8 @@ def test_old_pages_that_cannot_be_read_are_found_and_do_not_stop_a_start(path: P
 @pytest.mark.parametrize(
     ("sql", "damage", "steps"),
     [
-        ("UPDATE pod_segments SET quantity = quantity + 7 WHERE end_us IS NULL", "differs from the balance by -21", 0),
-        ("DELETE FROM pod_segments WHERE end_us IS NULL AND pod % 2", "differs from the balance by", 0),
+        ("UPDATE pod_segments SET quantity = quantity + 7 WHERE end_us IS NULL", "differ from the balance by -21", 0),
+        ("DELETE FROM pod_segments WHERE end_us IS NULL AND pod % 2", "differ from the balance by", 0),
         ("DELETE FROM pod_segments WHERE pod = 5999 AND ordinal = 0", "pod old-5998 lacks segments", 0),
         ("DELETE FROM pod_segments WHERE pod = 1500 AND ordinal = 1", "pod old-1499 lacks segments", 2),
         ("DELETE FROM pod_revisions WHERE pod = 2500", "pod old-2499 lacks segments", 3),

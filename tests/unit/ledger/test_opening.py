@@ -68,9 +68,9 @@ def make_newer(path: Path) -> None:
     [
         (fill_with_garbage, "is corrupt"),
         (truncate, "is corrupt"),
-        (make_text, "is no SQLite file"),
+        (make_text, "is not an SQLite file"),
         (make_foreign, "is a database of another program"),
-        (make_newer, "has schema 999, this gputally knows up to"),
+        (make_newer, "has schema 999, this gputally reads up to"),
     ],
 )
 def test_a_file_that_is_refused_is_left_untouched(path: Path, spoil: Callable[[Path], None], reason: str) -> None:
@@ -95,14 +95,14 @@ def test_what_was_refused_can_be_opened_by_its_owner_afterwards(path: Path) -> N
 
 
 def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: is a folder; name a file in it"
+    assert refusal(tmp_path) == f"{tmp_path}: is a directory; specify a file in it"
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "ledger.db"
 
     assert refusal(path) == (
-        f"{path}: cannot be locked: No such file or directory; choose a folder this user can write to"
+        f"{path}: cannot be locked: No such file or directory; choose a directory this user can write to"
     )
 
 
@@ -137,7 +137,7 @@ except LedgerError as error:
 def test_a_ledger_that_another_process_writes_is_refused_until_that_process_ends(path: Path) -> None:
     with SqliteLedger(path):
         assert opened_by_another(path) == (
-            f"{path}: another process writes this ledger; stop it, or give this one a ledger of its own"
+            f"{path}: another process writes this ledger; stop it, or use another ledger"
         )
     assert opened_by_another(path) == "opened"
 
@@ -158,8 +158,8 @@ def test_the_lock_of_a_killed_process_is_free(path: Path) -> None:
     ("folder_mode", "file_mode", "reason"),
     [
         (0o777, 0o600, "{path}: Permission denied; it must be readable and writable"),
-        (0o777, 0o644, "{path}: cannot be opened: attempt to write a readonly database; check its rights"),
-        (0o755, 0o666, "{path}: cannot be locked: Permission denied; choose a folder this user can write to"),
+        (0o777, 0o644, "{path}: cannot be opened: attempt to write a readonly database; check its permissions"),
+        (0o755, 0o666, "{path}: cannot be locked: Permission denied; choose a directory this user can write to"),
     ],
 )
 def test_missing_rights_are_told_at_the_start(path: Path, folder_mode: int, file_mode: int, reason: str) -> None:
@@ -193,7 +193,7 @@ def test_a_ledger_serves_the_cluster_it_is_bound_to_and_no_other(path: Path) -> 
     with SqliteLedger(path) as ledger:
         ledger.bind("uid-1")
         with pytest.raises(
-            LedgerError, match="belongs to the cluster uid-1, this one is uid-2; give each cluster its own"
+            LedgerError, match="belongs to the cluster uid-1, this one is uid-2; use one ledger per cluster"
         ):
             ledger.bind("uid-2")
         ledger.bind("uid-1")
@@ -203,7 +203,7 @@ def test_working_state_of_another_version_is_told_as_such(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO working VALUES ('pod', 'a', '{}')")
 
-    with SqliteLedger(path) as ledger, pytest.raises(LedgerError, match="holds what this gputally cannot read"):
+    with SqliteLedger(path) as ledger, pytest.raises(LedgerError, match="has data that this gputally cannot read"):
         ledger.saved(now_us=0)
 
 

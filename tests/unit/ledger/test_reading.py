@@ -77,9 +77,9 @@ def test_reading_changes_no_byte_of_the_file(path: Path) -> None:
 
 
 def test_what_is_no_ledger_cannot_be_read(path: Path) -> None:
-    assert refusal(path) == f"{path}: there is no such file; name the one that --ledger of the aggregator names"
+    assert refusal(path) == f"{path}: no such file; use the file of --ledger of the aggregator"
     path.write_text("no ledger" * 100)
-    assert refusal(path) == f"{path}: is no SQLite file; it was left untouched, choose another path"
+    assert refusal(path) == f"{path}: is not an SQLite file; it was left untouched, choose another path"
 
 
 def test_a_ledger_of_another_schema_is_not_read_by_guesses(path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_ledger_of_another_schema_is_not_read_by_guesses(path: Path) -> None:
     for version, remedy in ((newest - 1, "start its aggregator, which upgrades it"), (newest + 1, "run the newer")):
         with closing(sqlite3.connect(path)) as connection:
             connection.execute(f"PRAGMA user_version = {version}")
-        assert refusal(path).startswith(f"{path}: has schema {version}, this gputally reads {newest}; {remedy}")
+        assert refusal(path).startswith(f"{path}: has schema {version}, but this gputally reads {newest}; {remedy}")
 
 
 def test_a_corrupt_ledger_is_told_as_such(path: Path) -> None:
@@ -113,5 +113,5 @@ def test_a_path_and_its_url_name_the_same_ledger(path: Path, prefix: str) -> Non
 
 
 def test_a_url_of_another_kind_of_ledger_is_refused() -> None:
-    with pytest.raises(LedgerError, match="no kind of ledger that gputally knows; write a path, or"):
+    with pytest.raises(LedgerError, match="not a supported type of ledger; use a path, or"):
         open_ledger("postgresql://host/gputally")

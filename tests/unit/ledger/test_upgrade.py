@@ -173,7 +173,7 @@ def test_the_log_names_the_backup_and_how_to_go_back(path: Path, caplog: pytest.
         pass
 
     [entry] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert f"{path}.before-{NEWEST:04} is how it was: to go back, stop gputally" in entry
+    assert f"{path}.before-{NEWEST:04} is its backup: to roll back, stop gputally" in entry
 
 
 def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(LedgerError) as told, SqliteLedger(path):
         pass
-    named = re.search(r"-shm and copy (\S+) over it, which lacks all that was accounted since", str(told.value))
+    named = re.search(r"-shm and copy (\S+) over it, which lacks everything accounted since", str(told.value))
     assert named
     for left in ("-wal", "-shm"):
         path.with_name(f"{path.name}{left}").unlink(missing_ok=True)
@@ -204,7 +204,7 @@ def test_a_newer_ledger_is_refused_and_a_backup_that_is_too_new_as_well_is_not_p
     shutil.copy(path, f"{path}.before-{NEWEST + 3:04}")
     content = path.read_bytes()
 
-    with pytest.raises(LedgerError, match=r"run the newer gputally again \(no backup gputally\.db\.before-"):
+    with pytest.raises(LedgerError, match=r"run the newer gputally again \(there is no backup gputally\.db\.before-"):
         SqliteLedger(path)
 
     assert path.read_bytes() == content
@@ -217,7 +217,7 @@ def test_without_room_for_the_backup_nothing_is_upgraded(path: Path, monkeypatch
         "gputally.ledger.sqlite.backup.shutil.disk_usage", lambda _: Usage(10**9, 10**9 - (5 << 20), 5 << 20)
     )
 
-    with pytest.raises(LedgerError, match=r"needs 16 MiB beside it where 5 MiB are free; make room"):
+    with pytest.raises(LedgerError, match=r"needs 16 MiB beside it, but 5 MiB are free; free some space"):
         SqliteLedger(path)
 
     assert path.read_bytes() == before
@@ -228,7 +228,7 @@ def test_a_backup_that_cannot_be_written_stops_the_upgrade(path: Path) -> None:
     before = written_by(1, path)
     Path(f"{path}.before-{NEWEST:04}").mkdir()
 
-    with pytest.raises(LedgerError, match=r"cannot be upgraded, as no backup .* can be written"):
+    with pytest.raises(LedgerError, match=r"cannot be upgraded because the backup .* cannot be written"):
         SqliteLedger(path)
 
     assert held(path) == (1, before)

@@ -56,30 +56,28 @@ async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent
         assert await client.report(Target("n1", agent.url)) == agent.body
 
     assert outcome is Outcome.BASIS
-    assert text == (
-        "weighs MIG devices by compute, this aggregator by memory; start it with the same file --config.file"
-    )
+    assert text == ("weights MIG devices by compute, this aggregator by memory; start both with the same --config.file")
 
 
 @pytest.mark.parametrize(
     ("body", "outcome", "text"),
     [
-        (b"<html>", Outcome.MALFORMED, "no report: JSON is malformed: invalid character (byte 0)"),
-        (b"", Outcome.MALFORMED, "no report: Input data was truncated"),
-        (b"[" * 100_000, Outcome.MALFORMED, "no report: Expected `object`, got `array`"),
-        (b'{"version": 1}', Outcome.MALFORMED, "no report: Object missing required field `epoch`"),
+        (b"<html>", Outcome.MALFORMED, "not a valid report: JSON is malformed: invalid character (byte 0)"),
+        (b"", Outcome.MALFORMED, "not a valid report: Input data was truncated"),
+        (b"[" * 100_000, Outcome.MALFORMED, "not a valid report: Expected `object`, got `array`"),
+        (b'{"version": 1}', Outcome.MALFORMED, "not a valid report: Object missing required field `epoch`"),
         (
             b'{"version": 2}',
             Outcome.VERSION,
-            "reports in version 2, this gputally reads 1; upgrade the older of the two",
+            "report version 2, but this gputally reads 1; upgrade the older of the two",
         ),
         (
             replace(REPORT, version=3),
             Outcome.VERSION,
-            "reports in version 3, this gputally reads 1; upgrade the older of the two",
+            "report version 3, but this gputally reads 1; upgrade the older of the two",
         ),
-        (replace(REPORT, node="n2"), Outcome.NODE, "tells of node 'n2'; it is on 'n1'"),
-        (replace(REPORT, epoch=""), Outcome.MALFORMED, "the head of the report cannot be"),
+        (replace(REPORT, node="n2"), Outcome.NODE, "reports node 'n2', but runs on 'n1'"),
+        (replace(REPORT, epoch=""), Outcome.MALFORMED, "the header of the report is implausible"),
     ],
 )
 async def test_what_is_no_report_of_that_node_is_refused(
@@ -96,13 +94,13 @@ async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
     monkeypatch.setattr(client_module, "MOST_BYTES", 1 << 20)
     agent.body = b" " * (1 << 20) + msgspec.json.encode(REPORT)
 
-    assert await failure(client, agent) == (Outcome.OVERSIZED, "the answer is larger than 1 MiB")
+    assert await failure(client, agent) == (Outcome.OVERSIZED, "the response is larger than 1 MiB")
 
 
 async def test_an_answer_that_does_not_end_is_given_up(client: AgentClient, agent: FakeAgent) -> None:
     agent.holding.clear()
 
-    assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no whole answer within 0.05 s")
+    assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no complete response within 0.05 s")
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
@@ -111,7 +109,7 @@ async def test_any_other_status_is_no_report_and_nothing_leads_elsewhere(
 ) -> None:
     agent.status = status
 
-    assert await failure(client, agent) == (Outcome.STATUS, f"answers {status} instead of a report")
+    assert await failure(client, agent) == (Outcome.STATUS, f"responds with {status} instead of a report")
 
 
 async def test_nobody_there_is_told(client: AgentClient) -> None:
@@ -144,7 +142,7 @@ async def test_a_token_is_shown_and_read_again_when_it_changes(agent: FakeAgent,
         assert await client.report(Target("n1", agent.url)) == REPORT
 
         agent.token = "second!"
-        refusal = f"answers 401; see to it that {file} holds the token it expects"
+        refusal = f"responds with 401; make sure that {file} contains the token it expects"
         assert await failure(client, agent) == (Outcome.FORBIDDEN, refusal)
         file.write_text("second!")
         assert await client.report(Target("n1", agent.url)) == REPORT
@@ -156,7 +154,7 @@ async def test_a_token_is_shown_and_read_again_when_it_changes(agent: FakeAgent,
 async def test_without_a_token_one_is_asked_for(client: AgentClient, agent: FakeAgent) -> None:
     agent.token = "any"
 
-    remedy = "answers 401; name the file of the token it expects with --agents.token-file"
+    remedy = "responds with 401; specify the file of the token it expects with --agents.token-file"
     assert await failure(client, agent) == (Outcome.FORBIDDEN, remedy)
 
 
@@ -167,7 +165,7 @@ async def test_a_file_without_a_token_is_told_at_the_start(tmp_path: Path, conte
         file.write_text(content)
 
     with pytest.raises(
-        ConfigError, match=r"token: --agents.token-file: cannot be used: .*; (name a file|write a token)"
+        ConfigError, match=r"token: --agents.token-file: cannot be used: .*; use a (readable file|token)"
     ):
         async with showing(file):
             pass

@@ -24,12 +24,12 @@ def test_what_an_agent_tells_is_plausible() -> None:
     "more", [{"now_us": -1}, {"watermark_us": 1 << 62}, {"allocations_us": -1}, {"epoch": "e" * 513}, {"epoch": ""}]
 )
 def test_the_head_is_looked_at(more: dict[str, Any]) -> None:
-    assert implausible(replace(REPORT, **more)) == "the head of the report cannot be"
+    assert implausible(replace(REPORT, **more)) == "the header of the report is implausible"
 
 
 @pytest.mark.parametrize("more", [{"since_us": -1}, {"until_us": 1 << 62}, {"share": -1}, {"device": "d" * 513}])
 def test_holders_are_looked_at(more: dict[str, Any]) -> None:
-    assert implausible(replace(REPORT, holders=(replace(HOLDER, **more),))) == "what is told of ml/a cannot be"
+    assert implausible(replace(REPORT, holders=(replace(HOLDER, **more),))) == "the report of ml/a is implausible"
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ def test_holders_are_looked_at(more: dict[str, Any]) -> None:
 def test_hours_are_looked_at(more: dict[str, Any]) -> None:
     wrong = replace(HOLDER, hours=(HOUR, replace(HOUR, **more)))
 
-    assert implausible(replace(REPORT, holders=(HOLDER, wrong))) == "what is told of ml/a cannot be"
+    assert implausible(replace(REPORT, holders=(HOLDER, wrong))) == "the report of ml/a is implausible"
 
 
 @pytest.mark.parametrize("more", [{"energy": -1}, {"unattributed": 1 << 62}, {"start_us": -1}])
 def test_gpus_are_looked_at(more: dict[str, int]) -> None:
     wrong = replace(GPU_0, hours=(GpuHour(**{"start_us": 0} | more),))
 
-    assert implausible(replace(REPORT, gpus=(wrong,))) == "what is told of GPU GPU-0 cannot be"
+    assert implausible(replace(REPORT, gpus=(wrong,))) == "the report of GPU GPU-0 is implausible"
 
 
 @pytest.mark.parametrize("more", [{"gpus": (GPU_0,) * 65}, {"holders": (HOLDER,) * 20_001}])
 def test_a_node_has_no_end_of_gpus_or_containers(more: dict[str, Any]) -> None:
-    assert implausible(replace(REPORT, **more)).endswith("cannot be on one node")
+    assert implausible(replace(REPORT, **more)).endswith("are implausible for one node")
 
 
 def test_an_agent_does_not_remember_without_end() -> None:

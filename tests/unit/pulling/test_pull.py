@@ -123,9 +123,9 @@ async def test_a_failure_is_told_once_until_it_changes_and_then_that_it_goes_on(
         await pulling.puller.pull(target)
 
     assert [record.getMessage() for record in caplog.records if record.name == "gputally.pulling.pull"] == [
-        f"agent on n0: {agent.url}/v1/usage: answers 500 instead of a report",
-        f"agent on n0: {agent.url}/v1/usage: answers 503 instead of a report",
-        "agent on n0: it goes on",
+        f"agent on n0: {agent.url}/v1/usage: responds with 500 instead of a report",
+        f"agent on n0: {agent.url}/v1/usage: responds with 503 instead of a report",
+        "agent on n0: recovered",
     ]
     assert pulling.health.pulls == {"status": 3, "answered": 2}
 

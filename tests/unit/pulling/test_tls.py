@@ -62,7 +62,7 @@ async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str 
         file.write_text(content)
 
     role = "--agents.ca-file" if is_authority else "--agents.cert-file"
-    with pytest.raises(ConfigError, match=f"{file}: {role}: cannot be used: .*; name files that can be read"):
+    with pytest.raises(ConfigError, match=f"{file}: {role}: cannot be used: .*; use readable PEM files"):
         async with agent_client(AgentChoice(authority=file) if is_authority else AgentChoice(certificate=file)):
             pass
 

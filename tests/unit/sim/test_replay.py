@@ -184,7 +184,7 @@ def test_a_pod_deleted_by_somebody_else_stops_nothing(caplog: pytest.LogCaptureF
         world.run_for(seconds(5))
 
     assert pod(world, "b")["status"]["phase"] == "Running"
-    assert 'asked in vain: pods "a" not found' in caplog.text
+    assert 'a request of the scenario failed: pods "a" not found' in caplog.text
 
 
 def test_a_seed_fixes_every_byte() -> None:

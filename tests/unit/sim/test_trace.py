@@ -55,15 +55,15 @@ def test_nodes_without_gpus_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (",,,,1,1000,0,0,1,,Pass,", "line 2, id: is blank; give it a name"),
-        ("a,,,,1,half,0,0,1,,Pass,", "line 2, gpu_milli: 'half' is no whole number; write one such as 60"),
-        ("a,,,,1,1000,0,0,1.5,,Pass,", "line 2, end: '1.5' is no whole number; write one such as 60"),
-        ("a,,,,1,1000,,0,1,,Pass,", "line 2, submit: '' is no whole number; write one such as 60"),
-        ("a,,,,1,1000,5,4,9,,Pass,", "line 2, start: 4 is before submit 5; an end follows a start"),
-        ("a,,,,1,1000,0,4,3,,Pass,", "line 2, end: 3 is before start 4; an end follows a start"),
+        (",,,,1,1000,0,0,1,,Pass,", "line 2, id: is blank; add a name"),
+        ("a,,,,1,half,0,0,1,,Pass,", "line 2, gpu_milli: 'half' is not a whole number; use one such as 60"),
+        ("a,,,,1,1000,0,0,1.5,,Pass,", "line 2, end: '1.5' is not a whole number; use one such as 60"),
+        ("a,,,,1,1000,,0,1,,Pass,", "line 2, submit: '' is not a whole number; use one such as 60"),
+        ("a,,,,1,1000,5,4,9,,Pass,", "line 2, start: 4 is before submit 5; use the order submit, start, end"),
+        ("a,,,,1,1000,0,4,3,,Pass,", "line 2, end: 3 is before start 4; use the order submit, start, end"),
         (
             "a,,,,1,1000,0,0,1,,Passed,",
-            "line 2, status: unknown 'Passed'; write Succeeded, Pass, Failed, Killed, Running, Pending",
+            "line 2, status: unknown 'Passed'; use Succeeded, Pass, Failed, Killed, Running, Pending",
         ),
         ("a,,,,1,1000,0,0,1,,Pass,\na,,,,1,1000,2,2,3,,Pass,", "line 3, id: 'a' is also on line 2; make it unique"),
     ],
@@ -102,8 +102,8 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("trace.csv.gz", b"id,tenant", "cannot be read: Not a gzipped file"),
-        ("trace.csv.gz", gzip.compress(b"id,tenant" * 99, mtime=0)[:20], "is no CSV in UTF-8: Compressed file ended"),
-        ("trace.csv", b"\xff\xfe", "is no CSV in UTF-8: 'utf-8' codec can't decode"),
+        ("trace.csv.gz", gzip.compress(b"id,tenant" * 99, mtime=0)[:20], "is not CSV in UTF-8: Compressed file ended"),
+        ("trace.csv", b"\xff\xfe", "is not CSV in UTF-8: 'utf-8' codec can't decode"),
     ],
 )
 def test_a_file_of_another_kind_is_told(name: str, content: bytes, problem: str, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""What the driver says of each GPU of the node, and of each MIG device.
+"""Driver metrics of each GPU of the node and of each MIG device.
 
-The label `gpu` is the UUID of the physical GPU, `device` that of what is told of: the GPU itself or its MIG device.
-What a GPU does not support has no row.
+The label `gpu` is the UUID of the physical GPU, `device` the UUID of the GPU or of one of its MIG devices.
+A value that the GPU does not support has no row.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def _info(view: NodeView) -> Iterator[Row]:
 
 
 def _utilization(part: Part) -> float | None:
-    """The mean over what the last reading covers."""
+    """The mean over the time that the last reading covers."""
     time_us = sum(span.to_us - span.from_us for span in part.busy)
     busy = sum((span.to_us - span.from_us) * span.busy for span in part.busy)
     return busy / time_us / BUSY if time_us else None
@@ -90,7 +90,7 @@ def _ecc(view: NodeView) -> Iterator[Row]:
 
 
 def _xids(view: NodeView) -> Iterator[Row]:
-    """Those that matter from the start, as 0: the first one of an error is often the last, and must show in a rate."""
+    """Start grave XIDs at 0: the first error is often the last one, and a rate must show it."""
     counts = {(gpu.uuid, xid): 0 for gpu in view.books.gpus for xid in GRAVE_XIDS}
     counts |= {key: count for key, (count, _) in view.xids.items()}
     return (Row((gpu, str(xid)), count) for (gpu, xid), count in counts.items())
@@ -107,7 +107,7 @@ def _mig(reading: Reading) -> Row:
 GPU_INFO = Metric[NodeView](
     name="gputally_gpu_info",
     kind=MetricType.INFO,
-    help="What each device is, and by which source (samples, gpm, rates or none) its utilisation is known.",
+    help="Identity of each device, and the source of its utilisation (samples, gpm, rates or none).",
     labels=("gpu", "device", "gpu_model", "profile", "minor", "pci_bus_id", "source"),
     rows=_info,
 )
@@ -115,7 +115,7 @@ GPU_INFO = Metric[NodeView](
 GPU_UP = Metric[NodeView](
     name="gputally_gpu_up",
     kind=MetricType.GAUGE,
-    help="Whether the GPU answers, 0 once the driver has lost it or a call to it hangs.",
+    help="Whether the GPU responds: 0 when the driver has lost it or a call to it hangs.",
     labels=("gpu",),
     rows=_up,
 )
@@ -131,7 +131,7 @@ UTILIZATION = Metric[NodeView](
 MEMORY_USED = Metric[NodeView](
     name="gputally_gpu_memory_used_bytes",
     kind=MetricType.GAUGE,
-    help="Memory in use on the device, without what the driver reserves where it tells that apart.",
+    help="Memory in use on the device, excluding driver-reserved memory where the driver reports it separately.",
     labels=("gpu", "device"),
     rows=_parts(lambda part: part.memory_used),
 )
@@ -139,7 +139,7 @@ MEMORY_USED = Metric[NodeView](
 MEMORY_TOTAL = Metric[NodeView](
     name="gputally_gpu_memory_total_bytes",
     kind=MetricType.GAUGE,
-    help="Memory of the device.",
+    help="Total memory of the device.",
     labels=("gpu", "device"),
     rows=_parts(lambda part: part.memory_total),
 )
@@ -155,7 +155,7 @@ PROCESSES = Metric[NodeView](
 POWER = Metric[NodeView](
     name="gputally_gpu_power_watts",
     kind=MetricType.GAUGE,
-    help="Power the GPU draws, by the driver a mean over the last second on most models.",
+    help="Power draw of the GPU, averaged by the driver over the last second on most models.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.power, per=_MILLI),
 )
@@ -163,7 +163,7 @@ POWER = Metric[NodeView](
 POWER_LIMIT = Metric[NodeView](
     name="gputally_gpu_power_limit_watts",
     kind=MetricType.GAUGE,
-    help="Power above which the driver slows the GPU down.",
+    help="Power above which the driver throttles the GPU.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.power_limit, per=_MILLI),
 )
@@ -179,7 +179,7 @@ TEMPERATURE = Metric[NodeView](
 CLOCK = Metric[NodeView](
     name="gputally_gpu_clock_hertz",
     kind=MetricType.GAUGE,
-    help="Clock of the multiprocessors (sm) and of the memory.",
+    help="Clock frequency of the multiprocessors (sm) and of the memory.",
     labels=("gpu", "clock"),
     rows=_clocks,
 )
@@ -187,7 +187,7 @@ CLOCK = Metric[NodeView](
 THROTTLE_REASON = Metric[NodeView](
     name="gputally_gpu_throttle_reason",
     kind=MetricType.GAUGE,
-    help="1 for each reason that holds the clocks down now.",
+    help="1 for each reason that currently throttles the clocks.",
     labels=("gpu", "reason"),
     rows=_throttle_reasons,
 )
@@ -195,7 +195,7 @@ THROTTLE_REASON = Metric[NodeView](
 THROTTLED = Metric[NodeView](
     name="gputally_gpu_throttled_seconds_total",
     kind=MetricType.COUNTER,
-    help="Time the clocks were held down, by reason, since the driver loaded.",
+    help="Time the clocks were throttled since the driver was loaded, by reason.",
     labels=("gpu", "reason"),
     rows=_throttled,
 )
@@ -203,7 +203,7 @@ THROTTLED = Metric[NodeView](
 ECC_ERRORS = Metric[NodeView](
     name="gputally_gpu_ecc_errors_total",
     kind=MetricType.COUNTER,
-    help="Memory errors of the GPU's life, corrected and uncorrected.",
+    help="Memory errors over the GPU's lifetime, corrected and uncorrected.",
     labels=("gpu", "kind"),
     rows=_ecc,
 )
@@ -211,7 +211,7 @@ ECC_ERRORS = Metric[NodeView](
 ROWS_REMAPPED = Metric[NodeView](
     name="gputally_gpu_remapped_rows_total",
     kind=MetricType.COUNTER,
-    help="Memory rows replaced by spare ones in the GPU's life.",
+    help="Memory rows replaced by spare rows over the GPU's lifetime.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_remapped),
 )
@@ -219,7 +219,7 @@ ROWS_REMAPPED = Metric[NodeView](
 ROW_REMAP_PENDING = Metric[NodeView](
     name="gputally_gpu_row_remap_pending",
     kind=MetricType.GAUGE,
-    help="1 while a memory row waits for a reset of the GPU to be replaced.",
+    help="1 while the replacement of a memory row waits for a GPU reset.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_pending),
 )
@@ -227,7 +227,7 @@ ROW_REMAP_PENDING = Metric[NodeView](
 ROW_REMAP_FAILED = Metric[NodeView](
     name="gputally_gpu_row_remap_failed",
     kind=MetricType.GAUGE,
-    help="1 once a memory row could not be replaced, so that the GPU should be.",
+    help="1 after a memory row could not be replaced: replace the GPU.",
     labels=("gpu",),
     rows=_gpus(lambda condition: condition.rows_failed),
 )
@@ -235,7 +235,7 @@ ROW_REMAP_FAILED = Metric[NodeView](
 XIDS = Metric[NodeView](
     name="gputally_gpu_xid_events_total",
     kind=MetricType.COUNTER,
-    help="Errors (XID) the driver reported since the agent started, by code.",
+    help="XID errors that the driver reported since the agent started, by code.",
     labels=("gpu", "xid"),
     rows=_xids,
 )
@@ -243,7 +243,7 @@ XIDS = Metric[NodeView](
 XID_TIME = Metric[NodeView](
     name="gputally_gpu_xid_last_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the driver last reported the error.",
+    help="Time when the driver last reported the XID error.",
     labels=("gpu", "xid"),
     rows=_xid_times,
 )
@@ -251,7 +251,7 @@ XID_TIME = Metric[NodeView](
 MIG = Metric[NodeView](
     name="gputally_gpu_mig_enabled",
     kind=MetricType.GAUGE,
-    help="Whether the GPU is divided by MIG.",
+    help="Whether MIG is enabled on the GPU.",
     labels=("gpu",),
     rows=lambda view: map(_mig, view.readings),
 )

@@ -1,4 +1,4 @@
-"""How an agent itself does."""
+"""Health of the agent itself."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from gputally.model.units import US_PER_SECOND
 
 
 def _time(us: int | None) -> Iterator[Row]:
-    """No row before the first: any timestamp would lie."""
+    """No row before the first event: any timestamp would be wrong."""
     if us is not None:
         yield Row((), us / US_PER_SECOND)
 
@@ -24,7 +24,7 @@ AGENT_INFO = Metric[NodeView](
 GPU_READS = Metric[NodeView](
     name="gputally_agent_gpu_reads_total",
     kind=MetricType.COUNTER,
-    help="Readings of GPUs by outcome, where lost, hung and failed ones told nothing.",
+    help="GPU readings by outcome; lost, hung and failed readings return no data.",
     labels=("outcome",),
     rows=lambda view: (Row((outcome,), count) for outcome, count in view.health.reads.items()),
 )
@@ -32,14 +32,14 @@ GPU_READS = Metric[NodeView](
 LAST_GPU_READ = Metric[NodeView](
     name="gputally_agent_last_gpu_read_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When any GPU was last read.",
+    help="Time of the last reading of any GPU.",
     rows=lambda view: _time(view.health.last_read_us),
 )
 
 KUBELET_POLLS = Metric[NodeView](
     name="gputally_agent_kubelet_polls_total",
     kind=MetricType.COUNTER,
-    help="Questions to the kubelet who holds what, by outcome.",
+    help="Kubelet polls for GPU allocations, by outcome.",
     labels=("outcome",),
     rows=lambda view: (Row((outcome,), count) for outcome, count in view.health.polls.items()),
 )
@@ -47,21 +47,21 @@ KUBELET_POLLS = Metric[NodeView](
 LAST_KUBELET_POLL = Metric[NodeView](
     name="gputally_agent_last_kubelet_poll_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the kubelet last said who holds what.",
+    help="Time when the kubelet last reported GPU allocations.",
     rows=lambda view: _time(view.books.allocations_us),
 )
 
 UNKNOWN_DEVICES = Metric[NodeView](
     name="gputally_agent_unknown_devices",
     kind=MetricType.GAUGE,
-    help="Devices that containers hold by the kubelet's word and that no GPU of this node has.",
+    help="Devices that the kubelet reports as allocated but that match no GPU of this node.",
     rows=lambda view: [Row((), view.books.unknown_devices)],
 )
 
 DROPPED_HOLDERS = Metric[NodeView](
     name="gputally_agent_dropped_containers_total",
     kind=MetricType.COUNTER,
-    help="Containers that ended and left the journal early because it was full.",
+    help="Ended containers that were removed from the journal early because it was full.",
     rows=lambda view: [Row((), view.books.dropped)],
 )
 

@@ -1,4 +1,4 @@
-"""The catalog of the agent: what one node's GPUs do, and for whom."""
+"""The metric catalog of the agent: the GPUs of one node, and their usage by container."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,6 +1,6 @@
-"""What the node's GPUs did in all, and for whom: counters from the books of the agent.
+"""Usage of the node's GPUs, in total and by container: counters from the accounting of the agent.
 
-GPU-seconds are of physical GPUs: a MIG device or a replica counts as the part of one that it is.
+GPU-seconds count physical GPUs: a MIG device or a replica counts as its share of a GPU.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def _watermarks(view: NodeView) -> Iterator[Row]:
 
 
 def _holders(value: Callable[[HolderTotals], int | None], *, per: int) -> Callable[[NodeView], Iterator[Row]]:
-    """A row for each container that holds or held a part, if it has a value."""
+    """A row for each container with a current or past allocation, if it has a value."""
 
     def rows(view: NodeView) -> Iterator[Row]:
         for holder in view.books.holders:
@@ -46,7 +46,7 @@ def _holders(value: Callable[[HolderTotals], int | None], *, per: int) -> Callab
 STATE_GPU_SECONDS = Metric[NodeView](
     name="gputally_gpu_state_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds since the agent first read the GPU, by state, which add up to the time that went by.",
+    help="GPU-seconds since the agent first read the GPU, by state; the states add up to the elapsed time.",
     labels=("gpu", "state"),
     rows=_states,
 )
@@ -54,7 +54,7 @@ STATE_GPU_SECONDS = Metric[NodeView](
 MEASURED = Metric[NodeView](
     name="gputally_gpu_measured_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds for which the utilisation is known.",
+    help="GPU-seconds with known utilisation.",
     labels=("gpu",),
     rows=_work(lambda work: work.measured),
 )
@@ -62,7 +62,7 @@ MEASURED = Metric[NodeView](
 USED = Metric[NodeView](
     name="gputally_gpu_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds in which anything ran, the integral of the utilisation.",
+    help="GPU-seconds in use: the utilisation integrated over time.",
     labels=("gpu",),
     rows=_work(lambda work: work.used),
 )
@@ -70,7 +70,7 @@ USED = Metric[NodeView](
 UNATTRIBUTED = Metric[NodeView](
     name="gputally_gpu_unallocated_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Used GPU-seconds of nobody who held the GPU.",
+    help="GPU-seconds used outside any allocation.",
     labels=("gpu",),
     rows=_work(lambda work: work.unattributed),
 )
@@ -78,7 +78,7 @@ UNATTRIBUTED = Metric[NodeView](
 UNKNOWN = Metric[NodeView](
     name="gputally_gpu_unknown_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Used GPU-seconds while the kubelet did not tell who held the GPU.",
+    help="GPU-seconds used while the kubelet did not report the GPU's allocation.",
     labels=("gpu",),
     rows=_work(lambda work: work.unknown),
 )
@@ -86,7 +86,7 @@ UNKNOWN = Metric[NodeView](
 ENERGY = Metric[NodeView](
     name="gputally_gpu_energy_joules_total",
     kind=MetricType.COUNTER,
-    help="Energy the GPU spent since the agent first read it.",
+    help="Energy consumed by the GPU since the agent first read it.",
     labels=("gpu",),
     rows=_work(lambda work: work.energy, per=_MJ_PER_JOULE),
 )
@@ -94,7 +94,7 @@ ENERGY = Metric[NodeView](
 UNHELD_ENERGY = Metric[NodeView](
     name="gputally_gpu_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
-    help="Energy of the GPU that no holder spent.",
+    help="Energy consumed by the GPU outside any allocation.",
     labels=("gpu",),
     rows=_work(lambda work: work.unheld_energy, per=_MJ_PER_JOULE),
 )
@@ -102,7 +102,7 @@ UNHELD_ENERGY = Metric[NodeView](
 ENERGY_RESETS = Metric[NodeView](
     name="gputally_gpu_energy_resets_total",
     kind=MetricType.COUNTER,
-    help="Times the driver's meter began anew, because it was loaded again or the GPU was reset.",
+    help="Resets of the driver's energy counter, caused by a driver reload or a GPU reset.",
     labels=("gpu",),
     rows=_work(lambda work: work.energy_resets, per=1),
 )
@@ -110,8 +110,7 @@ ENERGY_RESETS = Metric[NodeView](
 ENERGY_FAULTS = Metric[NodeView](
     name="gputally_gpu_energy_faults_total",
     kind=MetricType.COUNTER,
-    help="Values of the driver's energy meter that cannot be: more than twice the power limit since the one before. "
-    "They count for that at most.",
+    help="Energy readings that exceed twice the power limit since the previous reading; they are capped at that value.",
     labels=("gpu",),
     rows=_work(lambda work: work.energy_faults, per=1),
 )
@@ -119,7 +118,7 @@ ENERGY_FAULTS = Metric[NodeView](
 WATERMARK = Metric[NodeView](
     name="gputally_gpu_watermark_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="Up to when the utilisation of the GPU is accounted.",
+    help="Time up to which the utilisation of the GPU is accounted.",
     labels=("gpu",),
     rows=_watermarks,
 )
@@ -127,7 +126,7 @@ WATERMARK = Metric[NodeView](
 CONTAINER_SHARE = Metric[NodeView](
     name="gputally_container_gpu_share_ratio",
     kind=MetricType.GAUGE,
-    help="Share of the physical GPU that the container holds, 0 after it has ended.",
+    help="Share of the physical GPU that is allocated to the container, 0 after it has ended.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.share, per=GPU),
 )
@@ -135,7 +134,7 @@ CONTAINER_SHARE = Metric[NodeView](
 CONTAINER_HELD = Metric[NodeView](
     name="gputally_container_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds the container held.",
+    help="GPU-seconds allocated to the container.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.held, per=GPU_SECOND),
 )
@@ -143,7 +142,7 @@ CONTAINER_HELD = Metric[NodeView](
 CONTAINER_MEASURED = Metric[NodeView](
     name="gputally_container_measured_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Held GPU-seconds for which the utilisation is known.",
+    help="Allocated GPU-seconds with known utilisation.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.measured, per=GPU_SECOND),
 )
@@ -151,7 +150,7 @@ CONTAINER_MEASURED = Metric[NodeView](
 CONTAINER_USED = Metric[NodeView](
     name="gputally_container_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds the container used.",
+    help="GPU-seconds used by the container.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.used, per=GPU_SECOND),
 )
@@ -159,7 +158,7 @@ CONTAINER_USED = Metric[NodeView](
 CONTAINER_BURST = Metric[NodeView](
     name="gputally_container_burst_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Used GPU-seconds above the share that the container held.",
+    help="Used GPU-seconds above the share allocated to the container.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.burst, per=GPU_SECOND),
 )
@@ -167,7 +166,7 @@ CONTAINER_BURST = Metric[NodeView](
 CONTAINER_MEMORY = Metric[NodeView](
     name="gputally_container_gpu_memory_bytes",
     kind=MetricType.GAUGE,
-    help="GPU memory of the container's processes, or its part by shares where they cannot be told apart.",
+    help="GPU memory used by the container's processes, or split by share where processes cannot be attributed.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.memory_now, per=1),
 )
@@ -175,7 +174,7 @@ CONTAINER_MEMORY = Metric[NodeView](
 CONTAINER_ENERGY = Metric[NodeView](
     name="gputally_container_gpu_energy_joules_total",
     kind=MetricType.COUNTER,
-    help="Energy of the GPU that the container spent, by its part of what was used, or held while nothing was.",
+    help="GPU energy attributed to the container by share of usage, or by share of allocation while the GPU was idle.",
     labels=_HOLDER,
     rows=_holders(lambda holder: holder.energy, per=_MJ_PER_JOULE),
 )

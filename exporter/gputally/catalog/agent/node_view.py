@@ -1,4 +1,4 @@
-"""What an agent shows of its node at one moment: all that its metrics read."""
+"""The view of a node at one moment, from which all agent metrics are read."""
 
 from collections.abc import Mapping
 

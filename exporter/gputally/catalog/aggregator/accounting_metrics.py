@@ -1,4 +1,4 @@
-"""Whether the books add up, and what they leave out."""
+"""Consistency of the accounting, and what it excludes."""
 
 from collections.abc import Iterator
 
@@ -10,18 +10,18 @@ from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
 
 
 def residual(snapshot: Snapshot) -> Iterator[Row]:
-    """One row for each pair of sums that are kept apart from each other."""
+    """One row for each pair of independently kept sums."""
     return (Row((check,), value / GPU_SECOND) for check, value in snapshot.residuals.items())
 
 
 def ahead_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
-    """Of the counters of GPU-seconds, each as one sum."""
+    """The overcount of each GPU-second counter, as one sum."""
     for total in (Total.ALLOCATED, Total.UNPRICED, Total.BLIND, Total.CAPACITY):
         yield Row((total.value,), sum(snapshot.totals[total].aheads) / GPU_SECOND)
 
 
 def ahead_cost(snapshot: Snapshot) -> Iterator[Row]:
-    """Of the counters of cost, each as one sum by currency."""
+    """The overcount of each cost counter, as one sum by currency."""
     for total, by_currency in _BY_CURRENCY.items():
         published = snapshot.totals[total]
         groups = by_currency.of(published.labels)
@@ -35,7 +35,7 @@ _BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.
 RESIDUAL = Metric[Snapshot](
     name="gputally_reconciliation_difference_gpu_seconds",
     kind=MetricType.GAUGE,
-    help="GPU-seconds by which two independently kept sums differ, which must be 0.",
+    help="Difference between two independently kept sums of GPU-seconds, which must be 0.",
     labels=("check",),
     rows=residual,
 )
@@ -43,7 +43,7 @@ RESIDUAL = Metric[Snapshot](
 AHEAD_GPU_SECONDS = Metric[Snapshot](
     name="gputally_overcount_gpu_seconds",
     kind=MetricType.GAUGE,
-    help="GPU-seconds published before late knowledge took them back, worked off by later accrual.",
+    help="GPU-seconds by which a published counter exceeds the corrected accounting, until later accrual offsets them.",
     labels=("counter",),
     rows=ahead_gpu_seconds,
 )
@@ -51,7 +51,7 @@ AHEAD_GPU_SECONDS = Metric[Snapshot](
 AHEAD_COST = Metric[Snapshot](
     name="gputally_overcount_cost",
     kind=MetricType.GAUGE,
-    help="Cost published before late knowledge took it back, worked off by later accrual.",
+    help="Cost by which a published counter exceeds the corrected accounting, until later accrual offsets it.",
     labels=("counter", "currency"),
     rows=ahead_cost,
 )
@@ -59,50 +59,49 @@ AHEAD_COST = Metric[Snapshot](
 BOOKS_OPENED = Metric[Snapshot](
     name="gputally_accounting_start_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When accounting began: counters contain nothing of the time before, the ledger does.",
+    help="Time when accounting started: counters exclude the time before it, the ledger includes it.",
     rows=lambda snapshot: [Row((), snapshot.opened_us / US_PER_SECOND)],
 )
 
 PODS = Metric[Snapshot](
     name="gputally_pods",
     kind=MetricType.GAUGE,
-    help="Pods that ask for GPUs and exist, finished ones included.",
+    help="Existing pods that request GPUs, including finished pods.",
     rows=lambda snapshot: [Row((), snapshot.pods)],
 )
 
 NODES = Metric[Snapshot](
     name="gputally_nodes",
     kind=MetricType.GAUGE,
-    help="Nodes with GPUs that exist.",
+    help="Existing nodes with GPUs.",
     rows=lambda snapshot: [Row((), snapshot.nodes)],
 )
 
 PODS_WITHOUT_TIER = Metric[Snapshot](
     name="gputally_pods_without_tier",
     kind=MetricType.GAUGE,
-    help="Pods that ask for GPUs, have not ended and belong to no tier.",
+    help="Unfinished pods that request GPUs and have no tier.",
     rows=lambda snapshot: [Row((), snapshot.without_tier)],
 )
 
 PODS_WITHOUT_TENANT = Metric[Snapshot](
     name="gputally_pods_without_tenant",
     kind=MetricType.GAUGE,
-    help="Pods that ask for GPUs, have not ended and belong to no tenant.",
+    help="Unfinished pods that request GPUs and have no tenant.",
     rows=lambda snapshot: [Row((), snapshot.without_tenant)],
 )
 
 PURCHASE_CONFLICTS = Metric[Snapshot](
     name="gputally_purchase_conflict_nodes",
     kind=MetricType.GAUGE,
-    help="Nodes whose labels contradict each other about how they were bought.",
+    help="Nodes with conflicting purchase labels.",
     rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
 )
 
 NODE_CLOCK_SKEW = Metric[Snapshot](
     name="gputally_node_clock_skew_seconds",
     kind=MetricType.GAUGE,
-    help="By how much a node's clock is ahead of the API server's, negative for behind: the 20 worst of those off by "
-    "more than 2 s, as their newest pods show.",
+    help="Node clock minus API server clock, measured from the node's newest pods: the 20 largest skews above 2 s.",
     labels=("node",),
     rows=lambda snapshot: [Row((node,), skew_us / US_PER_SECOND) for node, skew_us in snapshot.clock_skews.items()],
 )

@@ -1,4 +1,4 @@
-"""How pulling the agents of the nodes goes, as part of the exporter's own health."""
+"""Health of the agent pulls, as part of the exporter's own health."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def _states(health: Health) -> Iterator[Row]:
 
 
 def _watermark(health: Health) -> Iterator[Row]:
-    """No row without an agent: any timestamp would lie."""
+    """No row without an agent: any timestamp would be wrong."""
     agents = health.agents.agents.values()
     marks = [agent.watermark_us for agent in agents if agent.reachable and agent.watermark_us is not None]
     if marks:
@@ -25,7 +25,7 @@ def _watermark(health: Health) -> Iterator[Row]:
 AGENTS = Metric[Health](
     name="gputally_agents",
     kind=MetricType.GAUGE,
-    help="Agents known, by whether they answered when last pulled.",
+    help="Known agents, by whether they responded to the last pull.",
     labels=("state",),
     rows=_states,
 )
@@ -33,7 +33,7 @@ AGENTS = Metric[Health](
 AGENT_PULLS = Metric[Health](
     name="gputally_agent_pulls_total",
     kind=MetricType.COUNTER,
-    help="Requests to agents by what became of them.",
+    help="Requests to agents by outcome.",
     labels=("outcome",),
     rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in Outcome),
 )
@@ -41,7 +41,7 @@ AGENT_PULLS = Metric[Health](
 AGENTS_WATERMARK = Metric[Health](
     name="gputally_agents_watermark_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="Up to when the slowest agent that answers has measured its node.",
+    help="Time up to which the slowest reachable agent has measured its node.",
     rows=_watermark,
 )
 

@@ -1,4 +1,4 @@
-"""Who has which GPUs, and what that costs."""
+"""GPUs allocated to pods, and their cost."""
 
 from collections.abc import Callable
 
@@ -21,12 +21,12 @@ def cost(total: Total) -> Callable[[Snapshot], Columns]:
 
 
 def _samples(published: Published, unit: int) -> Columns:
-    """In `unit`s: the division of two integers, however long, rounds once and right."""
+    """In `unit`s: the division of two integers of any length rounds only once."""
     return Columns(published.labels, [value / unit for value in published.values], published.created_us)
 
 
 def allocated_gpus(snapshot: Snapshot) -> Columns:
-    """GPUs held now are what their GPU-time grows by; groups that hold none any more stay, as 0."""
+    """Allocated GPUs are the growth rate of allocated GPU-time; groups without GPUs stay, as 0."""
     allocated = snapshot.totals[Total.ALLOCATED]
     groups = _ALL_STATES.of(allocated.labels)
     return Columns(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
@@ -38,7 +38,7 @@ _ALL_STATES = Grouping(lambda labels: labels[:3])
 ALLOCATED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds allocated to pods from binding to release, as starting, running or terminating.",
+    help="GPU-seconds allocated to pods from binding to release, in state starting, running or terminating.",
     labels=("tier", "tenant", "gpu_model", "state"),
     rows=gpu_seconds(Total.ALLOCATED),
 )
@@ -54,7 +54,7 @@ ALLOCATED_COST = Metric[Snapshot](
 ALLOCATED_GPUS = Metric[Snapshot](
     name="gputally_allocated_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs allocated to pods now, fractions included.",
+    help="GPUs allocated to pods now, including fractions.",
     labels=("tier", "tenant", "gpu_model"),
     rows=allocated_gpus,
 )
@@ -62,7 +62,7 @@ ALLOCATED_GPUS = Metric[Snapshot](
 UNPRICED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unpriced_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Allocated GPU-seconds that no price rule covers and that no cost contains.",
+    help="Allocated GPU-seconds without a matching price rule, which no cost includes.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.UNPRICED),
 )
@@ -70,7 +70,7 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
 BLIND_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unobserved_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds inside blind intervals, where an allocation ended unseen and is charged to the start only.",
+    help="GPU-seconds in observation gaps, where an allocation ended unobserved and is charged only up to the gap.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.BLIND),
 )

@@ -1,4 +1,4 @@
-"""What the nodes offer, and what becomes of it."""
+"""GPU capacity of the nodes, by state."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from gputally.model.units import GPU
 
 
 def capacity_gpus(snapshot: Snapshot) -> Iterator[Row]:
-    """GPUs in a state now are what its GPU-time grows by."""
+    """GPUs in a state are the growth rate of its GPU-time."""
     return (Row(p.labels, p.slope / GPU) for p in snapshot.totals[Total.CAPACITY])
 
 
@@ -22,7 +22,7 @@ def unpriced_gpus(snapshot: Snapshot) -> Iterator[Row]:
 CAPACITY_GPU_SECONDS = Metric[Snapshot](
     name="gputally_capacity_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds of the nodes by what they were: the states but overcommitted add up to the physical GPUs.",
+    help="GPU-seconds of the nodes by state; all states except overcommitted add up to the physical GPUs.",
     labels=("gpu_model", "pool", "state"),
     rows=gpu_seconds(Total.CAPACITY),
 )
@@ -38,7 +38,7 @@ CAPACITY_COST = Metric[Snapshot](
 CAPACITY_GPUS = Metric[Snapshot](
     name="gputally_capacity_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs of the nodes by what they are now.",
+    help="GPUs of the nodes by current state.",
     labels=("gpu_model", "pool", "state"),
     rows=capacity_gpus,
 )
@@ -46,7 +46,7 @@ CAPACITY_GPUS = Metric[Snapshot](
 UNPRICED_GPUS = Metric[Snapshot](
     name="gputally_unpriced_gpus",
     kind=MetricType.GAUGE,
-    help="Physical GPUs of existing nodes that no price rule covers.",
+    help="Physical GPUs of existing nodes without a matching price rule.",
     labels=("gpu_model", "pool"),
     rows=unpriced_gpus,
 )

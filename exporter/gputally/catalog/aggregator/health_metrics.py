@@ -1,4 +1,4 @@
-"""The exporter's own health: a set of its own, which says nothing about GPUs."""
+"""Metrics of the exporter's own health, separate from the metrics of GPUs."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,7 +13,7 @@ def _each_watch(value: Callable[[WatchHealth], float]) -> Callable[[Health], Ite
 
 
 def _activity(health: Health) -> Iterator[Row]:
-    """No row before the first sign of life: any timestamp would lie."""
+    """No row before the first activity: any timestamp would be wrong."""
     for watch in health.watches:
         if watch.last_activity_us is not None:
             yield Row((watch.kind.value,), watch.last_activity_us / US_PER_SECOND)
@@ -41,7 +41,7 @@ BUILD_INFO = Metric[Health](
 WATCH_SYNCED = Metric[Health](
     name="gputally_watch_synced",
     kind=MetricType.GAUGE,
-    help="Whether the watch has come to a complete picture since the start.",
+    help="Whether the watch has reached a complete state since the process started.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.synced),
 )
@@ -57,7 +57,7 @@ WATCH_CONNECTED = Metric[Health](
 WATCH_AVAILABLE = Metric[Health](
     name="gputally_watch_available",
     kind=MetricType.GAUGE,
-    help="Whether a resource that is not required exists and may be watched; until then, what it tells is unknown.",
+    help="Whether an optional resource exists and may be watched; until then, its data is unknown.",
     labels=("resource",),
     rows=lambda health: (
         Row((watch.kind.value,), watch.available) for watch in health.watches if watch.available is not None
@@ -67,7 +67,7 @@ WATCH_AVAILABLE = Metric[Health](
 WATCH_LAST_ACTIVITY = Metric[Health](
     name="gputally_watch_last_activity_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the watch last received anything, which healthy ones do every minute or two, but that of rare Events.",
+    help="Time when the watch last received data: every minute or two if healthy, except for rare Events.",
     labels=("resource",),
     rows=_activity,
 )
@@ -75,7 +75,7 @@ WATCH_LAST_ACTIVITY = Metric[Health](
 WATCH_OBJECTS = Metric[Health](
     name="gputally_watch_objects_total",
     kind=MetricType.COUNTER,
-    help="Objects received in changes and listings, kept or not.",
+    help="Objects received in watch events and lists, including discarded ones.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.events),
 )
@@ -91,7 +91,7 @@ WATCH_BOOKMARKS = Metric[Health](
 WATCH_LISTINGS = Metric[Health](
     name="gputally_watch_listings_total",
     kind=MetricType.COUNTER,
-    help="Complete listings, of which more than one since the start means that the watch lost its place.",
+    help="Complete lists; more than one since the start means that the watch lost its position.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.listings),
 )
@@ -99,7 +99,7 @@ WATCH_LISTINGS = Metric[Health](
 WATCH_RECONNECTS = Metric[Health](
     name="gputally_watch_reconnects_total",
     kind=MetricType.COUNTER,
-    help="Streams opened again after one ended.",
+    help="Streams reopened after the previous one ended.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.reconnects),
 )
@@ -107,7 +107,7 @@ WATCH_RECONNECTS = Metric[Health](
 WATCH_EXPIRED = Metric[Health](
     name="gputally_watch_expired_total",
     kind=MetricType.COUNTER,
-    help="Times the server's history no longer reached back to where the watch was.",
+    help="Times the API server no longer had the history since the watch's resource version.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.expired),
 )
@@ -115,7 +115,7 @@ WATCH_EXPIRED = Metric[Health](
 WATCH_MALFORMED = Metric[Health](
     name="gputally_watch_malformed_objects_total",
     kind=MetricType.COUNTER,
-    help="Objects or lines that could not be decoded and were left out.",
+    help="Objects or lines that could not be decoded and were skipped.",
     labels=("resource",),
     rows=_each_watch(lambda watch: watch.malformed),
 )
@@ -131,7 +131,7 @@ WATCH_ERRORS = Metric[Health](
 SKIPPED_OBJECTS = Metric[Health](
     name="gputally_skipped_objects_total",
     kind=MetricType.COUNTER,
-    help="Objects that contradict themselves and were left out of the accounting.",
+    help="Objects with contradictory fields that were excluded from the accounting.",
     labels=("resource",),
     rows=lambda health: [Row((watch.kind.value,), health.skipped.get(watch.kind, 0)) for watch in health.watches],
 )
@@ -139,7 +139,7 @@ SKIPPED_OBJECTS = Metric[Health](
 OWNER_LOOKUPS = Metric[Health](
     name="gputally_owner_lookups_total",
     kind=MetricType.COUNTER,
-    help="Lookups of the owners that jobs are named by; while an owner is unknown, the job is named by one below it.",
+    help="Lookups of the owners that name jobs; while an owner is unknown, the owner below it names the job.",
     labels=("result",),
     rows=lambda health: (Row((result.value,), health.owners.lookups.get(result, 0)) for result in Lookup),
     reference_only=True,
@@ -148,28 +148,28 @@ OWNER_LOOKUPS = Metric[Health](
 QUEUED_OBSERVATIONS = Metric[Health](
     name="gputally_queued_observations",
     kind=MetricType.GAUGE,
-    help="Observations read from the watches and not yet accounted.",
+    help="Observations received from the watches and not yet accounted.",
     rows=lambda health: [Row((), health.queued)],
 )
 
 LEDGER_WRITABLE = Metric[Health](
     name="gputally_ledger_writable",
     kind=MetricType.GAUGE,
-    help="Whether the last write of the ledger succeeded, while accounting goes on in memory if not.",
+    help="Whether the last write to the ledger succeeded; if not, accounting continues in memory.",
     rows=lambda health: [Row((), health.ledger.writable)],
 )
 
 LEDGER_WAITING = Metric[Health](
     name="gputally_ledger_waiting_rows",
     kind=MetricType.GAUGE,
-    help="Rows that wait in memory until the ledger can be written again.",
+    help="Rows that wait in memory until the ledger is writable again.",
     rows=lambda health: [Row((), health.ledger.waiting)],
 )
 
 LEDGER_LAST_WRITE = Metric[Health](
     name="gputally_ledger_last_write_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the ledger was last written.",
+    help="Time of the last write to the ledger.",
     rows=_last_write,
 )
 
@@ -183,7 +183,7 @@ LEDGER_WRITES = Metric[Health](
 LEDGER_WRITE_FAILURES = Metric[Health](
     name="gputally_ledger_write_failures_total",
     kind=MetricType.COUNTER,
-    help="Transactions the ledger refused, each tried again later.",
+    help="Failed ledger transactions, each of which is retried.",
     rows=lambda health: [Row((), health.ledger.failures)],
 )
 
@@ -197,7 +197,7 @@ LEDGER_WRITE_SECONDS = Metric[Health](
 LEDGER_CHECK = Metric[Health](
     name="gputally_ledger_check_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the whole ledger was last looked through and found sound, after the start of the process.",
+    help="Time of the last complete ledger check without errors since the process started.",
     reference_only=True,
     rows=lambda health: [] if health.ledger.checked_us is None else [Row((), health.ledger.checked_us / US_PER_SECOND)],
 )
@@ -205,22 +205,22 @@ LEDGER_CHECK = Metric[Health](
 LEDGER_DAMAGED = Metric[Health](
     name="gputally_ledger_damaged",
     kind=MetricType.GAUGE,
-    help="Whether rows of the ledger cannot be read or contradict each other, by the last look at them.",
+    help="Whether the last ledger check found rows that cannot be read or contradict each other.",
     rows=lambda health: [Row((), health.ledger.damaged)],
 )
 
 CLOCK_SKEW = Metric[Health](
     name="gputally_clock_skew_seconds",
     kind=MetricType.GAUGE,
-    help="Our wall clock minus the API server's at its last answer, 0 as long as they may agree; its time is used.",
+    help="Local clock minus API server clock at its last response, 0 while they may agree; server time is used.",
     rows=lambda health: [Row((), health.clock.skew_us / US_PER_SECOND)],
 )
 
 REJECTED_DATES = Metric[Health](
     name="gputally_api_dates_rejected_total",
     kind=MetricType.COUNTER,
-    help="Answers of the API server that were not believed as to what time it is, because no second answer confirmed "
-    "it: the clock of one of its machines is wrong.",
+    help="API server responses whose date was rejected because no second response confirmed it: one of its machines "
+    "has a wrong clock.",
     rows=lambda health: [Row((), health.clock.rejected)],
 )
 

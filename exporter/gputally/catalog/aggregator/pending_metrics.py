@@ -1,4 +1,4 @@
-"""Who waits for GPUs, and for how long."""
+"""Pods that wait for GPUs, and how long they wait."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -14,12 +14,12 @@ _BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
 
 
 def pending_pods(snapshot: Snapshot) -> Columns:
-    """A row for every pair that waits or ever had GPUs, zero too: alerts must resolve."""
+    """A row for every tier and tenant that waits or ever had GPUs, including 0: alerts must resolve."""
     return _by_pair(snapshot, {group: waiting.pods for group, waiting in snapshot.waiting.items()})
 
 
 def pending_gpus(snapshot: Snapshot) -> Columns:
-    """What the pods ask for, by the weights of a node that shares nothing."""
+    """The GPUs that the pods request, by the weights of a node that shares nothing."""
     return _by_pair(snapshot, {group: waiting.quantity / GPU for group, waiting in snapshot.waiting.items()})
 
 
@@ -36,12 +36,12 @@ _PAIRS = Grouping(lambda labels: labels[:2])
 
 
 def pending_oldest(snapshot: Snapshot) -> Iterator[Row]:
-    """A timestamp, not an age; no row where nobody waits, since any timestamp would lie."""
+    """A timestamp, not an age; no row where no pod waits, since any timestamp would be wrong."""
     return (Row(group, waiting.oldest_us / US_PER_SECOND) for group, waiting in snapshot.waiting.items())
 
 
 def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:
-    """Every known tier, zero too."""
+    """Every known tier, including 0."""
     counts = {p.labels: p.value for p in snapshot.totals[Total.SCHEDULED]}
     sums = {p.labels: p for p in snapshot.totals[Total.SCHEDULING_TIME]}
     for tier in snapshot.tiers:
@@ -63,7 +63,7 @@ def _shown(bound: str) -> str:
 PENDING_PODS = Metric[Snapshot](
     name="gputally_pending_pods",
     kind=MetricType.GAUGE,
-    help="Pods that ask for GPUs and are not bound to a node, image pulls and starting containers not included.",
+    help="Pods that request GPUs and are not bound to a node; pulling images or starting containers does not count.",
     labels=("tier", "tenant"),
     rows=pending_pods,
 )
@@ -71,7 +71,7 @@ PENDING_PODS = Metric[Snapshot](
 PENDING_GPUS = Metric[Snapshot](
     name="gputally_pending_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs that pending pods ask for.",
+    help="GPUs requested by pending pods.",
     labels=("tier", "tenant"),
     rows=pending_gpus,
 )
@@ -79,7 +79,7 @@ PENDING_GPUS = Metric[Snapshot](
 PENDING_OLDEST = Metric[Snapshot](
     name="gputally_pending_oldest_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="When the pod that has been pending longest was created.",
+    help="Creation time of the pod that has been pending longest.",
     labels=("tier", "tenant"),
     rows=pending_oldest,
 )
@@ -87,7 +87,7 @@ PENDING_OLDEST = Metric[Snapshot](
 TIME_TO_SCHEDULE = Metric[Snapshot](
     name="gputally_time_to_schedule_seconds",
     kind=MetricType.HISTOGRAM,
-    help="Time from the creation of a pod that asks for GPUs to its binding, true to the second.",
+    help="Time from the creation of a pod that requests GPUs to its binding, accurate to the second.",
     labels=("tier",),
     rows=time_to_schedule,
 )

@@ -1,4 +1,4 @@
-"""Who lost GPUs to whom."""
+"""Preemptions between tiers."""
 
 from collections.abc import Iterator
 
@@ -9,19 +9,19 @@ from gputally.model.units import GPU
 
 
 def preemptions(snapshot: Snapshot) -> Iterator[Row]:
-    """The whole matrix of known tiers, zero too, so that the first preemption already is an increase."""
+    """The whole matrix of known tiers, including 0, so that the first preemption already is an increase."""
     return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.PREEMPTIONS])
 
 
 def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
-    """The same matrix, counted in GPUs: one victim may have held eight."""
+    """The same matrix, counted in GPUs: one victim may have had eight."""
     return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
 
 
 PREEMPTIONS = Metric[Snapshot](
     name="gputally_preemptions_total",
     kind=MetricType.COUNTER,
-    help="Pods with GPUs that the scheduler marked as preempted and deleted, by their tier and the preemptor's.",
+    help="Pods with GPUs that the scheduler marked as preempted and deleted, by victim tier and preemptor tier.",
     labels=("victim_tier", "preemptor_tier"),
     rows=preemptions,
 )
@@ -29,7 +29,7 @@ PREEMPTIONS = Metric[Snapshot](
 PREEMPTED_GPUS = Metric[Snapshot](
     name="gputally_preempted_gpus_total",
     kind=MetricType.COUNTER,
-    help="GPUs that preempted pods held, by the pod's tier and the preemptor's.",
+    help="GPUs allocated to preempted pods, by victim tier and preemptor tier.",
     labels=("victim_tier", "preemptor_tier"),
     rows=preempted_gpus,
 )

@@ -1,4 +1,4 @@
-"""Which price book is in force, and whether it fits the cluster."""
+"""The active price book, and whether it matches the cluster."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def tiers_unmatched(snapshot: Snapshot) -> Iterator[Row]:
 PRICE_BOOK_INFO = Metric[Snapshot](
     name="gputally_price_book_info",
     kind=MetricType.INFO,
-    help="The price book in force, and what its prices include: the whole node, or the GPU alone.",
+    help="The active price book, and whether its prices cover the whole node or only the GPU.",
     labels=("name", "digest", "currency", "basis", "source", "as_of"),
     rows=price_book_info,
 )
@@ -30,7 +30,7 @@ PRICE_BOOK_INFO = Metric[Snapshot](
 PRICE_TIERS_UNMATCHED = Metric[Snapshot](
     name="gputally_price_tiers_unmatched",
     kind=MetricType.GAUGE,
-    help="Tiers with a multiplier in the price book that no rule, PriorityClass or pod has: check their spelling.",
+    help="Tiers with a multiplier in the price book that match no rule, PriorityClass or pod: check their spelling.",
     rows=tiers_unmatched,
     reference_only=True,
 )

@@ -1,4 +1,4 @@
-"""What became of the GPUs that pods hold, up to where agents have measured it."""
+"""Usage of the GPUs allocated to pods, as far as agents have measured it."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ def differences(snapshot: Snapshot) -> Iterator[Row]:
 MEASURED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_measured_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Allocated GPU-seconds for which the node's agent knows the utilisation.",
+    help="Allocated GPU-seconds for which the node's agent reports the utilisation.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.MEASURED),
 )
@@ -32,7 +32,7 @@ MEASURED_GPU_SECONDS = Metric[Snapshot](
 USED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds used by who holds the GPU, as the integral of utilisation over the measured time.",
+    help="GPU-seconds used by the pods that the GPUs are allocated to: utilisation integrated over the measured time.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.USED),
 )
@@ -40,7 +40,7 @@ USED_GPU_SECONDS = Metric[Snapshot](
 BURST_GPU_SECONDS = Metric[Snapshot](
     name="gputally_burst_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="The part of the used GPU-seconds that lies above the share allocated.",
+    help="Used GPU-seconds above the allocated share.",
     labels=("tier", "tenant", "gpu_model"),
     rows=gpu_seconds(Total.BURST),
 )
@@ -48,7 +48,7 @@ BURST_GPU_SECONDS = Metric[Snapshot](
 IDLE_COST = Metric[Snapshot](
     name="gputally_idle_cost_total",
     kind=MetricType.COUNTER,
-    help="Cost of the measured GPU-seconds that were allocated and not used, in units of the currency.",
+    help="Cost of the measured GPU-seconds that were allocated but not used, in units of the currency.",
     labels=("tier", "tenant", "gpu_model", "currency"),
     rows=cost(Total.IDLE_COST),
 )
@@ -56,7 +56,7 @@ IDLE_COST = Metric[Snapshot](
 ENERGY = Metric[Snapshot](
     name="gputally_energy_joules_total",
     kind=MetricType.COUNTER,
-    help="Energy that GPUs took while they were allocated, by the share held.",
+    help="Energy consumed by GPUs while they were allocated, by allocated share.",
     labels=("tier", "tenant", "gpu_model"),
     rows=joules(Total.ENERGY),
 )
@@ -64,14 +64,14 @@ ENERGY = Metric[Snapshot](
 UNRESOLVED_USAGE = Metric[Snapshot](
     name="gputally_unmatched_usage_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Measured GPU-seconds, those of tier unknown, of pods that the API did not tell of.",
+    help="Measured GPU-seconds of pods that the API server did not report, which have the tier unknown.",
     rows=gpu_seconds(Total.UNRESOLVED),
 )
 
 UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unallocated_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds used while nobody held the GPU.",
+    help="GPU-seconds used outside any allocation.",
     labels=("gpu_model", "pool"),
     rows=gpu_seconds(Total.UNATTRIBUTED),
 )
@@ -79,7 +79,7 @@ UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
 UNHELD_ENERGY = Metric[Snapshot](
     name="gputally_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
-    help="Energy that GPUs took while nobody held them.",
+    help="Energy consumed by GPUs outside any allocation.",
     labels=("gpu_model", "pool"),
     rows=joules(Total.UNHELD_ENERGY),
 )
@@ -87,7 +87,8 @@ UNHELD_ENERGY = Metric[Snapshot](
 ALLOCATION_DIFFERENCE = Metric[Snapshot](
     name="gputally_allocation_difference_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs that the API or a kubelet alone says are allocated, of nodes whose agent told of it within a minute.",
+    help="GPUs that only the API server or only a kubelet reports as allocated, on nodes whose agent reported within a "
+    "minute.",
     labels=("pool", "side"),
     rows=differences,
 )
@@ -95,15 +96,15 @@ ALLOCATION_DIFFERENCE = Metric[Snapshot](
 AGENT_RESTARTS = Metric[Snapshot](
     name="gputally_agent_restarts_total",
     kind=MetricType.COUNTER,
-    help="Times an agent was found to have begun anew, losing what it had measured since its last answer.",
+    help="Agent restarts, each of which lost the measurements since the agent's last response.",
     rows=lambda snapshot: [Row((), snapshot.agent_restarts)],
 )
 
 USAGE_FAULTS = Metric[Snapshot](
     name="gputally_usage_faults_total",
     kind=MetricType.COUNTER,
-    help="Hours of usage, or containers with all of theirs, that an agent reported and that are left out: it reported "
-    "more before, no GPU can have done that, or not all GPUs of the node together.",
+    help="Hours of usage, or containers with all their hours, that an agent reported and that are excluded: an earlier "
+    "report was higher, or the usage exceeds the capacity of a GPU or of all GPUs of the node.",
     labels=("reason",),
     rows=lambda snapshot: [Row((fault.value,), count) for fault, count in snapshot.usage_faults.items()],
 )

@@ -19,6 +19,6 @@ def undefined_tiers(book: PriceBook, rules: Rules, *, file: str) -> tuple[Proble
     defined = (*dict.fromkeys(rule.tier for rule in rules.tiers), NO_TIER)
     wrong = (tier for tier, _ in book.tiers if tier not in defined)
     return tuple(
-        Problem(file, child_path("tiers", tier), f"no tier rule gives it: {unknown(tier, defined, example=defined[0])}")
+        Problem(file, child_path("tiers", tier), f"no tier rule has it: {unknown(tier, defined, example=defined[0])}")
         for tier in wrong
     )

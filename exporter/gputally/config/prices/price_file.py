@@ -20,7 +20,7 @@ PRICE_BOOK: Final = "PriceBook"
 """The `kind` of these files."""
 _EXACT = Context(prec=60)
 _ONE = Decimal(1)
-_BASIS = "write node (all that the node costs) or gpu (the GPU alone)"
+_BASIS = "use node (the cost of the whole node) or gpu (the GPU alone)"
 _CURRENCY = choice(CURRENCIES, example="USD (ISO 4217)")
 
 
@@ -41,12 +41,12 @@ def price_book(root: Field) -> PriceBook:
     section = root.section("kind", "name", "currency", "basis", "source", "as_of", "tiers", "rules")
     book = PriceBook(
         name=section.read("name", value(text), Path(root.file).stem),
-        currency=section.require("currency", value(_CURRENCY), "write an ISO 4217 code such as USD") or "",
+        currency=section.require("currency", value(_CURRENCY), "use an ISO 4217 code such as USD") or "",
         basis=section.require("basis", value(member(Basis)), _BASIS) or Basis.NODE,
         source=section.read("source", value(text), ""),
         as_of=section.read("as_of", value(day), ""),
         tiers=section.read("tiers", _tiers, ()),
-        rules=section.require("rules", _rules, "write at least one") or (),
+        rules=section.require("rules", _rules, "add at least one rule") or (),
     )
     if "tiers" in section:
         _check_exact(section["tiers"], book)

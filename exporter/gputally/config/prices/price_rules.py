@@ -10,9 +10,9 @@ from gputally.config.values import amount, flag, instant, label_glob, label_key,
 from gputally.model.price import Purchase
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_DATED = "write the date it holds from, such as 2026-07-20, or always"
-_PRICED = "write `price: 2.21` and `effective_from: 2026-07-20`, or a list `prices` of both"
-_MATCHED = "write what it prices, such as `match: {instance_type: p5.48xlarge}`, or `match: {default: true}`"
+_DATED = "add the date from which it applies, such as 2026-07-20, or always"
+_PRICED = "add `price: 2.21` and `effective_from: 2026-07-20`, or a list `prices` of both"
+_MATCHED = "add what it applies to, such as `match: {instance_type: p5.48xlarge}`, or `match: {default: true}`"
 
 
 def price_rule(field: Field, index: int) -> PriceRule:
@@ -28,7 +28,7 @@ def price_rule(field: Field, index: int) -> PriceRule:
 
 def _rule_id(written: str) -> str:
     if not _ID.fullmatch(written):
-        raise ValueError(f"{written!r} cannot be an id; write letters, digits, '.', '_' and '-', 63 at most")
+        raise ValueError(f"{written!r} is not a valid id; use letters, digits, '.', '_' and '-', at most 63")
     return written
 
 
@@ -47,7 +47,7 @@ def _criteria(field: Field) -> tuple[Criterion, ...]:
 def _check_default(section: Section) -> None:
     """`default: true` stands alone, so that matching everything is never an oversight."""
     if section.read("default", value(flag), default=True) is False:
-        section["default"].refuse("is false; write what the rule prices, or true")
+        section["default"].refuse("is false; specify what the rule applies to, or use true")
     if any(trait in section for trait in Trait):
         section["default"].refuse("matches everything; remove it, or the other fields beside it")
 
@@ -67,13 +67,13 @@ def _prices(section: Section) -> Iterator[DatedPrice]:
             section.require("price", value(amount), _PRICED)
         return
     if once:
-        section["prices"].refuse("stands beside price or effective_from; write one or the other")
+        section["prices"].refuse("conflicts with price or effective_from; use one or the other")
     yield from section.read("prices", _price_list, ())
 
 
 def _dated_price(section: Section) -> Iterator[DatedPrice]:
     since = section.require("effective_from", value(_since), _DATED)
-    price = section.require("price", value(amount), "write the price of a GPU-hour, such as 2.21")
+    price = section.require("price", value(amount), "add the price of a GPU-hour, such as 2.21")
     if since is not None and price is not None:
         yield DatedPrice(from_us=since, per_gpu_hour=price)
 
@@ -92,7 +92,7 @@ def _price_list(field: Field) -> tuple[DatedPrice, ...]:
 
 def _check_order(entry: Section, earlier_us: int, later_us: int) -> None:
     if later_us == earlier_us:
-        entry["effective_from"].refuse(f"{shown_instant(later_us)} stands twice; keep one price for it")
+        entry["effective_from"].refuse(f"{shown_instant(later_us)} appears twice; keep one price for it")
     elif later_us < earlier_us:
         text = f"{shown_instant(later_us)} comes after {shown_instant(earlier_us)}; put the oldest price first"
         entry["effective_from"].refuse(text)

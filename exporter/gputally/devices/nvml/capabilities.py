@@ -50,7 +50,7 @@ def memory_of(nvml: Nvml, handle: Handle) -> Memory:
 def _memory(nvml: Nvml, call: Callable[[], Any]) -> tuple[int | None, int | None]:
     info = nvml.expect(call)
     if info is None:
-        raise DeviceChanged("NVML: the device no longer tells its memory")
+        raise DeviceChanged("NVML: the device no longer reports its memory")
     return info.used, info.total
 
 

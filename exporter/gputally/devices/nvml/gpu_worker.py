@@ -110,7 +110,7 @@ class GpuWorker:
             answer = await self._lane.run(call, deadline_seconds)
         except Hung:
             self.hangs += is_new
-            self._note(Reason.HUNG, "the driver does not answer")
+            self._note(Reason.HUNG, "the driver does not respond")
         except (DriverChanged, DriverMissing):
             raise
         except NvmlError as error:
@@ -118,7 +118,7 @@ class GpuWorker:
             self._note(Reason.LOST if isinstance(error, GpuLost) else Reason.FAILED, str(error))
         except Exception as error:
             if self.trouble is None:
-                logger.exception("GPU %s cannot be read, by a mistake of ours", self.uuid or self._index)
+                logger.exception("GPU %s cannot be read because of a bug in gputally", self.uuid or self._index)
             self._note(Reason.FAILED, repr(error))  # one GPU never takes the others down
         else:
             self.trouble = None
@@ -128,6 +128,6 @@ class GpuWorker:
     def _note(self, reason: Reason, text: str) -> Trouble:
         """It is said once, when it begins."""
         if self.trouble is None or self.trouble.reason is not reason:
-            logger.warning("GPU %s is not read: %s: %s", self.uuid or self._index, reason.value, text)
+            logger.warning("GPU %s cannot be read: %s: %s", self.uuid or self._index, reason.value, text)
         self.trouble = Trouble(uuid=self.uuid, reason=reason, text=text)
         return self.trouble

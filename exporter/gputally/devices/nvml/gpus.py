@@ -166,7 +166,7 @@ class Gpus:
             logger.warning("NVML cannot be initialised: %s", error)
         else:
             self._is_down = False
-            logger.info("NVML was initialised anew")
+            logger.info("NVML was initialised again")
 
     async def _quiet(self) -> None:
         """Shut NVML down; not while a call is out, for what that would then do is not known."""
@@ -193,4 +193,4 @@ class Gpus:
         try:
             return await self._lane.run(call, self._patience.start)
         except Hung:
-            raise NvmlUnavailable(f"NVML does not answer within {self._patience.start:g} s") from None
+            raise NvmlUnavailable(f"NVML does not respond within {self._patience.start:g} s") from None

@@ -114,7 +114,7 @@ def load() -> Nvml:
     try:
         import pynvml  # noqa: PLC0415 - the aggregator has no use for it, nor perhaps the package
     except ImportError as error:
-        raise NvmlError("no module pynvml; install gputally[agent]") from error
+        raise NvmlError("module pynvml is not installed; install gputally[agent]") from error
     return adopt(pynvml)
 
 
@@ -138,7 +138,7 @@ def _complain(what: Meaning, code: int, error: Exception) -> NoReturn:
         case Meaning.LOST:
             raise GpuLost(told) from error
         case Meaning.CHANGED:
-            raise DriverChanged(f"{told}: the driver was replaced; this process must start again") from error
+            raise DriverChanged(f"{told}: the driver was replaced; this process must restart") from error
         case Meaning.MISSING:
             raise DriverMissing(f"{told}; {REMEDY}") from error
         case _:

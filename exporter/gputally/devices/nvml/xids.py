@@ -88,7 +88,7 @@ class XidWatch:
             while not self._told.is_set():
                 self._count(self._nvml.ask(calls.nvmlEventSetWait, events, WAIT_MS), wanted)
         except NvmlError as error:
-            logger.info("waiting for XIDs anew: %s", error)
+            logger.info("waiting for XIDs again: %s", error)
             self._told.wait(PAUSE_SECONDS)
         finally:
             self._free(events)
@@ -102,7 +102,7 @@ class XidWatch:
                     calls.nvmlDeviceRegisterEvents, handle, kinds & calls.nvmlEventTypeXidCriticalError, events
                 )
             except NvmlError as error:
-                logger.warning("%s: its XIDs are not counted: %s", uuid, error)
+                logger.warning("GPU %s: XIDs are not counted: %s", uuid, error)
                 del wanted[uuid]
                 if isinstance(error, NvmlUnavailable):
                     raise

@@ -51,7 +51,7 @@ def read_access(choice: Choice) -> Access:
     if paths := _kubeconfig_paths(choice.kubeconfig):
         return _from_kubeconfig(paths, choice.context)
     if choice.context:
-        raise ConfigError([Problem("", "context", f"'{choice.context}' needs a kubeconfig; none was found")])
+        raise ConfigError([Problem("", "context", f"'{choice.context}' needs a kubeconfig, but none was found")])
     return _from_service_account(choice.service_account)
 
 
@@ -67,7 +67,7 @@ def _kubeconfig_paths(named: str) -> tuple[Path, ...]:
 def _from_service_account(folder: Path) -> Access:
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
     if not (host and port):
-        text = "no kubeconfig found and not inside a cluster; set KUBECONFIG or name a kubeconfig"
+        text = "no kubeconfig found and not inside a cluster; set KUBECONFIG or specify a kubeconfig"
         raise ConfigError([Problem("", "kubeconfig", text)])
     token, authority = folder / "token", folder / "ca.crt"
     if missing := [Problem(str(file), "", "no such file") for file in (token, authority) if not file.is_file()]:

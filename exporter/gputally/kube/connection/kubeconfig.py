@@ -110,7 +110,7 @@ def choose(paths: Sequence[Path], context: str = "") -> Chosen:
     documents = [(path, _read(path)) for path in paths if path.exists()]
     files = ", ".join(map(str, paths))
     if not documents:
-        raise ConfigError([Problem(files, "", "no such file; name an existing kubeconfig")])
+        raise ConfigError([Problem(files, "", "no such file; specify an existing kubeconfig")])
     name = context or next((d.current_context for _, d in documents if d.current_context), "")
     contexts = {c.name: (path, c.context) for path, d in reversed(documents) for c in d.contexts or ()}
     if name not in contexts:
@@ -165,15 +165,15 @@ def _resolve(documents: Documents, path: Path, name: str, pair: Context) -> Chos
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     names = ", ".join(sorted(filter(None, known))) or "none is defined"
-    return f"unknown {what} '{name}'; known: {names}" if name else f"no {what} is named; known: {names}"
+    return f"unknown {what} '{name}'; known: {names}" if name else f"no {what} is set; known: {names}"
 
 
 def _cluster_problems(chosen: Chosen) -> Iterator[Problem]:
     cluster, file, field = chosen.cluster, chosen.cluster_file, f"clusters[{chosen.cluster_name}].cluster"
     if not cluster.server.startswith(("http://", "https://")):
-        yield Problem(str(file), f"{field}.server", f"'{cluster.server}' is no URL; write https://HOST:PORT")
+        yield Problem(str(file), f"{field}.server", f"'{cluster.server}' is not a URL; use https://HOST:PORT")
     if cluster.proxy_url and not cluster.proxy_url.startswith(("http://", "https://")):
-        yield Problem(str(file), f"{field}.proxy-url", f"'{cluster.proxy_url}': only http and https proxies work")
+        yield Problem(str(file), f"{field}.proxy-url", f"'{cluster.proxy_url}': use an http or https proxy")
     yield from _material(file, f"{field}.certificate-authority", cluster.certificate_authority_data)
     if not cluster.certificate_authority_data:
         yield from _missing(file, f"{field}.certificate-authority", cluster.certificate_authority)
@@ -190,9 +190,9 @@ def _user_problems(chosen: Chosen) -> Iterator[Problem]:
         if not data:
             yield from _missing(file, f"{field}.{name}", path)
     if user.exec and not user.exec.command:
-        yield Problem(str(file), f"{field}.exec.command", "missing; write the program that prints the credentials")
+        yield Problem(str(file), f"{field}.exec.command", "missing; add the program that prints the credentials")
     if user.exec and not user.exec.api_version:
-        yield Problem(str(file), f"{field}.exec.apiVersion", "missing; write client.authentication.k8s.io/v1")
+        yield Problem(str(file), f"{field}.exec.apiVersion", "missing; use client.authentication.k8s.io/v1")
 
 
 def _missing(file: Path, field: str, path: str) -> Iterator[Problem]:

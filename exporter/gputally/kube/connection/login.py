@@ -73,5 +73,5 @@ def _present(context: ssl.SSLContext, login: Login, file: Path) -> None:
         try:
             context.load_cert_chain(certificate, key)
         except OSError as error:
-            text = f"certificate and key do not fit together or are not PEM: {error}"
+            text = f"certificate and key do not match or are not PEM: {error}"
             raise ConfigError([Problem(str(file), "client-certificate", text)]) from None

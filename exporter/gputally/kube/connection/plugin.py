@@ -29,7 +29,7 @@ def ask(chosen: Chosen, paths: Sequence[Path]) -> Login:
             from kubernetes.client import Configuration  # noqa: PLC0415 - see the top of this file
             from kubernetes.config import load_kube_config  # noqa: PLC0415
     except ModuleNotFoundError:  # the container image has neither the package nor the programs that it starts
-        text = "needs the Python package kubernetes, which is not here; use a token, a certificate or a ServiceAccount"
+        text = "needs the Python package kubernetes, which is missing; use a token, a certificate or a ServiceAccount"
         raise ConfigError([Problem(str(chosen.user_file), f"users[{chosen.user_name}].user", text)]) from None
     configuration = Configuration()
     with _mendable(chosen.user_file), TemporaryDirectory(prefix="gputally-") as folder, _root_log() as said:
@@ -54,9 +54,9 @@ def _check(chosen: Chosen, configuration: "Configuration", said: Sequence[str]) 
         return
     field = f"users[{chosen.user_name}].user"
     if chosen.user.exec:
-        text = f"{'; '.join(said) or 'no credentials came'}; run `{chosen.user.exec.command}` by hand"
+        text = f"{'; '.join(said) or 'no credentials received'}; run `{chosen.user.exec.command}` by hand"
         raise ConfigError([Problem(str(chosen.user_file), f"{field}.exec", text)])
-    text = "gives no credentials; replace it by the exec plugin of your cloud"
+    text = "returns no credentials; replace it with the exec plugin of your cloud"
     raise ConfigError([Problem(str(chosen.user_file), f"{field}.auth-provider", text)])
 
 

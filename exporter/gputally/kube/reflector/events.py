@@ -83,7 +83,7 @@ def identified(found: Object) -> Object:
     if meta.uid and meta.resource_version:
         return found
     lacking = "uid" if not meta.uid else "resourceVersion"
-    raise MalformedObject(meta.uid or f"{meta.namespace}/{meta.name}", f"no {lacking}")
+    raise MalformedObject(meta.uid or f"{meta.namespace}/{meta.name}", f"{lacking} is missing")
 
 
 def deletion(line: bytes | memoryview, shape: type[Object]) -> Change | None:

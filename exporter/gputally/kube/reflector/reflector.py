@@ -120,7 +120,7 @@ class Reflector:
         until the server has come there.
         """
         if newest.isdigit() and self.version.isdigit() and int(newest) < int(self.version):
-            raise VersionExpired(f"{self.resource.path}: at {newest}, which was {self.version}: etcd was restored")
+            raise VersionExpired(f"{self.resource.path}: at version {newest}, was at {self.version}: etcd was restored")
         self.is_doubtful = False
 
     def connected(self) -> None:
@@ -194,7 +194,7 @@ class Reflector:
     def listed(self, version: str) -> RelistFinished:
         """The listing is complete."""
         if not version:
-            raise RequestFailed(f"{self.resource.path}: a listing without resourceVersion", Failure.SERVER)
+            raise RequestFailed(f"{self.resource.path}: a list without resourceVersion", Failure.SERVER)
         at_us = self.clock()
         since_us = self._continuity.interrupted_since_us(at_us)
         self.version = version
@@ -255,7 +255,7 @@ class Reflector:
 
     def _skip(self, error: Exception) -> None:
         self.health.malformed += 1
-        self._malformed.warn(f"skipped what cannot be read: {error}")
+        self._malformed.warn(f"skipped an object that cannot be decoded: {error}")
 
     def _came_to(self, change: Change, at_us: int) -> None:
         metadata = change.object.metadata

@@ -80,7 +80,7 @@ async def listing(api: Api, feed: Reflector) -> Batches:
                     yield told
         last = items.end()
     except ValueError as error:
-        raise RequestFailed(f"{api.server}{resource.path}: unexpected answer: {error}", Failure.SERVER) from error
+        raise RequestFailed(f"{api.server}{resource.path}: unexpected response: {error}", Failure.SERVER) from error
     yield [*feed.read_items(last), feed.listed(items.version)]
 
 

@@ -20,4 +20,4 @@ def answering(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
             raise
-        raise LedgerError(f"{path}: is corrupt ({error}); restore a backup or move it away to begin anew") from None
+        raise LedgerError(f"{path}: is corrupt ({error}); restore a backup or move it away to start over") from None

@@ -38,11 +38,11 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
     except (OSError, sqlite3.Error) as error:
         partial.unlink(missing_ok=True)
         raise LedgerError(
-            f"{path}: cannot be upgraded, as no backup {target} can be written: {error}; it was left untouched"
+            f"{path}: cannot be upgraded because the backup {target} cannot be written: {error}; it was left untouched"
         ) from None
     logger.warning(
-        "the ledger %s is brought to schema %d; %s is how it was: to go back, stop gputally, remove %s-wal and %s-shm, "
-        "copy that file over it and run the version from before",
+        "the ledger %s is upgraded to schema %d; %s is its backup: to roll back, stop gputally, remove %s-wal and "
+        "%s-shm, copy the backup over the ledger and run the previous version",
         *(path, upgrade, target, path.name, path.name),
     )
 
@@ -59,8 +59,8 @@ def _expect_room(connection: sqlite3.Connection, path: Path) -> None:
     needed, free = pages * size + pages * size // 4 + MARGIN_BYTES, shutil.disk_usage(path.parent).free
     if free < needed:
         raise LedgerError(
-            f"{path}: an upgrade first copies it, and needs {needed // _MIB} MiB beside it where {free // _MIB} MiB "
-            "are free; make room, or move the ledger to where there is some; it was left untouched"
+            f"{path}: an upgrade first copies it, and needs {needed // _MIB} MiB beside it, but {free // _MIB} MiB "
+            "are free; free some space, or move the ledger to a larger disk; it was left untouched"
         )
 
 
@@ -82,7 +82,7 @@ def _progress(path: Path) -> Callable[[int, int, int], None]:
         nonlocal logged
         tenth = 10 * (total - remaining) // total if total else 10
         if tenth > logged and total > _PAGES:
-            logger.info("%s: %d %% copied, before it is upgraded", path, 10 * tenth)
+            logger.info("%s: %d %% copied before the upgrade", path, 10 * tenth)
         logged = max(logged, tenth)
 
     return copied

@@ -69,7 +69,7 @@ def slices(path: Path) -> Iterator[None]:
 
 def _unbalanced(connection: sqlite3.Connection) -> str | None:
     [difference] = connection.execute(_OPEN).fetchone()
-    return f"what pods hold now differs from the balance by {difference} µGPU" if difference else None
+    return f"the GPUs allocated to pods differ from the balance by {difference} µGPU" if difference else None
 
 
 def _incomplete(connection: sqlite3.Connection, after: int, upto: int) -> str | None:
@@ -107,7 +107,7 @@ def _walked(connection: sqlite3.Connection, walk: _Walk) -> Iterator[None]:
             f"SELECT {key} FROM {walk.source} WHERE {within} AND NOT ({walk.sound}) LIMIT 1",  # noqa: S608 (see above)
             (*after, *(until or ())),
         ).fetchone()
-        yield from _expect(f"the row {unsound} of {walk.source} is none" if unsound else None)
+        yield from _expect(f"the row {unsound} of {walk.source} is not valid" if unsound else None)
         after = until
 
 

@@ -25,12 +25,12 @@ class Lock:
         except BlockingIOError:
             self.release()
             raise LedgerError(
-                f"{self._path}: another process writes this ledger; stop it, or give this one a ledger of its own"
+                f"{self._path}: another process writes this ledger; stop it, or use another ledger"
             ) from None
         except OSError as error:
             self.release()
             raise LedgerError(
-                f"{self._path}: cannot be locked: {error.strerror}; choose a folder this user can write to"
+                f"{self._path}: cannot be locked: {error.strerror}; choose a directory this user can write to"
             ) from None
 
     def release(self) -> None:

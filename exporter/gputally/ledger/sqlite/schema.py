@@ -30,14 +30,14 @@ def connect(path: Path) -> sqlite3.Connection:
     version; such a file is not touched.
     """
     if path.is_dir():
-        raise LedgerError(f"{path}: is a folder; name a file in it")
+        raise LedgerError(f"{path}: is a directory; specify a file in it")
     if path.exists() and path.stat().st_size:
         _examine(path)
     try:
         return _opened(path)
     except sqlite3.Error as error:
         raise LedgerError(
-            f"{path}: cannot be opened: {error}; check its rights, the space it has, and what else has it open"
+            f"{path}: cannot be opened: {error}; check its permissions, the free space and what else has it open"
         ) from None
 
 
@@ -47,7 +47,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     Raises: LedgerError for what is no ledger of the present schema.
     """
     if not path.is_file():
-        raise LedgerError(f"{path}: there is no such file; name the one that --ledger of the aggregator names")
+        raise LedgerError(f"{path}: no such file; use the file of --ledger of the aggregator")
     _expect_ours(path)
     connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=_BUSY_S, check_same_thread=False)
     try:
@@ -63,7 +63,7 @@ def _expect_present(path: Path, version: int) -> None:
     newest = migrations()[-1][0]
     if version != newest:
         remedy = "start its aggregator, which upgrades it" if version < newest else "run the newer gputally"
-        raise LedgerError(f"{path}: has schema {version}, this gputally reads {newest}; {remedy}")
+        raise LedgerError(f"{path}: has schema {version}, but this gputally reads {newest}; {remedy}")
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -116,11 +116,11 @@ def _examine(path: Path) -> None:
                 integrity.read_newest(connection)
     except sqlite3.Error as error:
         raise LedgerError(
-            f"{path}: is corrupt ({error}); it was left untouched, restore a backup or move it away to begin anew"
+            f"{path}: is corrupt ({error}); it was left untouched, restore a backup or move it away to start over"
         ) from None
     if version > newest:
         raise LedgerError(
-            f"{path}: has schema {version}, this gputally knows up to {newest}; it was left untouched, run the newer "
+            f"{path}: has schema {version}, this gputally reads up to {newest}; it was left untouched, run the newer "
             f"gputally again{_way_back(path, newest)}"
         )
 
@@ -128,9 +128,9 @@ def _examine(path: Path) -> None:
 def _way_back(path: Path, newest: int) -> str:
     backups = ways_back(path, newest=newest)
     if not backups:
-        return f" (no backup {path.name}.before-... that this one can read lies beside it)"
+        return f" (there is no backup {path.name}.before-... beside it that this version can read)"
     return (
-        f", or remove {path.name}-wal and {path.name}-shm and copy {backups[0]} over it, which lacks all that was "
+        f", or remove {path.name}-wal and {path.name}-shm and copy {backups[0]} over it, which lacks everything "
         "accounted since the upgrade"
     )
 
@@ -143,7 +143,7 @@ def _expect_ours(path: Path) -> None:
     except OSError as error:
         raise LedgerError(f"{path}: {error.strerror}; it must be readable and writable") from None
     if not header.startswith(_MAGIC):
-        raise LedgerError(f"{path}: is no SQLite file; it was left untouched, choose another path")
+        raise LedgerError(f"{path}: is not an SQLite file; it was left untouched, choose another path")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise LedgerError(f"{path}: is a database of another program; it was left untouched, choose another path")
 

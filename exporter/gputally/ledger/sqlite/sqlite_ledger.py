@@ -63,7 +63,7 @@ class SqliteLedger:
             bound = self._meta("cluster")
         if bound != cluster:
             raise LedgerError(
-                f"{self.path}: belongs to the cluster {bound}, this one is {cluster}; give each cluster its own ledger"
+                f"{self.path}: belongs to the cluster {bound}, this one is {cluster}; use one ledger per cluster"
             )
 
     def saved(self, *, now_us: int) -> Saved:
@@ -73,7 +73,7 @@ class SqliteLedger:
                 return self._saved(now_us)
             except ValueError as error:
                 raise LedgerError(
-                    f"{self.path}: holds what this gputally cannot read ({error}); run the version that wrote it"
+                    f"{self.path}: has data that this gputally cannot read ({error}); run the version that wrote it"
                 ) from None
 
     def write(self, changes: Changes) -> Line | None:

@@ -64,7 +64,7 @@ class SqliteLedgerReader:
         """See `LedgerReader.state`. Raises: LedgerError while nothing is accounted."""
         meta: dict[str, str] = dict(self._rows(queries.META))
         if "opened_us" not in meta:
-            raise LedgerError(f"{self.path}: nothing is accounted in it yet; wait until its aggregator is ready")
+            raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
         accounted_us = max(int(meta[key]) for key in ("opened_us", "at_us", "evaluated_us") if key in meta)
         return LedgerState(cluster=meta.get("cluster"), opened_us=int(meta["opened_us"]), accounted_us=accounted_us)
 
@@ -84,7 +84,7 @@ class SqliteLedgerReader:
     def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         if unknown := [name for name in by if name not in DIMENSIONS]:
-            raise ValueError(f"{', '.join(unknown)}: no dimension of a ledger; take of {', '.join(DIMENSIONS)}")
+            raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(DIMENSIONS)}")
         bounds, sql = self._bounds(window), queries.allocated(by)
         sums = defaultdict[tuple[Row, Price | None], int](int)
         for page in self._pages():

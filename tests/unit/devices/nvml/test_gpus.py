@@ -79,7 +79,7 @@ async def test_a_driver_that_does_not_start_is_missing(node: Node) -> None:
 async def test_a_start_that_hangs_is_given_up(node: Node) -> None:
     node.play(A, faults=[Hang(function="nvmlInitWithFlags")])
 
-    with pytest.raises(NvmlUnavailable, match=r"does not answer within 0.05 s"):
+    with pytest.raises(NvmlUnavailable, match=r"does not respond within 0.05 s"):
         await Gpus.open(HABITS, patience=Timeouts(read=0.05, start=0.05), nvml=node.nvml)
 
     node.play(A)

@@ -43,7 +43,7 @@ def test_a_driver_that_is_not_loaded_is_missing(node: Node) -> None:
 def test_a_driver_that_was_upgraded_ends_the_process(node: Node, nvml: Nvml) -> None:
     node.play(Gpu(uuid="GPU-a"), mismatch=-1)
 
-    with pytest.raises(DriverChanged, match="must start again"):
+    with pytest.raises(DriverChanged, match="must restart"):
         nvml.ask(nvml.calls.nvmlDeviceGetCount)
     with pytest.raises(DriverChanged):
         nvml.initialise()
