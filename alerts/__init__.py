@@ -1,1 +1,1 @@
-"""One file a subject, each with a GROUP of rules; `make generate` writes them as YAML below `generated/`."""
+"""One file per subject, each with a GROUP of rules; `make generate` writes them as YAML to `generated/`."""

@@ -1,4 +1,4 @@
-"""GPUs that nobody can have, that have no price, or of which the accounts of two sides differ."""
+"""GPUs that cannot be allocated, have no price, or are allocated by only one of API server and kubelet."""
 
 from monitoring.rule import Alert, Group
 
@@ -15,10 +15,10 @@ GROUP = Group(
         Alert(
             name="GpuCapacityUnhealthy",
             expression=_in_state("unhealthy"),
-            summary="GPUs are there and cannot be allocated.",
+            summary="GPUs of ready nodes cannot be allocated.",
             description=(
-                f"The device plugin does not offer {_GPUS}. Find the nodes that have fewer allocatable GPUs than they "
-                "should, and look at the device plugin and the driver there."
+                f"Pods cannot use {_GPUS}: the device plugin does not report them as allocatable. Find the nodes with "
+                "too few allocatable GPUs, and check the device plugin and the driver there."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
@@ -28,8 +28,8 @@ GROUP = Group(
             expression=_in_state("unknown"),
             summary="Nodes with GPUs are not ready.",
             description=(
-                f"{_GPUS} are on nodes that are not ready. Find the nodes, and bring them back or delete them. There "
-                "may be more: what pods hold there counts as allocated."
+                f"New pods cannot use {_GPUS}. Find the nodes that are not ready, and repair or delete them. More GPUs "
+                "may be affected: those of pods on these nodes count as allocated."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
@@ -37,10 +37,10 @@ GROUP = Group(
         Alert(
             name="GpusOvercommitted",
             expression=_in_state("overcommitted"),
-            summary="Pods hold more GPUs than their nodes have.",
+            summary="Pods have more GPUs allocated than their nodes have.",
             description=(
-                f"Pods hold {_GPUS} beyond what there is. A GPU may be gone under its pod: find the nodes with fewer "
-                "GPUs than their pods ask for, and restart those pods."
+                f"Allocations exceed the nodes' GPUs by {_GPUS}: a GPU may have failed under its pod. Find the nodes "
+                "with fewer GPUs than their pods request, and restart those pods."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
@@ -57,11 +57,11 @@ sum by (cluster, tenant, gpu_model) (
 )
   / sum by (cluster, tenant, gpu_model) (rate(gputally_allocated_gpu_seconds_total[$window])) > $share
 """,
-            summary="Pods that were deleted long ago hold GPUs still.",
+            summary="Terminating pods have not released their GPUs.",
             description=(
-                'Pods of tenant {{ $labels.tenant }} that are being deleted hold {{ $value | printf "%.2g" }} x '
-                "{{ $labels.gpu_model }}. Look whether their nodes are there: pods of a lost node never end by "
-                "themselves. Else find out what their containers wait for."
+                'Terminating pods of tenant {{ $labels.tenant }} block {{ $value | printf "%.2g" }} x '
+                "{{ $labels.gpu_model }}. Check whether their nodes exist: pods of a lost node never end on their own. "
+                "Otherwise find out what their containers are waiting for."
             ),
             dashboard="tiers",
             variables=("cluster", "tenant", "gpu_model"),
@@ -75,8 +75,8 @@ max by (cluster) (gputally_price_book_info)
 """,
             summary="The price book has no price for some GPUs.",
             description=(
-                f"No rule of the price book covers {_GPUS}: no cost contains them. Add a rule and restart the "
-                "aggregator; costs begin then."
+                f"Costs do not include {_GPUS}: no rule of the price book covers them. Add a rule and restart the "
+                "aggregator; their costs start then."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
@@ -84,11 +84,11 @@ max by (cluster) (gputally_price_book_info)
         Alert(
             name="AllocationsDiffer",
             expression="max by (cluster, pool, side) (gputally_allocation_difference_gpus) > 0",
-            summary="API and kubelets disagree about who holds GPUs.",
+            summary="API server and kubelets report different GPU allocations.",
             description=(
-                "One side alone ({{ $labels.side }}) says that GPUs of pool {{ $labels.pool }} are allocated: "
-                '{{ $value | printf "%.5g" }} in all. Compare the pods of the nodes with what their agents see: either '
-                "pods are paid for that hold nothing, or something holds GPUs unpaid."
+                "Either tenants pay for GPUs that their pods do not have, or pods use GPUs that nobody pays for: "
+                '{{ $value | printf "%.5g" }} GPUs of pool {{ $labels.pool }} are allocated on one side only '
+                "({{ $labels.side }}). Compare the pods of the nodes with what their agents report."
             ),
             dashboard="agents",
             variables=("cluster",),
@@ -96,11 +96,11 @@ max by (cluster) (gputally_price_book_info)
         Alert(
             name="NodeClockSkewed",
             expression="max by (cluster, node) (abs(gputally_node_clock_skew_seconds)) > $seconds",
-            summary="The clock of a node with GPUs is off.",
+            summary="The clock of a node with GPUs is wrong.",
             description=(
-                "That of {{ $labels.node }} differs by {{ $value | humanizeDuration }} from the API server's. Times of "
-                "its pods are corrected to within some seconds, which are stated as observation gaps. Look whether the "
-                "node follows its time server."
+                "Times of pods on {{ $labels.node }} are corrected to within a few seconds, which count as observation "
+                "gaps. Its clock differs by {{ $value | humanizeDuration }} from the API server's. Check whether the "
+                "node synchronises with its time server."
             ),
             dashboard="exporter",
             variables=("cluster",),

@@ -1,4 +1,4 @@
-"""The exporter and its agents: what they do not see nobody is told of."""
+"""Health of the aggregator and the agents: without them, no other alert can fire."""
 
 from monitoring.rule import Alert, Group
 
@@ -16,11 +16,11 @@ max by (cluster) (gputally_build_info)
 or
 absent_over_time(gputally_build_info[$window])
 """,
-            summary="There is no aggregator to scrape.",
+            summary="Prometheus has no series of the aggregator.",
             description=(
-                "The aggregator{{ with $labels.cluster }} of cluster {{ . }}{{ end }} has no series: nobody is paged "
-                "for inference pods that wait. Look whether its pod runs, and whether Prometheus reaches it. "
-                "Its books catch up when it is back."
+                "No alert can page for pending inference pods, since the aggregator"
+                "{{ with $labels.cluster }} of cluster {{ . }}{{ end }} has no series. Check whether its pod runs, and "
+                "whether Prometheus can reach it. The accounting catches up when it is back."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -38,11 +38,11 @@ or
   max by (cluster, resource) (gputally_watch_available) == 0
 )
 """,
-            summary="The aggregator does not learn what happens in the cluster.",
+            summary="A watch of the aggregator receives no updates.",
             description=(
-                "The watch of {{ $labels.resource }} brings nothing. Look whether the API server answers and whether "
-                "the aggregator may still watch them. Until then gauges show the past, and counters go on as if "
-                "nothing had changed."
+                "Gauges are outdated, and counters continue as if nothing had changed: the watch of "
+                "{{ $labels.resource }} receives no updates. Check whether the API server answers, and whether the "
+                "aggregator still has permission to watch them."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -58,8 +58,8 @@ max by (cluster) (gputally_ledger_writable) == 0
             description=(
                 "{{ with printf `max(gputally_ledger_waiting_rows{cluster=%q})` $labels.cluster | query }}"
                 '{{ . | first | value | printf "%.0f" }} rows wait in memory. {{ end }}'
-                "Look whether the disk of the ledger is full or read-only, and do not restart the aggregator before it "
-                "can be written: counters stand still, and go on from there."
+                "Counters stand still until the ledger is writable, then they continue. Check whether its disk is full "
+                "or read-only. Do not restart the aggregator before that is fixed."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -69,10 +69,9 @@ max by (cluster) (gputally_ledger_writable) == 0
             expression="max by (cluster) (gputally_ledger_damaged) == 1",
             summary="Rows of the ledger are damaged.",
             description=(
-                "Some rows in the ledger of cluster {{ $labels.cluster }} cannot be read or contradict each other. "
-                "Accounting goes on and counters are right, but bills made from the ledger may be wrong. Look at the "
-                "log of the aggregator, which says what was found first, then at the disk, and restore what was lost "
-                "from a backup."
+                "Bills from the ledger of cluster {{ $labels.cluster }} may be wrong: some rows cannot be read or "
+                "contradict each other. Accounting continues, and counters are correct. Read the first error in the "
+                "aggregator's log, check the disk, and restore the lost rows from a backup."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -84,10 +83,10 @@ max by (cluster) (gputally_nodes) - max by (cluster) ({_REACHABLE}) > $nodes
 and on (cluster)
 max by (cluster) (max_over_time({_REACHABLE}[$window])) > 0
 """,
-            summary="Nodes with GPUs have no agent that answers.",
+            summary="Nodes with GPUs have no reachable agent.",
             description=(
-                'The agents of {{ $value | printf "%.0f" }} nodes with GPUs do not answer: what their GPUs do is not '
-                "measured, and what is not measured is neither used nor idle. Look at the pods of the agents."
+                'GPU usage on {{ $value | printf "%.0f" }} nodes is not measured, so it counts as neither used nor '
+                "idle: their agents do not answer. Check the pods of the agents."
             ),
             dashboard="agents",
             variables=("cluster",),
@@ -105,10 +104,11 @@ label_replace(
   "source", "kubelet", "", ""
 )
 """,
-            summary="An agent runs and learns nothing.",
+            summary="An agent runs but gets no data.",
             description=(
-                "The agent of node {{ $labels.instance }} gets no answer from the {{ $labels.source }}. Look at its "
-                "log: it says what is missing, mostly a mount of its pod or a driver that was replaced."
+                "GPU usage on node {{ $labels.instance }} is not measured or not attributed: its agent gets no answer "
+                "from the {{ $labels.source }}. Its log says what is missing, usually a mount of its pod or a driver "
+                "that was replaced."
             ),
             dashboard="agents",
             variables=("cluster", "instance"),
@@ -120,10 +120,11 @@ sum by (cluster, resource) (increase(gputally_skipped_objects_total[$window])) >
 or
 sum by (cluster, resource) (increase(gputally_watch_malformed_objects_total[$window])) > 0
 """,
-            summary="Objects were left out of the accounting.",
+            summary="The accounting skipped objects.",
             description=(
-                "Some {{ $labels.resource }} contradict themselves or cannot be read, and were not accounted. The log "
-                "of the aggregator names them and the reason; report it if the objects are in order."
+                "Some {{ $labels.resource }} are not accounted, because their fields contradict each other or cannot "
+                "be read. The aggregator's log names the objects and the reason; if the objects are valid, report a "
+                "bug."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -131,11 +132,11 @@ sum by (cluster, resource) (increase(gputally_watch_malformed_objects_total[$win
         Alert(
             name="GputallyClockSkewed",
             expression="max by (cluster) (abs(gputally_clock_skew_seconds)) > $seconds",
-            summary="The clocks of the aggregator and of the API server differ.",
+            summary="The clocks of the aggregator and the API server differ.",
             description=(
-                "They are {{ $value | humanizeDuration }} apart. The books go by the API server and stay right, but "
-                "ages on alerts and dashboards are by the clock of Prometheus. Look which of the machines does not "
-                "follow its time server."
+                "Ages on alerts and dashboards may be wrong, since they use the clock of Prometheus: the two clocks "
+                "are {{ $value | humanizeDuration }} apart. Accounting uses the API server's clock and stays correct. "
+                "Find the machine that does not synchronise with its time server."
             ),
             dashboard="exporter",
             variables=("cluster",),

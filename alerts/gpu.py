@@ -1,4 +1,4 @@
-"""GPUs that fail, as the agents of their nodes tell: `instance` is the node, if Prometheus is told to make it so."""
+"""GPUs that fail, as the agents report them; with the recommended scrape configuration, `instance` is the node."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _WHICH: Final = (
     ' ({{ . | first | label "gpu_model" }} at {{ . | first | label "pci_bus_id" }}){{ end }}'
     " of node {{ $labels.instance }}"
 )
-"""Of a GPU that is lost nothing is told any more, but there was something within the day."""
+"""The agent reports no info of a lost GPU, so the query looks back a day."""
 
 GROUP = Group(
     name="gpu",
@@ -23,8 +23,8 @@ GROUP = Group(
             expression="max by (cluster, instance, gpu) (gputally_gpu_up) == 0",
             summary="A GPU does not answer.",
             description=(
-                f"{_WHICH} is lost to its driver, or calls to it hang. Cordon the node, move its pods, and reset the "
-                "GPU or restart the node; if it does not come back, have it replaced."
+                f"Programs on {_WHICH} fail or hang: the driver has lost the GPU, or calls to it hang. Cordon the "
+                "node, move its pods, and reset the GPU or restart the node. If it stays lost, have it replaced."
             ),
             dashboard="condition",
             variables=_GPU,
@@ -36,10 +36,11 @@ time() - max by (cluster, instance, gpu, xid) (
   gputally_gpu_xid_last_timestamp_seconds{xid=~"$hardware_xids"}
 ) < $seconds
 """,
-            summary="The driver reported an error of a GPU's hardware.",
+            summary="The driver reported a hardware error of a GPU.",
             description=(
-                f"{_WHICH} had XID {{{{ $labels.xid }}}}, last {{{{ $value | humanizeDuration }}}} ago. The runbook "
-                "says which of them want a reset, and which a new GPU; cordon the node before either."
+                f"Programs on {_WHICH} may have failed or computed wrong results: it had XID {{{{ $labels.xid }}}}, "
+                "last {{ $value | humanizeDuration }} ago. Cordon the node. The runbook says which XIDs require a "
+                "reset, and which a new GPU."
             ),
             dashboard="condition",
             variables=_GPU,
@@ -51,10 +52,10 @@ sum by (cluster, instance, gpu) (
   increase(gputally_gpu_ecc_errors_total{kind="uncorrected"}[$window])
 ) > 0
 """,
-            summary="A GPU's memory had errors that could not be corrected.",
+            summary="A GPU had uncorrectable memory errors.",
             description=(
-                f"{_WHICH} had uncorrected memory errors within $window. What ran on it may have computed wrong: tell "
-                "whoever ran there, drain the node and reset the GPU."
+                f"Programs on {_WHICH} may have computed wrong results: it had uncorrected memory errors within "
+                "$window. Inform the owners of these programs, drain the node and reset the GPU."
             ),
             dashboard="condition",
             variables=_GPU,
@@ -84,10 +85,11 @@ sum by (cluster, instance, gpu) (
   )
 ) > $share
 """,
-            summary="A GPU is slowed down because it is hot.",
+            summary="A GPU is throttled because of heat.",
             description=(
-                f"Heat held down the clocks of {_WHICH} for {{{{ $value | humanizePercentage }}}} of the time. Look "
-                "whether its neighbours are hot too: then it is the room or the chassis; else its own fans or paste."
+                f"Heat reduced the clocks of {_WHICH} for {{{{ $value | humanizePercentage }}}} of the time. Check its "
+                "neighbours: if they are hot too, the room or the chassis is the cause; otherwise its own fans or "
+                "thermal paste."
             ),
             dashboard="condition",
             variables=_GPU,

@@ -1,4 +1,4 @@
-"""Pods that wait for GPUs, and the objective for how long they may."""
+"""Pods that wait for GPUs, and the objective for their wait time."""
 
 from typing import Final
 
@@ -8,10 +8,10 @@ _WINDOWS: Final = ("5m", "30m", "1h", "6h", "3d")
 _ALL: Final = "gputally_time_to_schedule_seconds_count"
 _IN_TIME: Final = "gputally_time_to_schedule_seconds_bucket"
 _SOON: Final = 'le=~"$objective_seconds([.]0)?"'
-"""Prometheus before 3.0 keeps `le` as it is exposed, later ones write it as a float: both are meant."""
+"""Prometheus before 3.0 keeps `le` as exposed, later versions write it as a float: this matches both."""
 _INFERENCE: Final = 'tier=~"$inference_tiers"'
 
-_ASKED: Final = (
+_REQUESTED: Final = (
     '{{ with printf "max by (tier, tenant) (gputally_pending_gpus{cluster=%q, tier=%q, tenant=%q})" '
     '$labels.cluster $labels.tier $labels.tenant | query }} ({{ . | first | value | printf "%.5g" }} in all){{ end }}'
 )
@@ -27,9 +27,9 @@ _OTHERS: Final = (
 _TERMINATING: Final = (
     '{{ range printf "sum(rate(gputally_allocated_gpu_seconds_total'
     "{cluster=%q, state='terminating'}[5m])) > 0.05\" $labels.cluster | query }}"
-    '; pods that are being deleted hold {{ .Value | printf "%.2g" }}{{ end }}'
+    '; terminating pods still have {{ .Value | printf "%.2g" }}{{ end }}'
 )
-"""The cause belongs on the page: GPUs that are lost or not given back, or pods that ask for more than there is."""
+"""The page names the cause: lost GPUs, GPUs that are not released, or pods that request more than there is."""
 
 
 def _recording(window: str) -> Recording:
@@ -39,7 +39,7 @@ def _recording(window: str) -> Recording:
 1 - sum by (cluster, tier) (rate({_IN_TIME}{{{_SOON}}}[{window}]))
   / sum by (cluster, tier) (rate({_ALL}[{window}]))
 """,
-        reason=f"The share of the pods bound within {window} that waited too long, to compare with what is allowed.",
+        reason=f"Share of pods bound within {window} that waited too long, to compare with the error budget.",
     )
 
 
@@ -48,7 +48,7 @@ def _slow_share(window: str) -> str:
 
 
 def _burning(rate: str, *, over: str, still: str) -> str:
-    """That share is too large over the long window and over the short one, and more than a few pods made it so."""
+    """The late share is too large over the long and the short window, and enough pods were late."""
     return f"""\
 (
   {_slow_share(over)}{{{_INFERENCE}}} > {rate} * $objective_allowed
@@ -75,10 +75,11 @@ time() - max by (cluster, tier, tenant) (
 """,
             summary="Inference pods wait for GPUs.",
             description=(
-                f"Pods of tier {{{{ $labels.tier }}}} of tenant {{{{ $labels.tenant }}}} wait for GPUs{_ASKED}, the "
-                "oldest of them for {{ $value | humanizeDuration }}. Of the cluster's GPUs "
+                f"Pods of tier {{{{ $labels.tier }}}} of tenant {{{{ $labels.tenant }}}} wait for GPUs{_REQUESTED}, "
+                "the oldest for {{ $value | humanizeDuration }}. Of the cluster's GPUs "
                 f"{_FREE} are free{_OTHERS}{_TERMINATING}. If enough are free, the Events of the pods say why they "
-                "cannot have them. Else bring back what is unknown, unhealthy or cordoned, or see who holds the others."
+                "cannot use them. Otherwise repair unknown, unhealthy or cordoned nodes, or check which tiers have "
+                "the allocated GPUs."
             ),
             dashboard="pending",
             variables=("cluster", "tier", "tenant"),
@@ -86,11 +87,11 @@ time() - max by (cluster, tier, tenant) (
         Alert(
             name="TimeToScheduleBurnFast",
             expression=_burning("$burn", over="1h", still="5m"),
-            summary="Many inference pods were bound too late within the last hour.",
+            summary="Many inference pods were bound too late in the last hour.",
             description=(
-                "In the last hour {{ $value | humanizePercentage }} of the pods of tier {{ $labels.tier }} waited "
-                "longer than $objective_seconds s for GPUs: what the objective allows in 30 days is used up $burn "
-                "times too fast. Look how many GPUs were asked for then, and keep that many free or preemptible."
+                "In the last hour, {{ $value | humanizePercentage }} of the pods of tier {{ $labels.tier }} waited "
+                "longer than $objective_seconds s for GPUs: this burns the 30-day error budget $burn times too fast. "
+                "Check how many GPUs were requested then, and keep that many free or preemptible."
             ),
             dashboard="pending",
             variables=("cluster", "tier"),
@@ -100,11 +101,11 @@ time() - max by (cluster, tier, tenant) (
             expression="or\n".join(
                 (_burning("$burn", over="6h", still="30m"), _burning("$long_burn", over="3d", still="6h"))
             ),
-            summary="Inference pods are bound too late, again and again.",
+            summary="Inference pods are repeatedly bound too late.",
             description=(
-                "For hours {{ $value | humanizePercentage }} of the pods of tier {{ $labels.tier }} have waited "
-                "longer than $objective_seconds s for GPUs: the objective of 30 days will be missed. Look at which "
-                "times of the day it happens, and plan capacity or preemption for them."
+                "The 30-day objective will be missed: for hours, {{ $value | humanizePercentage }} of the pods of tier "
+                "{{ $labels.tier }} have waited longer than $objective_seconds s for GPUs. Find the times of day when "
+                "this happens, and plan capacity or preemption for them."
             ),
             dashboard="pending",
             variables=("cluster", "tier"),

@@ -1,4 +1,4 @@
-"""Pods that lose their GPUs to others."""
+"""Pods that lose their GPUs to pods of higher priority."""
 
 from monitoring.rule import Alert, Group
 
@@ -12,9 +12,9 @@ sum by (cluster, victim_tier) (increase(gputally_preemptions_total[$window])) >=
 """,
             summary="Many pods of a tier are preempted.",
             description=(
-                'Within $window {{ $value | printf "%.0f" }} pods of tier {{ $labels.victim_tier }} lost their GPUs '
-                "to pods of higher priority. Look which tier takes them: if it grows as planned, move the others to "
-                "another time; if pods take turns in preempting each other, stop one side."
+                'Within $window, {{ $value | printf "%.0f" }} pods of tier {{ $labels.victim_tier }} lost their GPUs '
+                "to pods of higher priority. Check which tier preempts them: if it grows as planned, move the others "
+                "to another time; if pods preempt each other in turn, stop one side."
             ),
             dashboard="tiers",
             variables=("cluster",),
@@ -26,11 +26,11 @@ sum by (cluster, victim_tier, preemptor_tier) (
   increase(gputally_preemptions_total{victim_tier=~"$inference_tiers"}[$window])
 ) > 0
 """,
-            summary="Inference pods lost their GPUs to others.",
+            summary="Inference pods were preempted.",
             description=(
-                "Pods of tier {{ $labels.victim_tier }} were preempted by pods of tier {{ $labels.preemptor_tier }} "
-                "within $window. Look whether they run again elsewhere, and whether that tier may preempt them: the "
-                "priority of its PriorityClass decides."
+                "Pods of tier {{ $labels.victim_tier }} lost their GPUs to pods of tier {{ $labels.preemptor_tier }} "
+                "within $window. Check whether they run again elsewhere, and whether that tier should preempt them: "
+                "the priority of its PriorityClass decides."
             ),
             dashboard="tiers",
             variables=("cluster",),

@@ -1,4 +1,4 @@
-"""GPUs that are held and not used."""
+"""GPUs that are allocated and idle."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ from monitoring.rule import Alert, Group
 
 
 def _gpus(counter: str) -> str:
-    """GPU-seconds per second are GPUs."""
+    """The rate of GPU-seconds is a number of GPUs."""
     return f"sum by (cluster, tenant) (rate({counter}[$window]))"
 
 
 _MEASURED: Final = _gpus("gputally_measured_gpu_seconds_total")
 _USED: Final = f"{_gpus('gputally_used_gpu_seconds_total')} - {_gpus('gputally_burst_gpu_seconds_total')}"
-"""Of the share held: what goes beyond it makes up for nobody's idleness."""
+"""Only use within the share: burst does not offset idle time."""
 
 GROUP = Group(
     name="usage",
@@ -24,10 +24,10 @@ GROUP = Group(
 and
 1 - ({_USED}) / {_MEASURED} > $share
 """,
-            summary="A tenant holds many GPUs that do next to nothing.",
+            summary="A tenant has many allocated GPUs that are idle.",
             description=(
-                'Of the GPUs that tenant {{ $labels.tenant }} holds {{ $value | printf "%.1f" }} have been idle for '
-                "$for or longer. Look which of its pods hold them, and ask it to give them back or to share them."
+                'Of the GPUs allocated to tenant {{ $labels.tenant }}, {{ $value | printf "%.1f" }} have been idle '
+                "for $for or longer. Find the pods that have them, and ask the tenant to release or share them."
             ),
             dashboard="tenants",
             variables=("cluster", "tenant"),

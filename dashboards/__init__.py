@@ -1,1 +1,1 @@
-"""One file a dashboard, each with a BOARD; `make generate` writes them as JSON below `generated/`."""
+"""One file per dashboard, each with a BOARD; `make generate` writes them as JSON to `generated/`."""

@@ -1,4 +1,4 @@
-"""Whether the nodes are measured: the agents as the aggregator finds them, and as they find themselves."""
+"""Whether all nodes are measured: agents as seen by the aggregator, and as they report themselves."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -9,26 +9,26 @@ from monitoring.unit import COUNT, GPUS, PER_SECOND, SECONDS
 
 fleet = Selectors("cluster")
 select = Selectors("cluster", "instance")
-NO_AGENT = "no agent answers"
-NO_EXPORTER = "no exporter answers"
+NO_AGENT = "no data from agents"
+NO_EXPORTER = "no data from the exporter"
 AGE = "time() - {} by (cluster, instance) ({})"
 ANSWERS = 'state="reachable"'
 
 PULLED = Row(
-    "As the aggregator finds them",
+    "Agents as seen by the aggregator",
     (
         stat(
-            Look("Nodes with GPUs", "That exist.", unit=COUNT, empty=NO_EXPORTER),
+            Look("Nodes with GPUs", "Existing nodes that have GPUs.", unit=COUNT, empty=NO_EXPORTER),
             Query(f"sum({fleet.now('gputally_nodes')})", "nodes"),
         ),
         stat(
-            Look("Agents that answer", "When last pulled.", unit=COUNT, empty=NO_EXPORTER),
+            Look("Reachable agents", "Agents that answered the last pull.", unit=COUNT, empty=NO_EXPORTER),
             Query(f"sum({fleet.now('gputally_agents', ANSWERS)})", "agents"),
         ),
         stat(
             Look(
-                "Nodes without an answer",
-                "Whose agent did not answer when last pulled, or that have none.",
+                "Nodes without agent data",
+                "Nodes that have no agent, or whose agent did not answer the last pull.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: RED},
@@ -37,8 +37,8 @@ PULLED = Row(
         ),
         stat(
             Look(
-                "Measured up to",
-                "Time since the slowest agent that answers last knew what its GPUs did: used and idle end there.",
+                "Measurement delay",
+                "Time since the last measurement of the slowest reachable agent. Used and idle time end there.",
                 unit=SECONDS,
                 empty=NO_AGENT,
                 steps={120: ORANGE},
@@ -47,8 +47,8 @@ PULLED = Row(
         ),
         stat(
             Look(
-                "Restarts",
-                "Agents that began anew in the time shown, losing what they had measured since their last answer.",
+                "Agent restarts",
+                "In the time range. An agent that restarts loses what it measured since the last pull.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={0.5: YELLOW},
@@ -57,18 +57,18 @@ PULLED = Row(
         ),
         stat(
             Look(
-                "Used by pods unknown",
-                "GPUs' worth of measured time whose pod the API did not tell of.",
+                "Unmatched usage",
+                "Measured usage, in GPUs, of pods that the API server did not report.",
                 unit=GPUS,
                 empty=NO_EXPORTER,
                 steps={0.1: ORANGE},
             ),
-            Query(f"sum({fleet.rate('gputally_unmatched_usage_gpu_seconds_total')})", "unresolved"),
+            Query(f"sum({fleet.rate('gputally_unmatched_usage_gpu_seconds_total')})", "unmatched"),
         ),
         timeseries(
             Look(
-                "Pulls, by outcome",
-                "Per second. What is not answered is in the log.",
+                "Pulls by outcome",
+                "Per second. The aggregator's log has the failed pulls.",
                 unit=PER_SECOND,
                 empty=NO_EXPORTER,
             ),
@@ -76,8 +76,8 @@ PULLED = Row(
         ),
         timeseries(
             Look(
-                "API against kubelet",
-                "GPUs that one of them alone says are allocated. A moment of it is a pod that comes or goes.",
+                "Allocation differences between API and kubelet",
+                "GPUs that only one side reports as allocated. Short differences are normal when pods start or end.",
                 unit=GPUS,
                 empty=NO_EXPORTER,
                 steps={0.001: ORANGE},
@@ -88,14 +88,14 @@ PULLED = Row(
 )
 
 OWN = Row(
-    "As they find themselves",
+    "Agents as they report themselves",
     (
         table(
             Look(
                 "Agents",
-                "What runs on each node, and how long ago it last read a GPU and heard the kubelet.",
+                "Versions on each node, and the time since its agent last read a GPU and polled the kubelet.",
                 empty=NO_AGENT,
-                links=(Link("What runs there", "node", {"instance": "instance"}),),
+                links=(Link("Workloads on this node", "node", {"instance": "instance"}),),
                 width=24,
             ),
             {
@@ -112,20 +112,20 @@ OWN = Row(
                 unit=COUNT,
             ),
             Column(
-                head="GPUs read",
+                head="Last GPU read",
                 expression=AGE.format("max", select("gputally_agent_last_gpu_read_timestamp_seconds")),
                 unit=SECONDS,
                 steps={30: RED},
             ),
             Column(
-                head="Kubelet heard",
+                head="Last kubelet poll",
                 expression="time() - max by (instance) "
                 f"({select('gputally_agent_last_kubelet_poll_timestamp_seconds')})",
                 unit=SECONDS,
                 steps={30: RED},
             ),
             Column(
-                head="Measured up to",
+                head="Measurement delay",
                 expression=AGE.format("min", select("gputally_gpu_watermark_timestamp_seconds")),
                 unit=SECONDS,
                 steps={30: ORANGE},
@@ -137,41 +137,41 @@ OWN = Row(
                 steps={1: ORANGE},
             ),
             Column(
-                head="Containers dropped",
+                head="Dropped containers",
                 expression=f"sum by (cluster, instance) ({select.grown('gputally_agent_dropped_containers_total')})",
                 unit=COUNT,
                 steps={0.5: ORANGE},
             ),
             Column(
-                head="Meters begun anew",
+                head="Energy counter resets",
                 expression=f"sum by (cluster, instance) ({select.grown('gputally_gpu_energy_resets_total')})",
                 unit=COUNT,
                 steps={0.5: YELLOW},
             ),
             Column(
-                head="Energy readings rejected",
+                head="Rejected energy readings",
                 expression=f"sum by (cluster, instance) ({select.grown('gputally_gpu_energy_faults_total')})",
                 unit=COUNT,
                 steps={0.5: YELLOW},
             ),
-            order="GPUs read",
+            order="Last GPU read",
         ),
         timeseries(
-            Look("Readings of GPUs, by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
+            Look("GPU reads by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
             Query(f"sum by (outcome) ({select.rate('gputally_agent_gpu_reads_total')})", "{{outcome}}"),
         ),
         timeseries(
-            Look("Questions to kubelets, by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
+            Look("Kubelet polls by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),
             Query(f"sum by (outcome) ({select.rate('gputally_agent_kubelet_polls_total')})", "{{outcome}}"),
         ),
-        *process(select, "gputally_agent_info", whose="of the agents' processes"),
+        *process(select, "gputally_agent_info", whose="of the agent processes"),
     ),
 )
 
 BOARD = Board(
     name="agents",
     title="Agents",
-    description="Whether the nodes are measured: the agents as the aggregator finds them, and as they find themselves.",
+    description="Whether all nodes are measured: agents as seen by the aggregator, and as they report themselves.",
     span="6h",
     variables=(
         Variable("cluster", "Cluster", "gputally_agents"),

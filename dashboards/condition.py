@@ -1,4 +1,4 @@
-"""Whether GPUs are fit: errors, heat, throttling and memory, from the agents of their nodes."""
+"""GPU health: errors, temperature, throttling and memory, as reported by the agents."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -19,19 +19,19 @@ NOW = Row(
     (
         stat(
             Look(
-                "Lost",
-                "GPUs that the driver has lost, or in which a call hangs. The node needs a reboot, or the "
-                "GPU a slot in the repair shop.",
+                "Lost GPUs",
+                "GPUs that the driver has lost, or on which a driver call hangs. Reboot the node, or have the GPU "
+                "repaired.",
                 unit=COUNT,
-                empty="no agent answers",
+                empty="no data from agents",
                 steps={1: RED},
             ),
             Query(f"sum(1 - {select('gputally_gpu_up')})", "lost"),
         ),
         stat(
             Look(
-                "Errors of the driver (XID)",
-                "Reported in the time shown, of programs and of hardware alike.",
+                "XID errors",
+                "Errors that the driver reported in the time range, caused by programs or by hardware.",
                 unit=COUNT,
                 empty="none",
                 steps={0.5: ORANGE},
@@ -40,40 +40,40 @@ NOW = Row(
         ),
         stat(
             Look(
-                "Memory errors, uncorrected",
-                "In the time shown. A GPU that has them spoils results.",
+                "Uncorrected memory errors",
+                "In the time range. They corrupt the results of programs on the GPU.",
                 unit=COUNT,
-                empty="not read",
+                empty="not reported",
                 steps={0.5: RED},
             ),
             Query(f"sum({select.grown('gputally_gpu_ecc_errors_total', UNCORRECTED)})", "errors"),
         ),
         stat(
             Look(
-                "Waiting for a reset",
-                "GPUs with a memory row that a reset would replace.",
+                "GPUs that need a reset",
+                "GPUs with a failed memory row that a reset replaces.",
                 unit=COUNT,
-                empty="not read",
+                empty="not reported",
                 steps={1: ORANGE},
             ),
             Query(f"sum({select('gputally_gpu_row_remap_pending')})", "GPUs"),
         ),
         stat(
             Look(
-                "To be replaced",
-                "GPUs with a memory row that could not be replaced.",
+                "GPUs to replace",
+                "GPUs with a failed memory row that no spare row could replace.",
                 unit=COUNT,
-                empty="not read",
+                empty="not reported",
                 steps={1: RED},
             ),
             Query(f"sum({select('gputally_gpu_row_remap_failed')})", "GPUs"),
         ),
         stat(
             Look(
-                "Too hot",
-                "GPUs whose clocks are held down by heat now.",
+                "Thermally throttled GPUs",
+                "GPUs whose clocks are reduced now because of heat.",
                 unit=COUNT,
-                empty="not read",
+                empty="not reported",
                 steps={1: ORANGE},
             ),
             Query(f"sum(max by (instance, gpu) ({select('gputally_gpu_throttle_reason', HOT)}))", "GPUs"),
@@ -82,25 +82,25 @@ NOW = Row(
 )
 
 CONDITION = Row(
-    "Condition",
+    "GPU health",
     (
         timeseries(
             Look(
-                "Temperature, by GPU",
-                "Most models slow down somewhere between 83 and 90 degrees.",
+                "Temperature by GPU",
+                "Most models slow down between 83 and 90 °C.",
                 unit=CELSIUS,
-                empty="not read",
+                empty="not reported",
                 steps={83: ORANGE, 90: RED},
             ),
             Query(f"max by (instance, gpu, minor) ({select.numbered('gputally_gpu_temperature_celsius')})", GPU),
         ),
         timeseries(
             Look(
-                "Held back, by reason",
-                "The share of the time in which clocks were held down. A power cap is policy; heat and the "
-                "power brake are for whoever cools and feeds the machine.",
+                "Throttling by reason",
+                "The share of time in which clocks were reduced. A power cap is policy. For heat and the power brake, "
+                "check cooling and power supply.",
                 unit=RATIO,
-                empty="not read",
+                empty="not reported",
             ),
             Query(
                 f"max by (instance, reason) ({select.rate('gputally_gpu_throttled_seconds_total')})",
@@ -108,25 +108,25 @@ CONDITION = Row(
             ),
         ),
         timeseries(
-            Look("Clocks", "Mean over the GPUs.", unit=HERTZ, empty="not read"),
+            Look("Clock frequencies", "Average of the GPUs of each node.", unit=HERTZ, empty="not reported"),
             Query(f"avg by (instance, clock) ({select('gputally_gpu_clock_hertz')})", "{{instance}} {{clock}}"),
         ),
         timeline(
-            Look("Answering", "Whether the driver still reaches each GPU.", unit=STATE, empty="no agent answers"),
+            Look("GPU status", "Whether the driver can reach each GPU.", unit=STATE, empty="no data from agents"),
             Query(f"max by (cluster, instance, gpu) ({select('gputally_gpu_up')})", "{{instance}} {{gpu}}"),
-            words={0: ("lost", RED), 1: ("answers", GREEN)},
+            words={0: ("lost", RED), 1: ("up", GREEN)},
         ),
         table(
             Look(
-                "Errors of the driver, by code",
-                "What was reported in the time shown. The code tells whether it was a program (13, 31, 43, "
-                "45) or the GPU (48, 63, 64, 74, 79, 94, 95): see NVIDIA's list of XID errors.",
-                links=(Link("What runs there", "node", {"instance": "instance", "gpu": "gpu"}),),
-                empty="none was reported",
+                "XID errors by code",
+                "In the time range. The code shows whether a program (13, 31, 43, 45) or the GPU (48, 63, 64, 74, 79, "
+                "94, 95) caused the error: see NVIDIA's list of XID errors.",
+                links=(Link("Workloads on this node", "node", {"instance": "instance", "gpu": "gpu"}),),
+                empty="none",
             ),
             {"instance": "Node", "gpu": "GPU", "xid": "XID"},
             Column(
-                head="Times",
+                head="Count",
                 expression=XIDS,
                 unit=COUNT,
             ),
@@ -141,10 +141,9 @@ CONDITION = Row(
         table(
             Look(
                 "Memory health",
-                "Of the GPU's life: errors, and rows replaced by spare ones. Pending ones need a reset, failed "
-                "ones a new GPU.",
-                links=(Link("What runs there", "node", {"instance": "instance", "gpu": "gpu"}),),
-                empty="not read",
+                "Errors and replaced rows in the time range. Pending rows need a reset, failed rows a new GPU.",
+                links=(Link("Workloads on this node", "node", {"instance": "instance", "gpu": "gpu"}),),
+                empty="not reported",
             ),
             {"instance": "Node", "gpu": "GPU"},
             Column(
@@ -182,8 +181,8 @@ CONDITION = Row(
 
 BOARD = Board(
     name="condition",
-    title="Condition of GPUs",
-    description="Whether GPUs are fit: errors, heat, throttling and memory, as the agents of their nodes read it.",
+    title="GPU health",
+    description="Errors, temperature, throttling and memory of GPUs, as reported by the agents.",
     variables=(
         Variable("cluster", "Cluster", "gputally_gpu_up"),
         Variable("instance", "Node", "gputally_gpu_up"),

@@ -1,4 +1,4 @@
-"""Whether gputally itself can be believed: the books, the watches, the ledger and the agents."""
+"""Health of gputally itself: its accounting, watches, ledger and process."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.panel import GREEN, ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeline, timeseries
@@ -8,45 +8,45 @@ from monitoring.unit import COUNT, GPU_HOURS, GPU_SECONDS, MOMENT, MONEY, PER_SE
 
 select = Selectors("cluster", "instance")
 WHO = "{{cluster}} {{instance}}"
-NO_EXPORTER = "no exporter answers"
+NO_EXPORTER = "no data from the exporter"
 YES_OR_NO = {0: ("no", RED), 1: ("yes", GREEN)}
 STARTED = select("gputally_accounting_start_timestamp_seconds")
 
-BOOKS = Row(
-    "The books",
+ACCOUNTING = Row(
+    "Accounting",
     (
         stat(
             Look(
-                "Residual",
-                "GPU-seconds by which sums that are kept apart differ. Anything but 0 is a fault of ours.",
+                "Reconciliation difference",
+                "GPU-seconds by which independently kept sums differ. Any value but 0 is a bug in gputally.",
                 unit=GPU_SECONDS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyReconciliationDifference.gpu_seconds>": RED},
             ),
-            Query(f"sum(abs({select.now('gputally_reconciliation_difference_gpu_seconds')}))", "residual"),
+            Query(f"sum(abs({select.now('gputally_reconciliation_difference_gpu_seconds')}))", "difference"),
         ),
         stat(
             Look(
-                "Ahead",
-                "GPU-hours published before late news took them back; counters stand still until it is worked off.",
+                "Overcount",
+                "GPU-hours by which counters exceed the corrected accounting. They stand still until it is offset.",
                 unit=GPU_HOURS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyOvercount.gpu_hours>": YELLOW},
             ),
-            Query(f"sum({select.now('gputally_overcount_gpu_seconds')}) / 3600", "ahead"),
+            Query(f"sum({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount"),
         ),
         stat(
-            Look("Pods", "That ask for GPUs and exist, finished ones too.", unit=COUNT, empty=NO_EXPORTER),
+            Look("Pods", "Existing pods that request GPUs, including finished pods.", unit=COUNT, empty=NO_EXPORTER),
             Query(f"sum({select.now('gputally_pods')})", "pods"),
         ),
         stat(
-            Look("Nodes", "With GPUs.", unit=COUNT, empty=NO_EXPORTER),
+            Look("Nodes", "Existing nodes with GPUs.", unit=COUNT, empty=NO_EXPORTER),
             Query(f"sum({select.now('gputally_nodes')})", "nodes"),
         ),
         stat(
             Look(
                 "Pods without tier",
-                "No rule gives them one: what they hold is counted as of tier none.",
+                "Pods to which no rule gives a tier. Their GPUs count as tier `none`.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: ORANGE},
@@ -56,7 +56,7 @@ BOOKS = Row(
         stat(
             Look(
                 "Pods without tenant",
-                "No rule gives them one: what they hold is unassigned.",
+                "Pods to which no rule gives a tenant. Their GPUs count as tenant `unassigned`.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: ORANGE},
@@ -65,8 +65,8 @@ BOOKS = Row(
         ),
         stat(
             Look(
-                "Cost ahead",
-                "The same in money: what cost counters stand above what is true.",
+                "Overcounted cost",
+                "The overcount in money: how far cost counters exceed the corrected cost.",
                 unit=MONEY,
                 empty="no price book",
                 steps={1: YELLOW},
@@ -75,8 +75,8 @@ BOOKS = Row(
         ),
         stat(
             Look(
-                "Nodes bought two ways",
-                "Their labels contradict each other about spot and on-demand, so their price is a guess.",
+                "Conflicting purchase labels",
+                "Nodes whose labels say both spot and on-demand, so that their price is a guess.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: ORANGE},
@@ -86,7 +86,7 @@ BOOKS = Row(
         table(
             Look(
                 "Exporter and price book",
-                "What runs, since when it keeps books, and by which prices it counts.",
+                "The running version, its accounting start, and the price book in use.",
                 empty=NO_EXPORTER,
                 height=4,
                 width=16,
@@ -104,7 +104,7 @@ BOOKS = Row(
                 "digest": "Digest",
             },
             Column(
-                head="Books opened",
+                head="Accounting start",
                 expression=f"max by (cluster, instance) ({STARTED}) * 1000",
                 unit=MOMENT,
             ),
@@ -122,19 +122,22 @@ BOOKS = Row(
         ),
         timeseries(
             Look(
-                "Residuals and what is ahead", "GPU-hours, by check and by counter.", unit=GPU_HOURS, empty=NO_EXPORTER
+                "Reconciliation differences and overcount",
+                "GPU-hours by check and by counter.",
+                unit=GPU_HOURS,
+                empty=NO_EXPORTER,
             ),
             Query(
                 f"sum by (check) ({select.now('gputally_reconciliation_difference_gpu_seconds')}) / 3600",
-                "residual {{check}}",
+                "difference {{check}}",
             ),
-            Query(f"sum by (counter) ({select.now('gputally_overcount_gpu_seconds')}) / 3600", "ahead {{counter}}"),
+            Query(f"sum by (counter) ({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount {{counter}}"),
         ),
         timeseries(
             Look(
-                "Left out, or counted as other",
-                "Per second: objects that contradict themselves, label values past their limit, hours of usage that an "
-                "agent took back, agents that began anew.",
+                "Skipped data, label overflows and agent restarts",
+                "Per second: objects that are contradictory or malformed, label values over their limit, usage "
+                "reports that were rejected, and agents that restarted.",
                 unit=PER_SECOND,
                 empty=NO_EXPORTER,
             ),
@@ -146,9 +149,9 @@ BOOKS = Row(
                 f"sum by (cluster, resource) ({select.rate('gputally_watch_malformed_objects_total')})",
                 "{{cluster}} {{resource}} malformed",
             ),
-            Query(f"sum by (label) ({select.rate('gputally_label_overflows_total')})", "{{label}} past its limit"),
-            Query(f"sum({select.rate('gputally_usage_faults_total')})", "usage taken back"),
-            Query(f"sum({select.rate('gputally_agent_restarts_total')})", "agents begun anew"),
+            Query(f"sum by (label) ({select.rate('gputally_label_overflows_total')})", "{{label}} over its limit"),
+            Query(f"sum({select.rate('gputally_usage_faults_total')})", "usage rejected"),
+            Query(f"sum({select.rate('gputally_agent_restarts_total')})", "agent restarts"),
         ),
     ),
 )
@@ -157,20 +160,20 @@ WATCHES = Row(
     "Watches",
     (
         timeline(
-            Look("Complete", "Whether each watch has had a whole picture since the start.", empty=NO_EXPORTER),
+            Look("Watch synced", "Whether each watch has reached a complete state since the start.", empty=NO_EXPORTER),
             Query(f"min by (cluster, resource) ({select('gputally_watch_synced')})", "{{cluster}} {{resource}}"),
             words=YES_OR_NO,
         ),
         timeline(
-            Look("Connected", "Whether each watch has an open stream.", empty=NO_EXPORTER),
+            Look("Watch connected", "Whether each watch has an open stream.", empty=NO_EXPORTER),
             Query(f"min by (cluster, resource) ({select('gputally_watch_connected')})", "{{cluster}} {{resource}}"),
             words=YES_OR_NO,
         ),
         timeseries(
             Look(
-                "Silence",
-                "Time since each watch last received anything. Healthy ones hear something every minute or two; Events "
-                "are rare, and get no bookmarks.",
+                "Time since last watch activity",
+                "Healthy watches receive something every minute or two, except for Events, which are rare and get no "
+                "bookmarks.",
                 unit=SECONDS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyWatchStale.seconds>": RED},
@@ -181,7 +184,7 @@ WATCHES = Row(
             ),
         ),
         timeseries(
-            Look("Objects received", "Per second, in changes and listings.", unit=PER_SECOND, empty=NO_EXPORTER),
+            Look("Objects received", "Per second, in watch events and lists.", unit=PER_SECOND, empty=NO_EXPORTER),
             Query(
                 f"sum by (cluster, resource) ({select.rate('gputally_watch_objects_total')})",
                 "{{cluster}} {{resource}}",
@@ -193,8 +196,8 @@ WATCHES = Row(
         ),
         timeseries(
             Look(
-                "Interruptions",
-                "Per second: streams opened again, complete listings, histories that no longer reached back, failures.",
+                "Watch interruptions",
+                "Per second: reopened streams, complete lists, expired resource versions, errors and rejected dates.",
                 unit=PER_SECOND,
                 empty=NO_EXPORTER,
             ),
@@ -221,8 +224,8 @@ WATCHES = Row(
         ),
         timeseries(
             Look(
-                "Clock against the API server's",
-                "How far ours is from theirs. Accounting goes by theirs.",
+                "Clock skew to the API server",
+                "How far the aggregator's clock differs. Accounting uses the API server's time.",
                 unit=SECONDS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyClockSkewed.seconds>": ORANGE},
@@ -236,14 +239,14 @@ LEDGER = Row(
     "Ledger",
     (
         timeline(
-            Look("Writable", "Whether the last write succeeded. If not, rows wait.", width=8, empty=NO_EXPORTER),
+            Look("Ledger writable", "Whether the last write succeeded. If not, rows wait.", width=8, empty=NO_EXPORTER),
             Query(f"min by (cluster, instance) ({select('gputally_ledger_writable')})", WHO),
             words=YES_OR_NO,
         ),
         timeseries(
             Look(
-                "Waiting",
-                "Observations read and not yet accounted, and rows accounted and not yet written.",
+                "Pending observations and rows",
+                "Observations that are not accounted yet, and rows that are not written yet.",
                 unit=COUNT,
                 width=8,
                 empty=NO_EXPORTER,
@@ -253,8 +256,8 @@ LEDGER = Row(
         ),
         timeseries(
             Look(
-                "Since the last write",
-                "Of the ledger.",
+                "Time since last ledger write",
+                "Every scrape writes the ledger.",
                 unit=SECONDS,
                 width=8,
                 empty=NO_EXPORTER,
@@ -265,32 +268,32 @@ LEDGER = Row(
             ),
         ),
         timeline(
-            Look("Sound", "Whether all that was read of it so far holds together.", width=8, empty=NO_EXPORTER),
+            Look("Ledger intact", "Whether all rows checked so far are consistent.", width=8, empty=NO_EXPORTER),
             Query(f"1 - max by (cluster, instance) ({select('gputally_ledger_damaged')})", WHO),
             words=YES_OR_NO,
         ),
         timeseries(
-            Look("Writes", "Transactions per second, and those refused.", unit=PER_SECOND, empty=NO_EXPORTER),
+            Look("Ledger writes", "Transactions per second, written and failed.", unit=PER_SECOND, empty=NO_EXPORTER),
             Query(f"sum({select.rate('gputally_ledger_writes_total')})", "written"),
-            Query(f"sum({select.rate('gputally_ledger_write_failures_total')})", "refused"),
+            Query(f"sum({select.rate('gputally_ledger_write_failures_total')})", "failed"),
         ),
         timeseries(
-            Look("Time spent writing", "The share of the time.", unit=RATIO, empty=NO_EXPORTER, steps={0.5: ORANGE}),
+            Look("Ledger write time", "As a share of the time.", unit=RATIO, empty=NO_EXPORTER, steps={0.5: ORANGE}),
             Query(f"sum by (cluster, instance) ({select.rate('gputally_ledger_write_seconds_total')})", WHO),
         ),
     ),
 )
 
-PROCESS = Row("Process", process(select, "gputally_build_info", whose="of the aggregator's process"))
+PROCESS = Row("Process", process(select, "gputally_build_info", whose="of the aggregator process"))
 
 BOARD = Board(
     name="exporter",
     title="Exporter health",
-    description="Whether what gputally says can be believed: its books, its watches and its ledger.",
+    description="Health of gputally itself: its accounting, watches, ledger and process.",
     span="6h",
     variables=(
         Variable("cluster", "Cluster", "gputally_build_info"),
         Variable("instance", "Instance", "gputally_build_info"),
     ),
-    rows=(BOOKS, WATCHES, LEDGER, PROCESS),
+    rows=(ACCOUNTING, WATCHES, LEDGER, PROCESS),
 )

@@ -1,4 +1,4 @@
-"""What the fleet is, what it does, and what it costs: the page to look at first."""
+"""Capacity, utilisation and cost of the fleet: the first dashboard to open."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -11,7 +11,7 @@ select = Selectors("cluster", "gpu_model")
 PHYSICAL = 'state!="overcommitted"'
 ALLOCATED = 'state="allocated"'
 OVERCOMMITTED = 'state="overcommitted"'
-UNUSABLE = 'state=~"unknown|unhealthy|cordoned"'
+UNAVAILABLE = 'state=~"unknown|unhealthy|cordoned"'
 NOT_ALLOCATED = 'state!~"allocated|overcommitted"'
 GPUS_NOW = f"sum({select.now('gputally_capacity_gpus', PHYSICAL)})"
 ALLOCATED_NOW = f"sum({select.now('gputally_capacity_gpus', ALLOCATED)})"
@@ -23,13 +23,13 @@ NOW = Row(
     "Now",
     (
         stat(
-            Look("GPUs", "Physical GPUs of the nodes, whatever their state.", unit=GPUS, empty="no exporter answers"),
+            Look("GPUs", "Physical GPUs of all nodes, in any state.", unit=GPUS, empty="no data from the exporter"),
             Query(GPUS_NOW, "GPUs"),
         ),
         stat(
             Look(
                 "Allocated",
-                "The share of the GPUs that pods hold. Below it money is paid for GPUs nobody asked for.",
+                "The share of GPUs that is allocated to pods. The rest is paid for, but not requested.",
                 unit=RATIO,
                 empty="no GPUs",
             ),
@@ -38,10 +38,10 @@ NOW = Row(
         ),
         stat(
             Look(
-                "Busy while allocated",
-                "Of the GPU time that agents measured in allocated GPUs, the share in which they worked.",
+                "Utilisation (allocated)",
+                "Of the allocated GPU time that agents measured, the share in which the GPUs were busy.",
                 unit=RATIO,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
             ),
             Query(BUSY, "busy"),
             trend=True,
@@ -49,7 +49,7 @@ NOW = Row(
         stat(
             Look(
                 "Cost per hour",
-                "What all GPUs cost per hour, by the price book.",
+                "Cost of all GPUs per hour, from the price book.",
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
             ),
@@ -59,11 +59,11 @@ NOW = Row(
         ),
         stat(
             Look(
-                "... of it not allocated",
-                "What GPUs cost per hour that no pod holds: free, cordoned, unhealthy, unsliced, unknown.",
+                "Unallocated cost per hour",
+                "Cost per hour of GPUs that are free, cordoned, unhealthy, unsliced or unknown.",
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
-                links=(Link("By tenant", "tenants"),),
+                links=(Link("Cost by tenant", "tenants"),),
             ),
             Query(
                 f"sum by (currency) ({select.rate('gputally_capacity_cost_total', NOT_ALLOCATED)}) * 3600",
@@ -72,11 +72,11 @@ NOW = Row(
         ),
         stat(
             Look(
-                "... of it allocated, but idle",
-                "What pods hold and do not use, per hour, where agents measure it.",
+                "Idle cost (allocated)",
+                "Cost per hour of allocated GPUs that are idle, where agents measure them.",
                 unit=MONEY_PER_HOUR,
-                empty="nothing is measured, or has a price",
-                links=(Link("Whose they are", "tenants"),),
+                empty="no usage data or no prices",
+                links=(Link("Idle cost by tenant", "tenants"),),
             ),
             Query(f"sum by (currency) ({select.rate('gputally_idle_cost_total')}) * 3600", "{{currency}}"),
         ),
@@ -88,11 +88,11 @@ CAPACITY = Row(
     (
         timeseries(
             Look(
-                "What becomes of the GPUs",
-                "Every physical GPU has one state: what no pod holds is free, but that of a node that is "
-                "unknown or cordoned, unhealthy or unsliced GPUs. The stack is as high as the fleet is large.",
+                "GPUs by state",
+                "Every physical GPU has one state. Unallocated GPUs are free, unless their node is unknown or "
+                "cordoned, or they are unhealthy or unsliced. The states add up to the fleet.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 height=9,
             ),
             Query(f"sum by (state) ({select.now('gputally_capacity_gpus', PHYSICAL)})", "{{state}}"),
@@ -101,10 +101,10 @@ CAPACITY = Row(
         ),
         table(
             Look(
-                "By model and pool",
-                "Physical GPUs now, how many pods hold, and how many cannot be given to any.",
-                links=(Link("Its tenants", "tenants", {"gpu_model": "gpu_model"}),),
-                empty="no exporter answers",
+                "GPUs by model and pool",
+                "Physical GPUs now, the share that is allocated, and the GPUs that no pod can be given.",
+                links=(Link("Tenants of this model", "tenants", {"gpu_model": "gpu_model"}),),
+                empty="no data from the exporter",
                 height=9,
             ),
             {"gpu_model": "Model", "pool": "Pool"},
@@ -120,13 +120,13 @@ CAPACITY = Row(
                 unit=RATIO,
             ),
             Column(
-                head="Unusable",
-                expression=f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', UNUSABLE)})",
+                head="Unavailable",
+                expression=f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', UNAVAILABLE)})",
                 unit=GPUS,
                 steps={0.001: RED},
             ),
             Column(
-                head="Without price",
+                head="Unpriced",
                 expression=f"sum by (gpu_model, pool) ({select.now('gputally_unpriced_gpus')})",
                 unit=GPUS,
                 steps={0.001: ORANGE},
@@ -135,9 +135,9 @@ CAPACITY = Row(
         ),
         timeseries(
             Look(
-                "Allocated beyond what there is",
-                "GPUs that pods hold of nodes that have no such GPU any more: one failed under its pod, or "
-                "its device plugin is starting again. More than a moment of it needs a look at the node.",
+                "Overcommitted GPUs",
+                "GPUs allocated to pods on nodes that no longer have them: a GPU failed under its pod, or the device "
+                "plugin restarts. If it lasts, check the node.",
                 unit=GPUS,
                 empty="none",
                 steps={0.001: RED},
@@ -150,11 +150,11 @@ CAPACITY = Row(
         ),
         timeseries(
             Look(
-                "Used by nobody's pod",
-                "GPUs that something used while no container held them: a process outside "
-                "Kubernetes, or one that outlived its pod.",
+                "Usage outside any pod",
+                "GPUs used while they were not allocated to a container: by a process outside Kubernetes, or one "
+                "that outlived its pod.",
                 unit=GPUS,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
                 steps={0.5: YELLOW},
                 height=7,
             ),
@@ -171,22 +171,22 @@ UTILISATION = Row(
     (
         timeseries(
             Look(
-                "Paid, held, used",
-                "Physical GPUs, those that pods hold, and those worth of work that was done. The first gap "
-                "is for whoever sizes the fleet, the second for whoever holds the GPUs.",
+                "GPUs: total, allocated, used",
+                "Physical GPUs, allocated GPUs, and the GPU time used. The gap from total to allocated is for capacity "
+                "planning, the gap from allocated to used is for the tenants.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="no data from the exporter",
             ),
-            Query(GPUS_NOW, "paid"),
-            Query(ALLOCATED_NOW, "held"),
+            Query(GPUS_NOW, "total"),
+            Query(ALLOCATED_NOW, "allocated"),
             Query(f"sum({select.rate('gputally_used_gpu_seconds_total')})", "used"),
         ),
         timeseries(
             Look(
-                "Busy while allocated, by model",
-                "Used GPU time over measured GPU time. Time that no agent measured is in neither.",
+                "Utilisation (allocated) by model",
+                "Used GPU time divided by measured GPU time. Neither includes time that no agent measured.",
                 unit=RATIO,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
             ),
             Query(
                 select.busy("gpu_model"),
@@ -196,13 +196,13 @@ UTILISATION = Row(
     ),
 )
 
-MONEY_AND_POWER = Row(
-    "Money and power",
+COST_AND_POWER = Row(
+    "Cost and power",
     (
         timeseries(
             Look(
-                "Cost per hour, by what became of the GPUs",
-                "What the GPUs cost per hour, by their state, without the multipliers of tiers.",
+                "Cost per hour by state",
+                "Cost of the GPUs in each state, without tier multipliers.",
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
             ),
@@ -216,18 +216,18 @@ MONEY_AND_POWER = Row(
         timeseries(
             Look(
                 "Power",
-                "What the GPUs draw, as the growth of their meters, with and without a holder.",
+                "Power draw of allocated and unallocated GPUs, from their energy counters.",
                 unit=WATTS,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
             ),
-            Query(f"sum({select.rate('gputally_energy_joules_total')})", "held"),
-            Query(f"sum({select.rate('gputally_unallocated_energy_joules_total')})", "held by nobody"),
+            Query(f"sum({select.rate('gputally_energy_joules_total')})", "allocated"),
+            Query(f"sum({select.rate('gputally_unallocated_energy_joules_total')})", "unallocated"),
             stacked=True,
         ),
         stat(
             Look(
-                "Cost of the time shown",
-                "What all GPUs cost in the time shown.",
+                "Total cost",
+                "Cost of all GPUs in the time range.",
                 unit=MONEY,
                 empty="no price book",
                 width=8,
@@ -239,8 +239,8 @@ MONEY_AND_POWER = Row(
         ),
         stat(
             Look(
-                "... not allocated",
-                "Of it, what GPUs cost that no pod held.",
+                "Total unallocated cost",
+                "The part of the total cost for unallocated GPUs.",
                 unit=MONEY,
                 empty="no price book",
                 width=8,
@@ -252,10 +252,10 @@ MONEY_AND_POWER = Row(
         ),
         stat(
             Look(
-                "... allocated, but idle",
-                "Of it, what pods held and did not use, where agents measured it.",
+                "Total idle cost (allocated)",
+                "The part of the total cost for allocated GPUs that were idle, where agents measured them.",
                 unit=MONEY,
-                empty="nothing is measured, or has a price",
+                empty="no usage data or no prices",
                 width=8,
             ),
             Query(f"sum by (currency) (increase({select('gputally_idle_cost_total')}[$__range]))", "{{currency}}"),
@@ -266,10 +266,10 @@ MONEY_AND_POWER = Row(
 BOARD = Board(
     name="fleet",
     title="Fleet",
-    description="Whether the GPUs are there, held, used, and worth their money.",
+    description="Capacity, utilisation and cost of the fleet.",
     variables=(
         Variable("cluster", "Cluster", "gputally_capacity_gpus"),
         Variable("gpu_model", "GPU model", "gputally_capacity_gpus"),
     ),
-    rows=(NOW, CAPACITY, UTILISATION, MONEY_AND_POWER),
+    rows=(NOW, CAPACITY, UTILISATION, COST_AND_POWER),
 )

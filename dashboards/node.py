@@ -1,4 +1,4 @@
-"""What the GPUs of a node do, for whom, and how they are: from the agent on it."""
+"""GPUs of each node, and the pods that use them, as measured by the agents."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -16,24 +16,27 @@ NOW = Row(
     "Now",
     (
         stat(
-            Look("GPUs", "That agents read.", unit=COUNT, empty="no agent answers"),
+            Look("GPUs", "GPUs that agents read.", unit=COUNT, empty="no data from agents"),
             Query(f"count({select('gputally_gpu_up')})", "GPUs"),
         ),
         stat(
             Look(
-                "Lost",
-                "GPUs that the driver has lost, or in which a call hangs. The node needs a reboot, or the "
-                "GPU a slot in the repair shop.",
+                "Lost GPUs",
+                "GPUs that the driver has lost, or on which a driver call hangs. Reboot the node, or have the GPU "
+                "repaired.",
                 unit=COUNT,
-                empty="no agent answers",
+                empty="no data from agents",
                 steps={1: RED},
-                links=(Link("Their condition", "condition", kept=("instance", "gpu")),),
+                links=(Link("GPU health", "condition", kept=("instance", "gpu")),),
             ),
             Query(f"sum(1 - {select('gputally_gpu_up')})", "lost"),
         ),
         stat(
             Look(
-                "Busy", "The share of the measured time in which anything ran.", unit=RATIO, empty="nothing is measured"
+                "Utilisation",
+                "The share of the measured time in which anything ran.",
+                unit=RATIO,
+                empty="no usage data",
             ),
             Query(
                 f"sum({select.rate('gputally_gpu_used_gpu_seconds_total')})"
@@ -43,50 +46,50 @@ NOW = Row(
             trend=True,
         ),
         stat(
-            Look("Power", "That the GPUs draw.", unit=WATTS, empty="not read"),
+            Look("Power", "Power draw of the GPUs.", unit=WATTS, empty="not reported"),
             Query(f"sum({select('gputally_gpu_power_watts')})", "power"),
             trend=True,
         ),
         stat(
-            Look("Energy", "That the GPUs took in the time shown.", unit=ENERGY, empty="not read"),
+            Look("Energy", "Energy that the GPUs consumed in the time range.", unit=ENERGY, empty="not reported"),
             Query(f"sum({select.grown('gputally_gpu_energy_joules_total')}) / 3600", "energy"),
         ),
         stat(
-            Look("... for nobody", "Of it, while no container held the GPU.", unit=ENERGY, empty="not read"),
+            Look("Unallocated energy", "Energy of GPUs outside any allocation.", unit=ENERGY, empty="not reported"),
             Query(f"sum({select.grown('gputally_gpu_unallocated_energy_joules_total')}) / 3600", "energy"),
         ),
     ),
 )
 
-USE = Row(
-    "Use",
+USAGE = Row(
+    "Usage",
     (
         timeseries(
             Look(
-                "Busy, by device",
-                "The share of the time since the last reading in which anything ran. A device of MIG is "
-                "measured on its own where the driver can.",
+                "Utilisation by device",
+                "The share of time since the last reading in which anything ran. MIG devices are measured "
+                "separately where the driver supports it.",
                 unit=RATIO,
-                empty="nothing is measured",
+                empty="no usage data",
             ),
             Query(select.numbered("gputally_gpu_utilization_ratio"), GPU),
         ),
         timeseries(
             Look(
-                "Memory in use, by device",
-                "Without what the driver reserves, where it tells that apart.",
+                "Memory usage by device",
+                "Without memory that the driver reserves, where it reports that separately.",
                 unit=BYTES,
-                empty="not read",
+                empty="not reported",
             ),
             Query(select.numbered("gputally_gpu_memory_used_bytes"), GPU),
         ),
         timeseries(
             Look(
-                "Power, by GPU",
-                "As the driver reads it, and the limit at which it slows down.",
+                "Power by GPU",
+                "As the driver reports it, and the limit at which it slows the GPU down.",
                 unit=WATTS,
                 width=8,
-                empty="not read",
+                empty="not reported",
             ),
             Query(
                 f"max by (instance, gpu, minor) ({select.numbered('gputally_gpu_power_watts')})",
@@ -96,12 +99,12 @@ USE = Row(
         ),
         timeseries(
             Look(
-                "What becomes of the GPUs",
-                "Held by a container, free, or one of what takes a GPU away: unhealthy by the kubelet's "
-                "word, not sliced, lost to the driver, or unknown while the kubelet does not answer.",
+                "GPUs by state",
+                "Held (allocated to a container), free, or unavailable: unhealthy as the kubelet reports, unsliced, "
+                "lost to the driver, or unknown while the kubelet does not answer.",
                 unit=GPUS,
                 width=8,
-                empty="no agent answers",
+                empty="no data from agents",
             ),
             Query(f"sum by (state) ({select.rate('gputally_gpu_state_gpu_seconds_total')})", "{{state}}"),
             stacked=True,
@@ -109,16 +112,16 @@ USE = Row(
         ),
         timeseries(
             Look(
-                "Used by no container",
-                "GPUs that something used while no container held them, or while nobody knew who did.",
+                "Usage outside any container",
+                "GPUs used while they were not allocated, or while their allocation was unknown.",
                 unit=GPUS,
                 width=8,
-                empty="nothing is measured",
+                empty="no usage data",
                 steps={0.5: YELLOW},
             ),
             Query(
                 f"sum by (instance) ({select.rate('gputally_gpu_unallocated_used_gpu_seconds_total')})",
-                "{{instance}}: nobody",
+                "{{instance}}: unallocated",
             ),
             Query(
                 f"sum by (instance) ({select.rate('gputally_gpu_unknown_gpu_seconds_total')})", "{{instance}}: unknown"
@@ -132,9 +135,9 @@ CONTAINERS = Row(
     (
         table(
             Look(
-                "Who holds or held what",
-                "Containers with the share of a GPU they have now, if any, and what they did in the time shown.",
-                empty="nobody holds a GPU",
+                "GPU usage by container",
+                "The current share of a GPU, if any, and the usage in the time range.",
+                empty="no allocated GPUs",
                 width=24,
                 height=9,
             ),
@@ -145,18 +148,18 @@ CONTAINERS = Row(
                 unit=RATIO,
             ),
             Column(
-                head="Held",
+                head="Allocated",
                 expression=f"{BY_CONTAINER} ({select.grown('gputally_container_allocated_gpu_seconds_total')}) / 3600",
                 unit=GPU_HOURS,
             ),
             Column(
-                head="Busy",
+                head="Utilisation",
                 expression=f"{BY_CONTAINER} ({select.grown('gputally_container_used_gpu_seconds_total')})"
                 f" / {BY_CONTAINER} ({select.grown('gputally_container_measured_gpu_seconds_total')})",
                 unit=RATIO,
             ),
             Column(
-                head="Above its share",
+                head="Used above share",
                 expression=f"{BY_CONTAINER} ({select.grown('gputally_container_burst_gpu_seconds_total')}) / 3600",
                 unit=GPU_HOURS,
             ),
@@ -170,14 +173,14 @@ CONTAINERS = Row(
                 expression=f"{BY_CONTAINER} ({select.grown('gputally_container_gpu_energy_joules_total')}) / 3600",
                 unit=ENERGY,
             ),
-            order="Held",
+            order="Allocated",
         ),
         timeseries(
             Look(
-                "GPUs used, by pod",
-                "GPUs worth of work that each pod did, the twenty busiest.",
+                "Top 20 pods by GPUs used",
+                "The average number of GPUs that each pod kept busy.",
                 unit=GPUS,
-                empty="nothing is measured",
+                empty="no usage data",
             ),
             Query(
                 f"topk(20, sum by (namespace, pod) ({select.rate('gputally_container_used_gpu_seconds_total')}))",
@@ -187,10 +190,10 @@ CONTAINERS = Row(
         ),
         timeseries(
             Look(
-                "GPU memory, by pod",
-                "Of the pod's processes, or its part by shares where they cannot be told apart.",
+                "Top 20 pods by GPU memory",
+                "Memory of the pod's processes, or split by shares where processes cannot be matched to pods.",
                 unit=BYTES,
-                empty="not read",
+                empty="not reported",
             ),
             Query(
                 f"topk(20, sum by (namespace, pod) ({select('gputally_container_gpu_memory_bytes')}))",
@@ -201,9 +204,9 @@ CONTAINERS = Row(
         table(
             Look(
                 "Devices",
-                "What each GPU and MIG device is, and by which source its use is known.",
-                links=(Link("Its condition", "condition", {"instance": "instance", "gpu": "gpu"}),),
-                empty="no agent answers",
+                "GPUs and MIG devices, and the source of their utilisation.",
+                links=(Link("Health of this GPU", "condition", {"instance": "instance", "gpu": "gpu"}),),
+                empty="no data from agents",
                 width=24,
                 height=9,
             ),
@@ -245,7 +248,7 @@ CONTAINERS = Row(
 BOARD = Board(
     name="node",
     title="Nodes and GPUs",
-    description="What GPUs do and for which pods, as the agents of their nodes read it.",
+    description="GPUs of each node, and the pods that use them, as measured by the agents.",
     span="6h",
     variables=(
         Variable("cluster", "Cluster", "gputally_gpu_up"),
@@ -253,5 +256,5 @@ BOARD = Board(
         Variable("gpu", "GPU", "gputally_gpu_up"),
         Variable("namespace", "Namespace", "gputally_container_gpu_share_ratio"),
     ),
-    rows=(NOW, USE, CONTAINERS),
+    rows=(NOW, USAGE, CONTAINERS),
 )

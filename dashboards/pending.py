@@ -1,4 +1,4 @@
-"""Who waits for GPUs, for how long, and whether that is within the objective."""
+"""Pods that wait for GPUs, their wait times, and whether these meet the objective."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -9,8 +9,8 @@ from monitoring.unit import COUNT, GPUS, RATIO, SECONDS
 select = Selectors("cluster", "tier", "tenant")
 
 PAGE_AFTER = "<InferencePodsPending.seconds>"
-WAITING = select.now("gputally_pending_pods")
-ASKED = select.now("gputally_pending_gpus")
+PENDING = select.now("gputally_pending_pods")
+REQUESTED = select.now("gputally_pending_gpus")
 OLDEST = select.now("gputally_pending_oldest_timestamp_seconds")
 OLDEST_INFERENCE = select.now("gputally_pending_oldest_timestamp_seconds", 'tier=~"<objective.tiers>"')
 BUCKETS = select("gputally_time_to_schedule_seconds_bucket")
@@ -18,7 +18,7 @@ INFERENCE = 'tier=~"<objective.tiers>"'
 IN_TIME = select("gputally_time_to_schedule_seconds_bucket", INFERENCE, 'le=~"<objective.seconds>([.]0)?"')
 SCHEDULED = select("gputally_time_to_schedule_seconds_count", INFERENCE)
 FREE = 'max by (cluster, gpu_model, pool) (gputally_capacity_gpus{cluster=~"$cluster", state="free"})'
-LOST = (
+UNAVAILABLE = (
     "max by (cluster, gpu_model, pool, state) "
     '(gputally_capacity_gpus{cluster=~"$cluster", state=~"unknown|unhealthy|cordoned"})'
 )
@@ -28,84 +28,84 @@ NOW = Row(
     (
         stat(
             Look(
-                "Pods waiting",
-                "Pods that ask for GPUs and are bound to no node. One that pulls its image waits no more.",
+                "Pending pods",
+                "Pods that request GPUs and are not bound to a node. Pods that are pulling images are not counted.",
                 unit=COUNT,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 steps={1: YELLOW},
             ),
-            Query(f"sum({WAITING})", "pods"),
+            Query(f"sum({PENDING})", "pods"),
             trend=True,
         ),
         stat(
             Look(
-                "GPUs they ask for",
-                "By the weights of GPUs that are not shared.",
+                "Requested GPUs",
+                "GPUs that pending pods request, weighted as on nodes that do not share GPUs.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 steps={0.001: YELLOW},
             ),
-            Query(f"sum({ASKED})", "GPUs"),
+            Query(f"sum({REQUESTED})", "GPUs"),
             trend=True,
         ),
         stat(
             Look(
                 "Oldest inference pod",
-                "How long it has waited, since it was made. It pages when this turns red.",
+                "Wait time since its creation. When it turns red, the alert pages.",
                 unit=SECONDS,
-                empty="nobody waits",
+                empty="no pending pods",
                 steps={PAGE_AFTER: RED},
             ),
             Query(f"time() - min({OLDEST_INFERENCE})", "oldest"),
         ),
         stat(
             Look(
-                "GPUs free",
-                "Of the whole cluster. If there are enough for the pods, they are in pieces too small, or "
-                "of a model or on nodes that the pods may not use.",
+                "Free GPUs",
+                "In the whole cluster. If there are enough for the pods, they are fragmented across nodes, or of a "
+                "model or on nodes that the pods cannot use.",
                 unit=GPUS,
                 empty="none",
-                links=(Link("The fleet", "fleet"),),
+                links=(Link("Fleet", "fleet"),),
             ),
             Query(f"sum({FREE})", "free"),
         ),
         stat(
             Look(
-                "GPUs out of use",
-                "Of nodes that are not ready or cordoned, or unhealthy themselves.",
+                "Unavailable GPUs",
+                "GPUs that are unhealthy, or on nodes that are cordoned or not ready.",
                 unit=GPUS,
                 empty="none",
                 steps={0.001: ORANGE},
-                links=(Link("The fleet", "fleet"),),
+                links=(Link("Fleet", "fleet"),),
             ),
-            Query(f"sum({LOST})", "out of use"),
+            Query(f"sum({UNAVAILABLE})", "unavailable"),
         ),
         stat(
             Look(
-                "Inference later than <objective.seconds> s",
-                "Of inference pods bound in the time shown, of all tenants; the objective allows <objective.allowed>. "
-                "Pods that still wait are not in it.",
+                "Late inference (> <objective.seconds> s)",
+                "The share of inference pods of all tenants bound late in the time range. The objective allows "
+                "<objective.allowed>. Pending pods are not included.",
                 unit=RATIO,
-                empty="no pod was scheduled",
+                empty="no pods scheduled",
                 steps={"<objective.allowed>": RED},
             ),
             Query(f"1 - sum(increase({IN_TIME}[$__range])) / sum(increase({SCHEDULED}[$__range]))", "late"),
         ),
         table(
             Look(
-                "Who waits",
-                "By tier and tenant, the longest wait first.",
-                empty="nobody waits",
+                "Pending pods by tier and tenant",
+                "The longest wait first.",
+                empty="no pending pods",
                 links=(
-                    Link("Whom this tier may take GPUs from", "tiers", {"tier": "tier"}),
-                    Link("What this tenant holds", "tenants", {"tenant": "tenant"}),
+                    Link("GPUs and preemptions of this tier", "tiers", {"tier": "tier"}),
+                    Link("Allocated GPUs of this tenant", "tenants", {"tenant": "tenant"}),
                 ),
                 width=24,
                 height=7,
             ),
             {"tier": "Tier", "tenant": "Tenant"},
-            Column(head="Pods", expression=f"sum by (tier, tenant) ({WAITING}) > 0", unit=COUNT),
-            Column(head="GPUs", expression=f"sum by (tier, tenant) ({ASKED}) > 0", unit=GPUS),
+            Column(head="Pods", expression=f"sum by (tier, tenant) ({PENDING}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier, tenant) ({REQUESTED}) > 0", unit=GPUS),
             Column(
                 head="Oldest",
                 expression=f"time() - min by (tier, tenant) ({OLDEST})",
@@ -120,27 +120,27 @@ OVER_TIME = Row(
     "Over time",
     (
         timeseries(
-            Look("Pods waiting, by tier", "Pods bound to no node.", empty="no exporter answers"),
-            Query(f"sum by (tier) ({WAITING})", "{{tier}}"),
+            Look("Pending pods by tier", "Pods that are not bound to a node.", empty="no data from the exporter"),
+            Query(f"sum by (tier) ({PENDING})", "{{tier}}"),
             stacked=True,
         ),
         timeseries(
             Look(
-                "GPUs asked for, by tenant",
-                "What would have to come free for nobody to wait.",
+                "Requested GPUs by tenant",
+                "GPUs that must become free before all pending pods can run.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="no data from the exporter",
             ),
-            Query(f"sum by (tenant) ({ASKED})", "{{tenant}}"),
+            Query(f"sum by (tenant) ({REQUESTED})", "{{tenant}}"),
             stacked=True,
         ),
         timeseries(
             Look(
-                "Age of the oldest waiting pod, by tier",
-                "A saw is a queue that moves; a line that only climbs is a pod that fits nowhere. Above the dashes "
-                "inference pages.",
+                "Age of the oldest pending pod by tier",
+                "A sawtooth is a queue that moves; a line that only climbs is a pod that fits nowhere. Above the "
+                "dashed line, inference pods page.",
                 unit=SECONDS,
-                empty="nobody waited",
+                empty="no pending pods",
                 steps={PAGE_AFTER: RED},
                 width=24,
             ),
@@ -154,32 +154,32 @@ TIME_TO_SCHEDULE = Row(
     (
         heatmap(
             Look(
-                "How long pods waited",
-                "Pods bound, of all tenants, by the time from their creation to their binding.",
+                "Wait time distribution",
+                "Bound pods of all tenants, by the time from creation to binding.",
                 unit=SECONDS,
-                empty="no pod was scheduled",
+                empty="no pods scheduled",
             ),
             Query(f"sum by (le) (increase({BUCKETS}[$__rate_interval]))", "{{le}}"),
         ),
         timeseries(
             Look(
-                "The half, nine in ten, 99 in 100",
-                "So long or less did these shares of the pods of all tenants wait, as near as the buckets tell.",
+                "Wait time p50 / p90 / p99",
+                "Of the pods of all tenants, estimated from histogram buckets.",
                 unit=SECONDS,
-                empty="no pod was scheduled",
+                empty="no pods scheduled",
                 steps={"<objective.seconds>": RED},
             ),
-            Query(f"histogram_quantile(0.5, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "half"),
-            Query(f"histogram_quantile(0.9, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "90 %"),
-            Query(f"histogram_quantile(0.99, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "99 %"),
+            Query(f"histogram_quantile(0.5, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "p50"),
+            Query(f"histogram_quantile(0.9, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "p90"),
+            Query(f"histogram_quantile(0.99, sum by (le) (rate({BUCKETS}[$__rate_interval])))", "p99"),
         ),
         timeseries(
             Look(
-                "Inference later than <objective.seconds> s, by tier",
-                "The share of the inference pods bound, of all tenants, that had waited too long. Alerts fire "
-                "when it eats the allowance of 30 days too fast.",
+                "Late inference (> <objective.seconds> s) by tier",
+                "The share of inference pods of all tenants that were bound late. Alerts fire when it burns the 30-day "
+                "error budget too fast.",
                 unit=RATIO,
-                empty="no pod was scheduled",
+                empty="no pods scheduled",
                 steps={"<objective.allowed>": RED},
                 width=24,
             ),
@@ -195,7 +195,7 @@ TIME_TO_SCHEDULE = Row(
 BOARD = Board(
     name="pending",
     title="Pending",
-    description="Which pods wait for GPUs, how long the oldest of them has waited, and how fast pods are scheduled.",
+    description="Pods that wait for GPUs, the age of the oldest one, and the time to schedule.",
     variables=(
         Variable("cluster", "Cluster", "gputally_pending_pods"),
         Variable("tier", "Tier", "gputally_pending_pods"),

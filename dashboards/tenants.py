@@ -1,4 +1,4 @@
-"""What each tenant held, used, wasted and owes."""
+"""Allocation, usage, idle GPUs and cost of each tenant."""
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -14,7 +14,7 @@ MEASURED = select("gputally_measured_gpu_seconds_total")
 USED = select("gputally_used_gpu_seconds_total")
 IDLE_COST = select("gputally_idle_cost_total")
 UNPRICED = select("gputally_unpriced_gpu_seconds_total")
-BLIND = select("gputally_unobserved_gpu_seconds_total")
+UNOBSERVED = select("gputally_unobserved_gpu_seconds_total")
 ENERGY_USED = select("gputally_energy_joules_total")
 OF_THE_FLEET = (
     'sum(increase(gputally_capacity_gpu_seconds_total{cluster=~"$cluster", gpu_model=~"$gpu_model", '
@@ -22,14 +22,14 @@ OF_THE_FLEET = (
 )
 
 
-BILL = Row(
-    "The time shown",
+TOTALS = Row(
+    "Totals in the time range",
     (
         stat(
             Look(
                 "Cost",
-                "Of what tenants held, with the multipliers of tiers. An estimate to the scrape: bills are "
-                "made from the ledger.",
+                "Cost of allocated GPUs, with tier multipliers. Accurate to a scrape interval: create bills from "
+                "the ledger.",
                 unit=MONEY,
                 empty="no price book",
                 width=5,
@@ -38,33 +38,34 @@ BILL = Row(
         ),
         stat(
             Look(
-                "... of it idle",
-                "What they held and did not use, where agents measured it.",
+                "Idle cost",
+                "Cost of allocated GPUs that were idle, where agents measured them.",
                 unit=MONEY,
-                empty="nothing is measured, or has a price",
+                empty="no usage data or no prices",
                 width=5,
             ),
             Query(grown_in_all(IDLE_COST, "currency"), "{{currency}}"),
         ),
         stat(
-            Look("GPU-hours", "GPUs held, from binding to release.", unit=GPU_HOURS, empty="no pod held a GPU"),
-            Query(f"{grown_in_all(ALLOCATED)} / 3600", "held"),
+            Look(
+                "GPU-hours", "Allocated GPU-hours, from binding to release.", unit=GPU_HOURS, empty="no allocated GPUs"
+            ),
+            Query(f"{grown_in_all(ALLOCATED)} / 3600", "allocated"),
         ),
         stat(
             Look(
                 "Measured",
-                "The share of them for which an agent knows what the GPUs did. What is not measured is "
-                "neither used nor idle here.",
+                "The share of GPU-hours that agents measured. Unmeasured time is neither used nor idle here.",
                 unit=RATIO,
-                empty="no pod held a GPU",
+                empty="no allocated GPUs",
                 width=3,
             ),
             Query(f"{grown_in_all(MEASURED)} / {grown_in_all(ALLOCATED)}", "measured"),
         ),
         stat(
             Look(
-                "Without a price",
-                "GPU-hours that no price rule covers: the cost lacks them.",
+                "Unpriced GPU-hours",
+                "GPU-hours that no price rule covers. The cost does not include them.",
                 unit=GPU_HOURS,
                 empty="none",
                 steps={0.001: ORANGE},
@@ -73,24 +74,24 @@ BILL = Row(
         ),
         stat(
             Look(
-                "Uncertain",
-                "GPU-hours inside intervals in which pods ended unseen. The bill has them at none.",
+                "Unobserved",
+                "GPU-hours in observation gaps, in which pods ended unseen. They are not charged.",
                 unit=GPU_HOURS,
                 empty="none",
                 steps={0.001: YELLOW},
                 width=3,
             ),
-            Query(f"{grown_in_all(BLIND)} / 3600", "uncertain"),
+            Query(f"{grown_in_all(UNOBSERVED)} / 3600", "unobserved"),
         ),
         table(
             Look(
                 "Tenants",
-                "What each held, its share of all GPUs of the fleet, what that cost, how busy it kept its "
-                "GPUs, and what it paid for GPUs that did nothing.",
-                empty="no pod held a GPU",
+                "Allocated GPU-hours of each tenant, their share of the fleet, cost, utilisation, and the cost of idle "
+                "GPUs.",
+                empty="no allocated GPUs",
                 links=(
-                    Link("This tenant alone", "tenants", {"tenant": "tenant"}),
-                    Link("What it waits for", "pending", {"tenant": "tenant"}),
+                    Link("This tenant only", "tenants", {"tenant": "tenant"}),
+                    Link("Pending pods of this tenant", "pending", {"tenant": "tenant"}),
                 ),
                 width=24,
                 height=10,
@@ -98,21 +99,21 @@ BILL = Row(
             {"tenant": "Tenant", "currency": "Currency"},
             Column(head="GPU-hours", expression=f"{grown_in_all(ALLOCATED, 'tenant')} / 3600", unit=GPU_HOURS),
             Column(
-                head="Of the fleet",
+                head="Share of fleet",
                 expression=f"{grown_in_all(ALLOCATED, 'tenant')} / on () group_left () {OF_THE_FLEET}",
                 unit=RATIO,
             ),
             Column(head="Cost", expression=grown_in_all(COST, "tenant", "currency"), unit=MONEY),
             Column(head="Used", expression=f"{grown_in_all(USED, 'tenant')} / 3600", unit=GPU_HOURS),
-            Column(head="Busy", expression=select.busy("tenant", whole=True), unit=RATIO),
+            Column(head="Utilisation", expression=select.busy("tenant", whole=True), unit=RATIO),
             Column(head="Idle cost", expression=grown_in_all(IDLE_COST, "tenant", "currency"), unit=MONEY),
             Column(head="Energy", expression=f"{grown_in_all(ENERGY_USED, 'tenant')} / 3600", unit=ENERGY),
             order="GPU-hours",
         ),
         bars(
             Look(
-                "Cost, the ten dearest",
-                "Tenants by what their GPUs cost in the time shown.",
+                "Top 10 tenants by cost",
+                "Cost of their allocated GPUs in the time range.",
                 unit=MONEY,
                 empty="no price book",
                 height=9,
@@ -121,10 +122,10 @@ BILL = Row(
         ),
         bars(
             Look(
-                "Idle cost, the ten dearest",
-                "Tenants by what they paid for GPUs that did nothing.",
+                "Top 10 tenants by idle cost",
+                "Cost of their allocated GPUs that were idle in the time range.",
                 unit=MONEY,
-                empty="nothing is measured, or has a price",
+                empty="no usage data or no prices",
                 height=9,
             ),
             Query(f"topk(10, {grown_in_all(IDLE_COST, 'tenant', 'currency')})", "{{tenant}} {{currency}}"),
@@ -137,18 +138,18 @@ OVER_TIME = Row(
     (
         timeseries(
             Look(
-                "GPUs held",
-                "By tenant. A plateau that never ends is a reservation by other means.",
+                "Allocated GPUs by tenant",
+                "A plateau that never ends is a reservation in all but name.",
                 unit=GPUS,
-                empty="no pod held a GPU",
+                empty="no allocated GPUs",
             ),
             Query(f"sum by (tenant) ({select.now('gputally_allocated_gpus')})", "{{tenant}}"),
             stacked=True,
         ),
         timeseries(
             Look(
-                "Cost per hour",
-                "What they cost per hour, with the multipliers of tiers.",
+                "Cost per hour by tenant",
+                "With tier multipliers.",
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
             ),
@@ -157,21 +158,21 @@ OVER_TIME = Row(
         ),
         timeseries(
             Look(
-                "GPUs held and idle",
-                "GPUs worth of measured time in which nothing ran. Used above one's share, on a shared GPU, "
-                "makes up for none of it.",
+                "Idle GPUs by tenant",
+                "Allocated and measured GPUs in which nothing ran. Use above the share of a shared GPU does not offset "
+                "idle time.",
                 unit=GPUS,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
             ),
             Query(select.idle("tenant"), "{{tenant}}"),
             stacked=True,
         ),
         timeseries(
             Look(
-                "Busy",
-                "The share of the measured time in which its GPUs worked for it.",
+                "Utilisation by tenant",
+                "The share of the measured time in which its GPUs were busy.",
                 unit=RATIO,
-                empty="nothing is measured: no agents",
+                empty="no usage data: no agents",
             ),
             Query(select.busy("tenant"), "{{tenant}}"),
         ),
@@ -180,8 +181,8 @@ OVER_TIME = Row(
 
 BOARD = Board(
     name="tenants",
-    title="Tenants and bills",
-    description="What each tenant held, used, wasted and owes, in the time shown.",
+    title="Tenants and cost",
+    description="Allocation, usage, idle GPUs and cost of each tenant in the time range.",
     span="30d",
     variables=(
         Variable("cluster", "Cluster", "gputally_allocated_gpus"),
@@ -189,5 +190,5 @@ BOARD = Board(
         Variable("tier", "Tier", "gputally_allocated_gpus"),
         Variable("gpu_model", "GPU model", "gputally_allocated_gpus"),
     ),
-    rows=(BILL, OVER_TIME),
+    rows=(TOTALS, OVER_TIME),
 )

@@ -1,4 +1,4 @@
-"""What each priority tier holds and costs, by day and by night, and who takes GPUs from whom."""
+"""Allocation and cost of each priority tier, by day and by night, and preemptions between tiers."""
 
 from monitoring.board import Board, Constant, Row, Variable
 from monitoring.link import Link
@@ -17,9 +17,9 @@ PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier
 
 
 def by_day(counter: str, labels: str, *, day: bool) -> str:
-    """The growth of a counter over the time shown, in the hours of the day or in all others.
+    """The increase of a counter over the time range, within the hours of the day or outside them.
 
-    Growth in five minutes, summed where they lie in those hours: a subquery, since PromQL selects no times otherwise.
+    It sums the increase of each five minutes within those hours: only a subquery can select times in PromQL.
     """
     which = "and" if day else "unless"
     hours = "(hour() >= $day_begins and hour() < $day_ends and day_of_week() > 0 and day_of_week() < 6)"
@@ -27,14 +27,14 @@ def by_day(counter: str, labels: str, *, day: bool) -> str:
 
 
 OVERVIEW = Row(
-    "The time shown",
+    "Totals in the time range",
     (
         table(
             Look(
-                "What each tier had",
-                "GPU-hours and cost from binding to release. Starting and terminating are the shares of "
-                "them in which no container ran yet, or a pod was on its way out; busy is of what agents measured.",
-                empty="no pod held a GPU",
+                "GPU-hours and cost by tier",
+                "From binding to release. Starting is the share before any container ran, terminating the share while "
+                "pods were being deleted. Utilisation is the busy share of the time that agents measured.",
+                empty="no allocated GPUs",
                 links=(Link("Tenants of this tier", "tenants", {"tier": "tier"}),),
                 width=24,
             ),
@@ -54,7 +54,7 @@ OVERVIEW = Row(
                 steps={0.1: ORANGE},
             ),
             Column(
-                head="Busy",
+                head="Utilisation",
                 expression=select.busy("tier", whole=True),
                 unit=RATIO,
             ),
@@ -72,14 +72,19 @@ OVER_TIME = Row(
     "Over time",
     (
         timeseries(
-            Look("GPUs held", "GPUs that the pods of each tier hold.", unit=GPUS, empty="no pod held a GPU"),
+            Look(
+                "Allocated GPUs by tier",
+                "GPUs allocated to the pods of each tier.",
+                unit=GPUS,
+                empty="no allocated GPUs",
+            ),
             Query(f"sum by (tier) ({select.now('gputally_allocated_gpus')})", "{{tier}}"),
             stacked=True,
         ),
         timeseries(
             Look(
-                "Cost per hour",
-                "What they cost per hour, with the multipliers of tiers.",
+                "Cost per hour by tier",
+                "With tier multipliers.",
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
             ),
@@ -90,14 +95,14 @@ OVER_TIME = Row(
 )
 
 DAY_AND_NIGHT = Row(
-    "Day against night (UTC; the day is of Monday to Friday, by the choices above)",
+    "Day and night (UTC; day is Monday to Friday, in the hours selected above)",
     (
         table(
             Look(
                 "GPU-hours and cost by day and by night",
-                "The time shown, split by the hours chosen above. Night has the weekends. It adds up "
-                "pieces of five minutes, so a border that falls into one is off by as much.",
-                empty="no pod held a GPU",
+                "The time range, split by the hours selected above. Weekends count as night. It adds up steps of five "
+                "minutes, so a boundary within a step is off by up to five minutes.",
+                empty="no allocated GPUs",
                 width=24,
             ),
             {"tier": "Tier", "currency": "Currency"},
@@ -116,40 +121,40 @@ PREEMPTION = Row(
         stat(
             Look(
                 "Preemptions",
-                "Pods with GPUs that the scheduler evicted for others, in the time shown.",
+                "Pods with GPUs that the scheduler preempted in the time range.",
                 unit=COUNT,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 height=9,
             ),
             Query(grown_in_all(PREEMPTIONS), "preemptions"),
         ),
         stat(
             Look(
-                "GPUs taken",
-                "GPUs that those pods held when they were evicted.",
+                "Preempted GPUs",
+                "GPUs that those pods had when they were preempted.",
                 unit=GPUS,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 height=9,
             ),
             Query(grown_in_all(PREEMPTED_GPUS), "GPUs"),
         ),
         timeseries(
             Look(
-                "Preemptions per hour",
-                "By the tier of who lost its GPUs.",
+                "Preemptions per hour by victim tier",
+                "By the tier of the pods that lost their GPUs.",
                 unit=PER_HOUR,
-                empty="no exporter answers",
+                empty="no data from the exporter",
                 width=16,
             ),
             Query(f"sum by (victim_tier) (rate({PREEMPTIONS}[$__rate_interval])) * 3600", "{{victim_tier}}"),
         ),
         table(
             Look(
-                "Who preempted whom",
-                "Compare it with who may: a tier that loses to one below it shows priorities set wrong. "
-                "Unknown is a preemptor that no Event named, or one without GPUs.",
-                empty="nobody preempted anybody",
-                links=(Link("Who of this tier waits", "pending", {"tier": "preemptor_tier"}),),
+                "Preemptions by preemptor and victim",
+                "A tier that loses GPUs to a lower tier has the wrong priority. `unknown` is a preemptor that no Event "
+                "named, or one without GPUs.",
+                empty="no preemptions",
+                links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
                 width=12,
             ),
             {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
@@ -159,7 +164,7 @@ PREEMPTION = Row(
                 unit=COUNT,
             ),
             Column(
-                head="GPUs taken",
+                head="Preempted GPUs",
                 expression=f"{grown_in_all(PREEMPTED_GPUS, 'preemptor_tier', 'victim_tier')} > 0",
                 unit=GPUS,
             ),
@@ -167,11 +172,11 @@ PREEMPTION = Row(
         ),
         timeseries(
             Look(
-                "GPUs on their way from one pod to the next",
-                "GPUs of pods that were told to stop and have not yet let go. The scheduler has given them "
-                "away, and nobody computes on them: a long grace period is paid for here.",
+                "GPUs held by terminating pods",
+                "GPUs of pods that are being deleted and have not released them. The scheduler has given them to other "
+                "pods, and no work runs on them: this is what long grace periods cost.",
                 unit=GPUS,
-                empty="no pod held a GPU",
+                empty="no allocated GPUs",
             ),
             Query(f"sum by (tier) (rate({TERMINATING}[$__rate_interval]))", "{{tier}}"),
             stacked=True,
@@ -182,13 +187,13 @@ PREEMPTION = Row(
 BOARD = Board(
     name="tiers",
     title="Tiers and preemption",
-    description="What each priority tier holds and costs, by day and by night, and who takes GPUs from whom.",
+    description="Allocation and cost of each priority tier, by day and by night, and preemptions between tiers.",
     variables=(
         Variable("cluster", "Cluster", "gputally_allocated_gpus"),
         Variable("tier", "Tier", "gputally_allocated_gpus"),
         Variable("tenant", "Tenant", "gputally_allocated_gpus"),
         Variable("gpu_model", "GPU model", "gputally_allocated_gpus"),
-        Constant("day_begins", "Day begins at (UTC)", "8", tuple(str(hour) for hour in range(24))),
+        Constant("day_begins", "Day starts at (UTC)", "8", tuple(str(hour) for hour in range(24))),
         Constant("day_ends", "Day ends at (UTC)", "18", tuple(str(hour) for hour in range(1, 25))),
     ),
     rows=(OVERVIEW, OVER_TIME, DAY_AND_NIGHT, PREEMPTION),

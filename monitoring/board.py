@@ -84,7 +84,7 @@ def rendered(board: Board, config: Config) -> str:
     `<ALERT.TERM>` and `<objective.TERM>` in it stand for what the configuration says. Raises: ConfigInvalid.
     """
     dashboard = grafana.Dashboard(
-        title=f"GPU tally / {board.title}",
+        title=f"gputally / {board.title}",
         uid=uid(board.name),
         description=board.description,
         tags=[TAG],
@@ -108,7 +108,7 @@ def _datasource() -> Any:  # noqa: ANN401 - grafanalib has no types
 
 def _siblings() -> Any:  # noqa: ANN401 - grafanalib has no types
     return grafana.DashboardLink(
-        title="GPU tally", tags=[TAG], asDropdown=True, includeVars=True, keepTime=True, icon="external link"
+        title="gputally", tags=[TAG], asDropdown=True, includeVars=True, keepTime=True, icon="external link"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a process of ours takes from the machine it runs on."""
+"""Memory and CPU of gputally's own processes."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ _LEGEND = "{{cluster}} {{instance}}"
 
 
 def process(select: Selectors, info: str, *, whose: str) -> tuple[Any, ...]:
-    """Memory and processor of the processes that expose the series `info`; others in the same Prometheus do so too."""
+    """Memory and CPU of the processes that expose the series `info`; Prometheus has these metrics of other jobs too."""
     ours = f"* on (cluster, job, instance) group_left () group by (cluster, job, instance) ({info})"
     memory, processor = select("process_resident_memory_bytes"), select.rate("process_cpu_seconds_total")
     return (
         timeseries(
-            Look("Memory", f"Resident, {whose}.", unit=BYTES, empty="not read"),
+            Look("Memory", f"Resident memory {whose}.", unit=BYTES, empty="not reported"),
             Query(f"max by (cluster, instance) ({memory} {ours})", _LEGEND),
         ),
         timeseries(
-            Look("Processor", "The share of one core.", unit=RATIO, empty="not read"),
+            Look("CPU", "The share of one core.", unit=RATIO, empty="not reported"),
             Query(f"max by (cluster, instance) ({processor} {ours})", _LEGEND),
         ),
     )

@@ -11,5 +11,5 @@ class Problem(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        """`dashboards/generated/pending.json: panel "Who waits": it has no description; say how to read it`."""
+        """`dashboards/generated/pending.json: panel "Pending pods": it has no description; say how to read it`."""
         return ": ".join(part for part in self if part)

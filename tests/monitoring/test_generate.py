@@ -79,8 +79,8 @@ def test_dashboards_show_the_thresholds_of_the_alerts(tmp_path: Path) -> None:
 
     oldest = panels["Oldest inference pod"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
     assert oldest == [{"color": "green", "value": None}, {"color": "red", "value": 77}]
-    assert 'le=~"300([.]0)?"' in panels["Inference later than 300 s"]["targets"][0]["expr"]
-    late = panels["Inference later than 300 s, by tier"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert 'le=~"300([.]0)?"' in panels["Late inference (> 300 s)"]["targets"][0]["expr"]
+    late = panels["Late inference (> 300 s) by tier"]["fieldConfig"]["defaults"]["thresholds"]["steps"]
     assert late[1] == {"color": "red", "value": 0.1}
 
 
@@ -125,7 +125,7 @@ def test_a_series_that_is_not_declared_cannot_be_asked_for() -> None:
 
 
 def test_a_link_takes_along_the_cluster_the_time_and_what_was_clicked() -> None:
-    link = Link("Who waits", "pending", {"tier": "preemptor_tier"})
+    link = Link("Pending pods", "pending", {"tier": "preemptor_tier"})
     kept = "/d/gputally-pending?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}"
 
     assert link.of_series()["url"] == f"{kept}&var-tier=${{__field.labels.preemptor_tier}}"

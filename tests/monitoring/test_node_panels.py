@@ -56,7 +56,7 @@ def query(title: str) -> str:
 
 @pytest.mark.parametrize(
     ("panel", "metric"),
-    [("Temperature, by GPU", "gputally_gpu_temperature_celsius"), ("Power, by GPU", "gputally_gpu_power_watts")],
+    [("Temperature by GPU", "gputally_gpu_temperature_celsius"), ("Power by GPU", "gputally_gpu_power_watts")],
 )
 def test_a_gpu_in_slices_of_two_sizes_is_one_gpu(tmp_path: Path, panel: str, metric: str) -> None:
     series = (*SLICED, f"{metric}{{{GPU}}} 61")
@@ -76,19 +76,19 @@ def test_slices_are_told_apart(tmp_path: Path) -> None:
         f'{{{common}, device="{LARGE}", profile="2g.20gb", slice="MIG-22222222"}}': 0.5,
     }
 
-    assert answers(tmp_path, panel="Busy, by device", series=(*SLICED, *busy), expected=expected) == ""
+    assert answers(tmp_path, panel="Utilisation by device", series=(*SLICED, *busy), expected=expected) == ""
 
 
 def test_a_lost_gpu_of_which_nothing_else_is_known_shows_as_lost(tmp_path: Path) -> None:
     series = (f"gputally_gpu_up{{{GPU}}} 0",)
 
-    assert answers(tmp_path, panel="Answering", series=series, expected={f"{{{GPU}}}": 0.0}) == ""
+    assert answers(tmp_path, panel="GPU status", series=series, expected={f"{{{GPU}}}": 0.0}) == ""
 
 
 def test_a_query_that_gives_something_else_is_noticed(tmp_path: Path) -> None:
     series = (f"gputally_gpu_up{{{GPU}}} 0",)
 
-    assert "got:" in answers(tmp_path, panel="Answering", series=series, expected={f"{{{GPU}}}": 1.0})
+    assert "got:" in answers(tmp_path, panel="GPU status", series=series, expected={f"{{{GPU}}}": 1.0})
 
 
 def test_every_error_of_the_hardware_is_exposed_as_0_before_it_happens() -> None:

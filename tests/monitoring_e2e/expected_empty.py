@@ -9,10 +9,10 @@ from hack.pictures.variables import Window
 Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
-    ("fleet", "Allocated beyond what there is", "A"): "no GPU fails under its pod",
+    ("fleet", "Overcommitted GPUs", "A"): "no GPU fails under its pod",
     ("pending", "Oldest inference pod", "A"): "all inference has its GPUs in the end",
-    ("tenants", "Uncertain", "A"): "every end of a pod is seen",
-    ("tenants", "Without a price", "A"): "the price book has a price for all GPUs",
+    ("tenants", "Unobserved", "A"): "every end of a pod is seen",
+    ("tenants", "Unpriced GPU-hours", "A"): "the price book has a price for all GPUs",
 }
 _SPLIT: Final = "GPU-hours and cost by day and by night"
 _PIECE_S: Final = 300

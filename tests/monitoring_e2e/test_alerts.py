@@ -76,5 +76,5 @@ def test_many_preemptions_make_a_ticket_after_five_minutes_and_not_before(day: D
     assert day.prometheus.query(quiet, at=day.preempted_from).series == ()
     assert first.receiver == "tickets"
     assert [alert["labels"]["victim_tier"] for alert in first.alerts] == ["training-low"]
-    assert "Within 15m 5 pods of tier training-low lost their GPUs" in first.alerts[0]["annotations"]["description"]
+    assert "Within 15m, 5 pods of tier training-low lost their GPUs" in first.alerts[0]["annotations"]["description"]
     assert RATE_FOR_S < day.warned - day.preempted_from < RATE_FOR_S + PREEMPTING_S + CHAIN_S + TICKETS_WAIT_S

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 logger = logging.getLogger(__name__)
 
 HOUR_S = 3600
-BY = [("tiers", "What each tier had", "tier"), ("tenants", "Tenants", "tenant")]
+BY = [("tiers", "GPU-hours and cost by tier", "tier"), ("tenants", "Tenants", "tenant")]
 
 
 @pytest.fixture(params=["small", "whole"])
@@ -54,7 +54,7 @@ def test_costs_are_those_of_the_ledger(
 
 
 def test_the_states_of_capacity_add_up_to_the_gpus_at_every_moment(day: Day, dashboards: Boards) -> None:
-    frame = dashboards.ask(day.prometheus, "fleet", "What becomes of the GPUs", day.small)
+    frame = dashboards.ask(day.prometheus, "fleet", "GPUs by state", day.small)
 
     sums_by_time: dict[float, float] = {}
     for series in frame.series:
@@ -69,13 +69,13 @@ def test_preemptions_are_counted_and_named(day: Day, dashboards: Boards) -> None
     taken = {"inference-critical": {"training-low": 5, "training-standard": 1}}
     matrix = {(by, victim): count for by, victims in taken.items() for victim, count in victims.items()}
 
-    for panel, column in (("Preemptions", "Preemptions"), ("GPUs taken", "GPUs taken")):
+    for panel, column in (("Preemptions", "Preemptions"), ("Preempted GPUs", "Preempted GPUs")):
         [total] = dashboards.values(day.prometheus, "tiers", panel, day.small).values()
         assert total == pytest.approx(6, rel=slack)
         shown = dashboards.values(
             day.prometheus,
             "tiers",
-            "Who preempted whom",
+            "Preemptions by preemptor and victim",
             day.small,
             column=column,
             by=("preemptor_tier", "victim_tier"),
@@ -88,17 +88,19 @@ def test_who_waits_is_who_waits_by_the_api(day: Day, dashboards: Boards) -> None
     window = Window(day.began, day.waiting_at, scrape=day.small.scrape)
 
     def shown(column: str) -> dict[tuple[str, ...], float]:
-        return dashboards.values(day.prometheus, "pending", "Who waits", window, column=column, by=("tier", "tenant"))
+        return dashboards.values(
+            day.prometheus, "pending", "Pending pods by tier and tenant", window, column=column, by=("tier", "tenant")
+        )
 
     assert shown("Pods") == {group: each.pods for group, each in day.waiting.items()}
     assert shown("GPUs") == {group: each.gpus for group, each in day.waiting.items()}
     assert shown("Oldest") == {group: day.waiting_at - each.since for group, each in day.waiting.items()}
     totals = {
-        "Pods waiting": sum(each.pods for each in day.waiting.values()),
-        "GPUs they ask for": sum(each.gpus for each in day.waiting.values()),
+        "Pending pods": sum(each.pods for each in day.waiting.values()),
+        "Requested GPUs": sum(each.gpus for each in day.waiting.values()),
         "Oldest inference pod": day.waiting_at
         - min(each.since for (tier, _), each in day.waiting.items() if tier.startswith("inference")),
-        "GPUs free": 0,
+        "Free GPUs": 0,
     }
     assert {name: dashboards.values(day.prometheus, "pending", name, window) for name in totals} == {
         name: {(): value} for name, value in totals.items()

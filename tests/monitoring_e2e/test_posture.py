@@ -19,20 +19,20 @@ def test_the_matrix_of_preemptions_is_that_of_the_ledger(posture: Posture, dashb
 
     def shown(column: str) -> dict[tuple[str, ...], float]:
         return dashboards.values(
-            posture.prometheus, "tiers", "Who preempted whom", posture.whole, column=column, by=MATRIX
+            posture.prometheus, "tiers", "Preemptions by preemptor and victim", posture.whole, column=column, by=MATRIX
         )
 
     preempted, taken = posture.ledger.preemptions(), posture.ledger.gpus_taken()
     assert preempted == {("gpu-training", "gpu-interactive"): NOTEBOOKS, ("gpu-serving", "gpu-batch"): 1}
     assert taken == {("gpu-training", "gpu-interactive"): NOTEBOOKS, ("gpu-serving", "gpu-batch"): 4}
     assert shown("Preemptions") == {pair: pytest.approx(count, rel=slack) for pair, count in preempted.items()}
-    assert shown("GPUs taken") == {pair: pytest.approx(count, rel=slack) for pair, count in taken.items()}
+    assert shown("Preempted GPUs") == {pair: pytest.approx(count, rel=slack) for pair, count in taken.items()}
 
 
 def test_tiers_had_what_the_ledger_says(posture: Posture, dashboards: Boards) -> None:
     def shown(column: str) -> dict[str, float]:
         found = dashboards.values(
-            posture.prometheus, "tiers", "What each tier had", posture.whole, column=column, by=("tier",)
+            posture.prometheus, "tiers", "GPU-hours and cost by tier", posture.whole, column=column, by=("tier",)
         )
         return {tier: value for (tier,), value in found.items()}
 
@@ -47,7 +47,12 @@ def test_tiers_had_what_the_ledger_says(posture: Posture, dashboards: Boards) ->
 
 def test_interactive_waits_and_preempts_nobody(posture: Posture, dashboards: Boards) -> None:
     waits = dashboards.values(
-        posture.prometheus, "pending", "Who waits", posture.waiting, column="GPUs", by=("tier", "tenant")
+        posture.prometheus,
+        "pending",
+        "Pending pods by tier and tenant",
+        posture.waiting,
+        column="GPUs",
+        by=("tier", "tenant"),
     )
 
     assert waits == {("gpu-interactive", "alpha"): 8}

@@ -19,13 +19,13 @@ OURS = f'{{job="{targets.AGGREGATOR}"}}'
 NAMES = {metric.name for metric in FLEET}
 COUNTERS = [metric.name for metric in FLEET if metric.kind is MetricType.COUNTER]
 TRUTH: Mapping[tuple[str, str], dict[tuple[str, ...], float]] = {
-    ("fleet", "What becomes of the GPUs"): {("allocated",): 12, ("cordoned",): 1},
-    ("tiers", "GPUs held"): {
+    ("fleet", "GPUs by state"): {("allocated",): 12, ("cordoned",): 1},
+    ("tiers", "Allocated GPUs by tier"): {
         ("inference-critical",): 8,
         ("inference-standard",): 2,
         ("training-standard",): 2,
     },
-    ("tenants", "GPUs held"): {("search",): 2, ("serving",): 8, ("research",): 2},
+    ("tenants", "Allocated GPUs by tenant"): {("search",): 2, ("serving",): 8, ("research",): 2},
 }
 LATE_S = 3 * SCRAPE_S
 """By then both Prometheus servers know what one of them knew."""

@@ -1,17 +1,17 @@
-"""Whether the books add up, and what they cannot classify."""
+"""Errors of the accounting, and pods that it cannot classify."""
 
 from monitoring.rule import Alert, Group
 
 GROUP = Group(
-    name="books",
+    name="accounting",
     alerts=(
         Alert(
             name="PodsWithoutTier",
             expression="max by (cluster) (gputally_pods_without_tier) > $pods",
-            summary="Pods with GPUs belong to no tier.",
+            summary="Pods that request GPUs have no tier.",
             description=(
-                '{{ $value | printf "%.0f" }} pods that ask for GPUs have no tier: they count as `none`, and anyone '
-                "may preempt them. Give them a PriorityClass, or write a rule for the one they have."
+                '{{ $value | printf "%.0f" }} pods count as tier `none`, and any pod with a positive priority can '
+                "preempt them. Give them a PriorityClass, or add a tier rule for the PriorityClass they have."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -19,10 +19,10 @@ GROUP = Group(
         Alert(
             name="PodsWithoutTenant",
             expression="max by (cluster) (gputally_pods_without_tenant) > $pods",
-            summary="Pods with GPUs belong to no tenant.",
+            summary="Pods that request GPUs have no tenant.",
             description=(
-                '{{ $value | printf "%.0f" }} pods that ask for GPUs have no tenant: what they cost is `unassigned`. '
-                "Label them or their namespace as the rules of tenants ask."
+                'The cost of {{ $value | printf "%.0f" }} pods is charged to `unassigned`. Label the pods or their '
+                "namespace as the tenant rules require."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -30,10 +30,11 @@ GROUP = Group(
         Alert(
             name="GputallyReconciliationDifference",
             expression="max by (cluster, check) (abs(gputally_reconciliation_difference_gpu_seconds)) > $gpu_seconds",
-            summary="Two sums of GPU time that must be equal are not.",
+            summary="Two sums of GPU time that must be equal differ.",
             description=(
-                'The check {{ $labels.check }} finds a difference of {{ $value | printf "%.6g" }} GPU-seconds. Send '
-                "no bill before it is explained. Keep a copy of the ledger, and report it: this is a bug."
+                'Counters or ledger are wrong: the check {{ $labels.check }} finds {{ $value | printf "%.6g" }} '
+                "GPU-seconds of difference. Do not send bills until it is explained. Copy the ledger, and report this "
+                "bug."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -41,11 +42,10 @@ GROUP = Group(
         Alert(
             name="GputallyOvercount",
             expression="max by (cluster, counter) (gputally_overcount_gpu_seconds) / 3600 > $gpu_hours",
-            summary="Counters show more GPU time than there was, and nothing works it off.",
+            summary="Counters show too much GPU time, and no new GPU time offsets it.",
             description=(
-                'Late knowledge took back {{ $value | printf "%.1f" }} GPU-hours that the counters of '
-                "{{ $labels.counter }} time had shown already. Bill this time from the ledger, and find out why the "
-                "end of pods was learnt so late."
+                'The counters of {{ $labels.counter }} time are {{ $value | printf "%.1f" }} GPU-hours too high after '
+                "late updates. Bill this time from the ledger, and find out why the end of pods was observed so late."
             ),
             dashboard="exporter",
             variables=("cluster",),
@@ -56,7 +56,7 @@ GROUP = Group(
             summary="A label has reached its limit of values.",
             description=(
                 "New values of the label {{ $labels.label }} are shown as `other`. Raise its limit in the "
-                "configuration, or look why there are so many."
+                "configuration, or find out why there are so many values."
             ),
             dashboard="exporter",
             variables=("cluster",),
