@@ -12,7 +12,7 @@ OUTLIVES = 3600
 """For how many seconds a discovered label holds after it has gone."""
 
 
-class Holder(Protocol):
+class AssignmentRecord(Protocol):
     """A pod."""
 
     def on(self, second: int) -> "Node | None":
@@ -81,7 +81,7 @@ class Node:
         away = set(range(self.gone[0], born)) if self.gone else set()
         return {second for second in found if second < born} | away | self.successor.out(until, told_by)
 
-    def last(self, pods: Sequence[Holder]) -> None:
+    def last(self, pods: Sequence[AssignmentRecord]) -> None:
         """Of the interval in which it went, its capacity lasted as long as its pods had some."""
         if self.gone:
             held = [

@@ -39,17 +39,17 @@ def account(log: Iterable[Told], *, opened: int, until: int, prices: Prices) -> 
         node.last(pods)
     truth = Truth(Counter(), {}, Counter(), Counter(), 0)
     for second in range(opened, until):
-        holding = [pod for pod in pods if pod.holds(second) and pod.quantity(second)]
-        for pod in holding:
+        assignment = [pod for pod in pods if pod.holds(second) and pod.quantity(second)]
+        for pod in assignment:
             _bill(truth, pod, second, prices)
         for node in nodes:
-            held = sum(pod.quantity(second) for pod in holding if pod.on(second) is node)
+            held = sum(pod.quantity(second) for pod in assignment if pod.on(second) is node)
             truth.physical += node.physical(second)
             if held or node.exists(second):
                 truth.capacity.update(
                     {(node.model(second), state): n for state, n in node.divided(second, held).items()}
                 )
-        homeless = sum(pod.quantity(second) for pod in holding if pod.node is None)
+        homeless = sum(pod.quantity(second) for pod in assignment if pod.node is None)
         truth.capacity.update({("unknown", state): homeless for state in ("allocated", "overcommitted")})
     return truth
 

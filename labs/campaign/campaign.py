@@ -17,7 +17,7 @@ from labs.campaign.upheavals import Timeline, Upheavals, of_disk, of_wall_clock
 from labs.campaign.verdict import Verdict, judge, noticed_victims
 from labs.campaign.wall_clock import WallClock
 from tests.behaviour.product import total
-from tests.behaviour.published import residuals
+from tests.behaviour.published import differences
 from tests.behaviour.recorder import until
 from tests.behaviour.scrapes import Scrapes
 from tests.behaviour.stage import Stage
@@ -125,8 +125,8 @@ class Campaign:
             for group, gpu_time in self.product.counted().items()
             if shown.get(group, 0) < gpu_time / 10**12 - 1e-9
         ]
-        residual = [f"residual {value}" for value in residuals(samples) if value]
-        return behind + residual + ([f"{surplus_s} more than the truth"] if abs(surplus_s - ahead_s) > 1e-6 else [])
+        difference = [f"residual {value}" for value in differences(samples) if value]
+        return behind + difference + ([f"{surplus_s} more than the truth"] if abs(surplus_s - ahead_s) > 1e-6 else [])
 
     def feints(self, verdict: Verdict) -> list[str]:
         """What this campaign only seems to have shown, as too little happened in it."""
@@ -156,7 +156,7 @@ class Campaign:
             "GPU-seconds": round(sum(self.product.bill().time.values()) / 10**12, 1),
             "scrapes": self.scrapes.count,
             "falls": len(self.scrapes.falls),
-            "residual samples above 0": len(self.scrapes.residuals),
+            "residual samples above 0": len(self.scrapes.differences),
             "longest gap between scrapes, s": round(self.scrapes.longest_gap_s, 1),
             **verdict.figures(),
         }

@@ -40,5 +40,5 @@ async def fight(ground: Ground, *, kills: int, seed: int) -> str:
     assert await campaign.rest() == [], report
     assert campaign.killer.hits == kills
     assert [death for death in campaign.killer.deaths if "ledger" not in death.words] == [], report
-    assert max(verdict.blind_us, default=0) < LONGEST_BLIND_US, report
+    assert max(verdict.gap_us, default=0) < LONGEST_BLIND_US, report
     return report

@@ -34,7 +34,7 @@ class Verdict:
 
     pods: int
     deviations: list[str] = field(default_factory=list)
-    blind_us: list[int] = field(default_factory=list)
+    gap_us: list[int] = field(default_factory=list)
     """Lengths of the blind intervals."""
     divided: int = 0
     """Pods whose states are divided otherwise than they were, as a form was lost in an interruption."""
@@ -46,9 +46,9 @@ class Verdict:
         return {
             "pods with GPUs": self.pods,
             "deviations": len(self.deviations),
-            "blind pods": len(self.blind_us),
-            "blind seconds, all": round(sum(self.blind_us) / SECOND_US, 1),
-            "blind seconds, longest": round(max(self.blind_us, default=0) / SECOND_US, 1),
+            "pods that ended in a gap": len(self.gap_us),
+            "gap seconds, all": round(sum(self.gap_us) / SECOND_US, 1),
+            "gap seconds, longest": round(max(self.gap_us, default=0) / SECOND_US, 1),
             "pods with states divided otherwise": self.divided,
             "unseen pods": self.unseen,
             "interruptions": self.interruptions,
@@ -59,13 +59,13 @@ def judge(record: Record, product: Product) -> Verdict:
     """Compare all that ever held GPUs, or that the ledger says did."""
     verdict = Verdict(len(record.allocated()), interruptions=len(product.interruptions()))
     accounts = by_pod(product.query(SEGMENTS))
-    blind, known = product.blind(), product.accounted()
+    gap, known = product.gap(), product.accounted()
     interruptions = product.interruptions()
     for uid, forms in record.forms.items():
         name = f"{forms[0][1]['metadata']['name']} {uid}"
-        if uid in blind:
-            verdict.blind_us.append(blind[uid][1] - blind[uid][0])
-            found = blindly(forms, accounts.get(uid, []), blind[uid])
+        if uid in gap:
+            verdict.gap_us.append(gap[uid][1] - gap[uid][0])
+            found = blindly(forms, accounts.get(uid, []), gap[uid])
         elif uid in known:
             rows = accounts.get(uid, [])
             verdict.divided += lost_a_form(forms, interruptions) and account(rows) != truth_of(forms)
@@ -156,7 +156,7 @@ def preemptions(record: Record, product: Product) -> Iterator[str]:
 
 def noticed_victims(record: Record, product: Product) -> set[str]:
     """UIDs of the victims whose ends the product saw."""
-    return (record.victims() & product.accounted()) - product.blind().keys()
+    return (record.victims() & product.accounted()) - product.gap().keys()
 
 
 def by_pod(rows: Rows) -> dict[str, Rows]:

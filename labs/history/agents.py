@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import HolderReport, Hour
+from gputally.model.measured.usage_report import AssignmentReport, Hour
 from gputally.model.observation import Bookmark, Observation
 from gputally.model.units import GPU
 from labs.history.workload import Job
@@ -26,28 +26,28 @@ class Agents:
     """All of them: tell them who holds what."""
 
     def __init__(self) -> None:
-        self._holding = dict[str, list[Job]]()
+        self._assignment = dict[str, list[Job]]()
 
     def begin(self, job: Job) -> None:
         """It has its GPUs."""
-        self._holding.setdefault(job.node, []).append(job)
+        self._assignment.setdefault(job.node, []).append(job)
 
     def answers(self, second: int) -> Iterator[Observation]:
         """Of those that have anything to tell. The watch of pods has told all before."""
         yield Bookmark(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
-        for node, jobs in self._holding.items():
+        for node, jobs in self._assignment.items():
             if jobs:
-                holders = (_holder(job, number, second) for job in jobs for number in range(job.gpus))
-                yield usage(*holders, at=second, node=node, watermark_us=us(second), allocations_us=None)
+                assignments = (_assignment(job, number, second) for job in jobs for number in range(job.gpus))
+                yield usage(*assignments, at=second, node=node, watermark_us=us(second), allocations_us=None)
                 jobs[:] = [job for job in jobs if job.end > second]
 
 
-def _holder(job: Job, number: int, second: int) -> HolderReport:
+def _assignment(job: Job, number: int, second: int) -> AssignmentReport:
     """One of its GPUs in the hour that `second` is in or ends: what was told of earlier ones changes no more."""
     hour_s = (second - 1) // _HOUR_S * _HOUR_S
     from_s, to_s = max(job.start, hour_s), min(job.end, second)
     held, gpu = gpu_us(to_s - from_s), f"{job.name}-{number}"
-    return HolderReport(
+    return AssignmentReport(
         device=gpu,
         gpu=gpu,
         namespace=job.tenant,

@@ -54,7 +54,7 @@ class Meter:
         self.scrapes_ms: list[float] = []
         self.scrape_bytes = 0
         """The largest."""
-        self.residual = 0.0
+        self.difference = 0.0
         """The largest, of either sign."""
         self._cpu_s: dict[int, float] = {}
 
@@ -102,7 +102,7 @@ class Meter:
         self.latency.take(body)
         for line in body.splitlines():
             if line.startswith(b"gputally_reconciliation_difference_gpu_seconds"):
-                self.residual = max(self.residual, abs(float(line.rpartition(b" ")[2])))
+                self.difference = max(self.difference, abs(float(line.rpartition(b" ")[2])))
 
 
 class JobWatch:

@@ -139,7 +139,7 @@ FIGURES: Final = (
         most=lambda _: 0,
     ),
     Figure(name="honest counters ahead, GPU-s", of=lambda seen, run: verdict.ahead(seen.samples, run.record)),
-    Figure(name="largest residual, GPU-s", of=lambda seen, _: seen.meter.residual, most=lambda _: 0),
+    Figure(name="largest residual, GPU-s", of=lambda seen, _: seen.meter.difference, most=lambda _: 0),
     Figure(
         name="GPU-s of the hostile tenant",
         of=lambda seen, _: verdict.hostile_gpu_seconds(seen.samples),

@@ -9,7 +9,7 @@ from tests.behaviour.published import exported, published
 from tests.behaviour.recorder import Bill, Record
 
 TEAMS = {namespace: team_of(namespace) for namespace in NAMESPACES}
-AHEAD_GPU_SECONDS = 12.0
+OVERCOUNT_GPU_SECONDS = 12.0
 """A counter may be ahead by what accrues between an end and its news: 3 s of 4 GPUs, all in one group."""
 
 
@@ -38,7 +38,7 @@ def counter_deviations(samples: Samples, record: Record) -> Iterator[str]:
     teams = set(TEAMS.values())
     for group in sorted(truth.keys() | {group for group in shown if group[2] in teams}):
         ahead = shown.get(group, 0.0) - truth.get(group, 0.0)
-        most = AHEAD_GPU_SECONDS * (1 if group[0] == "time" else float(PRICE) / 3600)
+        most = OVERCOUNT_GPU_SECONDS * (1 if group[0] == "time" else float(PRICE) / 3600)
         if not -1e-6 <= ahead <= most:
             yield f"counter {'/'.join(group)}: {shown.get(group, 0.0)}, truly {truth.get(group, 0.0)}"
 

@@ -45,8 +45,8 @@ SELECT label_tier, label_tenant, label_gpu_model, state, sum(quantity * (end_us 
 GROUP BY label_tier, label_tenant, label_gpu_model, state
 """
 OPEN = "SELECT pod_uid FROM current_segments WHERE end_us IS NULL"
-BLIND = """
-SELECT pod_uid, blind_from_us, blind_to_us FROM allocations a WHERE blind_to_us NOTNULL
+GAPS = """
+SELECT pod_uid, gap_from_us, gap_to_us FROM allocations a WHERE gap_to_us NOTNULL
 AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid)
 """
 
@@ -198,9 +198,9 @@ class Product:
         found = {frozenset(zip(names, labels, strict=True)): gpu_time for *labels, gpu_time in self.query(COUNTED)}
         return {group: gpu_time for group, gpu_time in found.items() if gpu_time}
 
-    def blind(self) -> dict[str, tuple[int, int]]:
+    def gap(self) -> dict[str, tuple[int, int]]:
         """The interval (µs) in which a pod ended unseen, by UID."""
-        return {uid: (from_us, to_us) for uid, from_us, to_us in self.query(BLIND)}
+        return {uid: (from_us, to_us) for uid, from_us, to_us in self.query(GAPS)}
 
     def accounted(self) -> set[str]:
         """UIDs of all pods that have an allocation."""

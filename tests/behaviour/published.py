@@ -39,5 +39,5 @@ def exported(truth: Bill) -> Shown:
     return time | cost
 
 
-def residuals(samples: Samples) -> set[float]:
+def differences(samples: Samples) -> set[float]:
     return {value for (name, _), value in samples.items() if name == "gputally_reconciliation_difference_gpu_seconds"}

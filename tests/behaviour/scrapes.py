@@ -11,7 +11,7 @@ from gputally.catalog.metric import MetricType
 PERIOD_S = 0.05
 PATIENCE = aiohttp.ClientTimeout(total=5)
 COUNTERS = tuple(metric.family for metric in FLEET if metric.kind in (MetricType.COUNTER, MetricType.HISTOGRAM))
-RESIDUAL = "gputally_reconciliation_difference_gpu_seconds"
+RECONCILIATION_DIFFERENCE = "gputally_reconciliation_difference_gpu_seconds"
 WRITABLE = "gputally_ledger_writable"
 
 
@@ -24,7 +24,7 @@ class Scrapes:
         self.unwritten = 0
         """Scrapes of a process that could not write its ledger."""
         self.falls: list[str] = []
-        self.residuals: list[str] = []
+        self.differences: list[str] = []
         """Samples that were not 0."""
         self.longest_gap_s = 0.0
         """Between two scrapes that were all well."""
@@ -50,7 +50,7 @@ class Scrapes:
         self.count += 1
         samples = {name: float(value) for name, _, value in map(split, text.splitlines()) if name}
         counters = {name: value for name, value in samples.items() if name.startswith(COUNTERS)}
-        self.residuals += [f"{n} {v}" for n, v in samples.items() if n.startswith(RESIDUAL) and v]
+        self.differences += [f"{n} {v}" for n, v in samples.items() if n.startswith(RECONCILIATION_DIFFERENCE) and v]
         self.falls += [
             f"scrape {self.count}: {name} fell from {value!r} to {counters.get(name)!r}"
             for name, value in self.highest.items()

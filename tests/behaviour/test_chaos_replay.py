@@ -24,7 +24,7 @@ MICRO_PER_MILLI = 1_000
 EVERY_REAL_SECONDS = 0.1
 
 LIVES = """
-SELECT a.namespace, a.name, a.blind_from_us, a.blind_to_us, sum(s.quantity * (s.end_us - s.start_us))
+SELECT a.namespace, a.name, a.gap_from_us, a.gap_to_us, sum(s.quantity * (s.end_us - s.start_us))
 FROM allocations a JOIN current_segments s USING (pod_uid, revision)
 GROUP BY a.pod_uid
 """
@@ -130,16 +130,16 @@ def assert_accounted(ledger: Path, rows: list[Row], told: Told, *, lag_us: int) 
     milli = {row.name: row.milli for row in rows}
     exact = set()
     ours = [life for namespace, *life in query(ledger, LIVES) if namespace != NAMESPACE]
-    for name, blind_from_us, blind_to_us, time in ours:
+    for name, gap_from_us, gap_to_us, time in ours:
         life = told.lives[name]
         off_us = 2 * MAX_SKEW_S * SECOND if any(life.ahead_us) else 0
-        if blind_from_us is None:
+        if gap_from_us is None:
             quantity = milli[name] * MICRO_PER_MILLI
             assert abs(time - (life.end_us - life.start_us) * quantity) <= off_us * quantity, name
             exact.add(name)
         else:
             unseen_us = off_us if life.ahead_us[0] != life.ahead_us[1] else OFF_US if off_us else 0
-            assert blind_from_us - unseen_us - lag_us < life.true_us <= blind_to_us + unseen_us, name
+            assert gap_from_us - unseen_us - lag_us < life.true_us <= gap_to_us + unseen_us, name
         del milli[name]
     assert len(exact) > len(rows) / 2, "that was too hard to prove anything"
     interruptions = query(ledger, INTERRUPTIONS)
@@ -150,5 +150,5 @@ def assert_accounted(ledger: Path, rows: list[Row], told: Told, *, lag_us: int) 
 def assert_namesakes_are_accounted(ledger: Path, *, but: set[str]) -> None:
     """Each pod that took the name of another had its one GPU for its one second."""
     if REBORN not in but:
-        times = [time for _, name, blind_us, _, time in query(ledger, LIVES) if name == REBORN and blind_us is None]
+        times = [time for _, name, gap_us, _, time in query(ledger, LIVES) if name == REBORN and gap_us is None]
         assert times == [GPU_SECOND] * len(times)

@@ -14,7 +14,7 @@ from tests.cluster.objects import condition, container_state, in_phase, named, s
 REAL = pytest.param("real", marks=pytest.mark.e2e)
 MACHINE = "4c4c4544-0035-3510-8056-c7c04f505432"
 ENDS = """
-SELECT a.end_us, a.end_by, a.blind_from_us FROM allocations a
+SELECT a.end_us, a.end_by, a.gap_from_us FROM allocations a
 WHERE a.pod_uid = '{uid}' AND a.revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_uid)
 """
 HELD = """
@@ -97,9 +97,9 @@ async def test_pod_gc_ends_no_pod_with_its_init_container(furnished: Stage) -> N
     gone = await deleted(stage, "/api/v1/nodes/taken")
     await stage.pods(lambda items: named(items, "collected") is None, within=120)  # PodGC waits for 40 s
 
-    [(end_us, end_by, blind_us)] = await stage.product.query_until(ENDS.format(uid=uid), lambda rows: bool(rows[0][0]))
+    [(end_us, end_by, gap_us)] = await stage.product.query_until(ENDS.format(uid=uid), lambda rows: bool(rows[0][0]))
     assert end_us in gone
-    assert (end_by, blind_us) == ("node", None)
+    assert (end_by, gap_us) == ("node", None)
     assert end_us / 10**6 >= seconds(started) + 2
 
 
@@ -124,7 +124,7 @@ async def test_what_came_and_went_while_nobody_watched_is_accounted_to_the_secon
     await stage.recorder.complete()
     assert held == [(1, "NVIDIA-A100-SXM4-80GB")]
     assert stage.product.bill() == stage.recorder.bill(teams={"training": "red"}, per_gpu_hour=PRICE)
-    assert stage.product.blind() == {}
+    assert stage.product.gap() == {}
     assert total(samples, "gputally_watch_listings_total", resource="nodes") == 0
 
 

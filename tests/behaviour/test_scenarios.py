@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.behaviour.product import PRICE, Samples, total
-from tests.behaviour.published import ahead_of, exported, published, residuals
+from tests.behaviour.published import ahead_of, differences, exported, published
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import Json, conduct, deployment, gpu_pod, job, pod_disruption_budget, resource_quota
 
@@ -30,7 +30,7 @@ async def test_s1_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     truth = stage.recorder.bill(teams=S1_TEAMS, per_gpu_hour=PRICE)
     assert stage.product.bill() == truth
     assert published(samples) == exported(truth)
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
     assert await preemptors(stage) == await told_preemptors(stage)
     assert preemptions_by_tier(samples) == {
         ("training-low", "inference-critical"): 4,
@@ -50,7 +50,7 @@ async def test_s2_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     truth = stage.recorder.bill(teams=S2_TEAMS, per_gpu_hour=PRICE)
     assert stage.product.bill() == truth
     assert ahead_of(truth, samples) < 3 * 8  # of the GPUs there are: scraped in between, and ends are cut to seconds
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
     assert await preemptors(stage) == await told_preemptors(stage)
     assert preemptions_by_tier(samples) == {("gpu-interactive", "gpu-training"): 6}
 

@@ -4,7 +4,7 @@ The tests bind the pods themselves, as those schedulers would.
 """
 
 from tests.behaviour.product import total
-from tests.behaviour.published import residuals
+from tests.behaviour.published import differences
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import GPU, Json, conduct, gpu_node, gpu_pod
 from tests.cluster.objects import Items, condition, container_state, in_phase, seconds
@@ -106,7 +106,7 @@ async def told_as_expected(stage: Stage, expected: dict[str, int]) -> None:
     assert {(row[0], row[1], row[2]) for row in rows} == {(name, GPU, share) for name, share in expected.items()}
     true = {name: share * lasted(name, ended) for name, share in expected.items()}
     assert {name: sum(r[2] * (r[4] - r[3]) for r in rows if r[0] == name) for name in expected} == true
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
 
 
 def lasted(name: str, ended: Items) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.behaviour.product import Rows, total
-from tests.behaviour.published import residuals
+from tests.behaviour.published import differences
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import GPU, Json, conduct, gpu_node, gpu_pod
 from tests.cluster.objects import Items, condition, container_state, in_phase, seconds
@@ -57,7 +57,7 @@ async def test_each_resource_of_a_node_counts_by_its_own_replicas(stage: Stage) 
     samples = await stage.product.released()
     assert exact(await stage.product.query_until(ALLOCATED, lambda _: True)) == expected(ended)
     assert total(samples, "gputally_allocated_gpu_seconds_total") == sum(expected(ended).values()) / 1e6
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
 
 
 async def test_labels_that_come_late_and_vanish_change_nobodys_share(stage: Stage) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.behaviour.product import Product, Samples, total
-from tests.behaviour.published import residuals
+from tests.behaviour.published import differences
 from tests.behaviour.stage import Stage
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import gpu_pod
@@ -60,7 +60,7 @@ async def test_a_date_that_is_a_day_ahead_on_one_connection_is_counted_and_not_b
     assert 0 < total(samples, "gputally_allocated_gpu_seconds_total") < GPUS * (time.time() - started + 1)
     assert total(samples, "gputally_overcount_gpu_seconds") == 0
     assert total(samples, "gputally_clock_skew_seconds") == 0
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
     await stage.product.stop()
     with SqliteLedger(stage.product.ledger) as ledger:
         assert ledger.saved(now_us=0).evaluated_us < (time.time() + 1) * 1_000_000
@@ -94,7 +94,7 @@ async def test_a_ledger_that_was_evaluated_a_day_ahead_goes_on_in_the_present_wi
     ahead = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
     assert shown == pytest.approx(GPUS * DAY_S, rel=0.01)
     assert 0 < shown - ahead < 1000
-    assert residuals(samples) == {0}
+    assert differences(samples) == {0}
 
 
 async def rejected(stage: Stage) -> Samples:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
-from gputally.model.allocation import Blind, End, Segment, State, Terms
+from gputally.model.allocation import End, Gap, Segment, State, Terms
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
@@ -106,7 +106,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
         "preempted_us": 4,
         "end_us": 6,
         "end_by": End.VANISHED,
-        "blind": Blind(from_us=6, to_us=9),
+        "gap": Gap(from_us=6, to_us=9),
         "job_kind": "Job",
         "job": "train",
         "terms": (TERMS,),
@@ -117,7 +117,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
 def step(*revised: PodRecord, at: int = ACCOUNTED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
     """The changes of one moment; the live line is what the revised pods add up to unless it is given."""
     fields: dict[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
-    return Changes(opened_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
+    return Changes(accounting_start_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
 
 
 def line(*records: PodRecord) -> tuple[int, int]:

@@ -42,7 +42,7 @@ def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Led
     now_us = us(5000) + 999_999
 
     assert ledger.saved(now_us=now_us) == Saved(
-        opened_us=us(5000), evaluated_us=now_us, at_us=now_us, resumed_us=now_us
+        accounting_start_us=us(5000), evaluated_us=now_us, at_us=now_us, resumed_us=now_us
     )
 
 
@@ -111,7 +111,7 @@ def everything(record: PodRecord) -> Changes:
         documents={("preemption", PREEMPTION.victim_uid): PREEMPTION},
         counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
         series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
-        admitted={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
+        known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes={Kind.PODS: Checkpoint(version="77", at_us=us(1000), rules="digest")},
         interruptions={(Kind.PODS, us(900)): us(950)},
     )
@@ -119,11 +119,11 @@ def everything(record: PodRecord) -> Changes:
 
 def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
-    bare = pod("b", priority=None, owner=None, blind=None, end_by=None, end_us=None, terms=())
+    bare = pod("b", priority=None, owner=None, gap=None, end_by=None, end_us=None, terms=())
     changes = everything(record).followed_by(step(at=1234, pods={"b": bare}))
 
     assert saved_by(back_end, changes) == Saved(
-        opened_us=us(OPENED_S),
+        accounting_start_us=us(OPENED_S),
         evaluated_us=us(1234),
         at_us=us(1234),
         resumed_us=us(5000),
@@ -131,7 +131,7 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
         nodes=(NODE,),
         documents={"preemption": (PREEMPTION,)},
         series={key: each for key, each in changes.series.items() if each},
-        admitted={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
+        known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes=dict(changes.resumes),
     )
 
@@ -167,11 +167,11 @@ def test_counters_beyond_64_bits_come_back_exact(back_end: BackEnd) -> None:
 
 
 def test_books_stay_opened_when_they_were(back_end: BackEnd) -> None:
-    later = Changes(opened_us=us(2000), evaluated_us=us(2001), at_us=us(2002))
+    later = Changes(accounting_start_us=us(2000), evaluated_us=us(2001), at_us=us(2002))
 
     saved = saved_by(back_end, step(), later)
 
-    assert (saved.opened_us, saved.evaluated_us, saved.at_us) == (us(OPENED_S), us(2001), us(2002))
+    assert (saved.accounting_start_us, saved.evaluated_us, saved.at_us) == (us(OPENED_S), us(2001), us(2002))
 
 
 def test_segments_add_up_to_the_live_line_through_revisions_and_restarts(back_end: BackEnd) -> None:
@@ -196,7 +196,7 @@ def test_a_live_line_that_differs_from_the_segments_is_told(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize(
-    ("sql", "residual"),
+    ("sql", "difference"),
     [
         ("UPDATE pod_segments SET quantity = quantity + 1 WHERE ordinal = 0", (us(10), 0)),
         ("UPDATE pod_segments SET end_us = end_us - 1000000 WHERE ordinal = 0", (-us(10**6), 0)),
@@ -204,7 +204,7 @@ def test_a_live_line_that_differs_from_the_segments_is_told(ledger: Ledger) -> N
     ],
 )
 def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
-    back_end: BackEnd, sql: str, residual: tuple[int, int]
+    back_end: BackEnd, sql: str, difference: tuple[int, int]
 ) -> None:
     with back_end.open() as ledger:
         assert ledger.write(step(pod("a", segment(1000, 1010), segment(1010, None)))) == BALANCED
@@ -212,7 +212,7 @@ def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
     ended = pod("a", segment(1000, 1010), segment(1010, 1020), revision=2)
 
     with back_end.open() as ledger:
-        assert ledger.write(step(ended)) == residual
+        assert ledger.write(step(ended)) == difference
 
 
 def test_a_price_stays_as_it_was_rated_first(ledger: Ledger, reader: LedgerReader) -> None:

@@ -36,9 +36,9 @@ def spans(found: list[SegmentRecord]) -> list[tuple[str, int, int]]:
 
 def test_a_ledger_tells_whose_it_is_and_up_to_when_all_is_accounted(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.bind("cluster-1")
-    ledger.write(Changes(opened_us=us(1000), evaluated_us=us(1003), at_us=us(1002)))
+    ledger.write(Changes(accounting_start_us=us(1000), evaluated_us=us(1003), at_us=us(1002)))
 
-    assert reader.state() == LedgerState(cluster="cluster-1", opened_us=us(1000), accounted_us=us(1003))
+    assert reader.state() == LedgerState(cluster="cluster-1", accounting_start_us=us(1000), accounted_us=us(1003))
 
 
 def test_before_anything_is_accounted_a_reader_says_so(reader: LedgerReader) -> None:
@@ -132,7 +132,7 @@ def test_an_allocation_is_told_whole_as_it_is_known_now(ledger: Ledger, reader: 
     stages = (found.created_us, found.scheduled_us, found.started_us, found.deletion_us, found.end_us)
     assert stages == (1, 2, 3, 4, 6)
     assert found.end_by is End.VANISHED
-    assert (found.blind.from_us, found.blind.to_us) == (6, 9) if found.blind else False
+    assert (found.gap.from_us, found.gap.to_us) == (6, 9) if found.gap else False
 
 
 def test_an_allocation_that_held_nothing_in_the_window_is_not_told(ledger: Ledger, reader: LedgerReader) -> None:

@@ -12,7 +12,7 @@ from gputally.ledger.records import (
     PreemptionRecord,
     Window,
 )
-from gputally.model.allocation import Blind
+from gputally.model.allocation import Gap
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.price import Purchase
@@ -24,12 +24,12 @@ from tests.contract.test_usage import told as told_by_agents
 
 def test_usage_is_told_by_the_hours_that_begin_in_the_window(ledger: Ledger, reader: LedgerReader) -> None:
     hours = [replace(HELD, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
-    unheld = [replace(UNHELD, key=UNHELD.key._replace(start_us=each.hour.start_us), open=False) for each in hours]
-    unheld = [replace(each, hour=replace(each.hour, start_us=each.key.start_us)) for each in unheld]
-    ledger.write(told_by_agents(*hours, *unheld))
+    unallocated = [replace(UNHELD, key=UNHELD.key._replace(start_us=each.hour.start_us), open=False) for each in hours]
+    unallocated = [replace(each, hour=replace(each.hour, start_us=each.key.start_us)) for each in unallocated]
+    ledger.write(told_by_agents(*hours, *unallocated))
 
     assert list(reader.usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == hours[1:3]
-    assert list(reader.unheld_usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == unheld[1:3]
+    assert list(reader.unallocated_usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == unallocated[1:3]
     assert list(reader.usage(Window(1, US_PER_HOUR))) == []
 
 
@@ -139,7 +139,7 @@ def test_gaps_are_told_of_watches_allocations_and_nodes(ledger: Ledger, reader: 
     gone = replace(NODE, gone_us=us(1200), gone_by_us=us(1260))
     ledger.write(
         step(
-            pod("a", segment(1, 2), blind=Blind(from_us=us(1100), to_us=us(1150))),
+            pod("a", segment(1, 2), gap=Gap(from_us=us(1100), to_us=us(1150))),
             interruptions={(Kind.PODS, us(1090)): us(1160)},
             nodes={NODE.uid: gone},
         )
@@ -154,9 +154,9 @@ def test_gaps_are_told_of_watches_allocations_and_nodes(ledger: Ledger, reader: 
 
 
 def test_a_gap_that_a_later_revision_has_closed_is_none(ledger: Ledger, reader: LedgerReader) -> None:
-    blind = Blind(from_us=us(1100), to_us=us(1150))
-    ledger.write(step(pod("a", segment(1, 2), blind=blind)))
-    ledger.write(step(pod("a", segment(1, 2), blind=None, revision=2)))
+    gap = Gap(from_us=us(1100), to_us=us(1150))
+    ledger.write(step(pod("a", segment(1, 2), gap=gap)))
+    ledger.write(step(pod("a", segment(1, 2), gap=None, revision=2)))
 
     assert list(reader.gaps(ALWAYS)) == []
 

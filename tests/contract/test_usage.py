@@ -7,15 +7,21 @@ from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.agent_pod import AgentPod
-from gputally.model.measured.usage_record import GpuKey, HeldHour, Holder, HolderKey, UnheldHour
+from gputally.model.measured.usage_record import (
+    AssignmentHour,
+    AssignmentKey,
+    AssignmentRecord,
+    GpuKey,
+    UnallocatedHour,
+)
 from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.units import GPU, US_PER_HOUR
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
 from tests.contract.test_ledger import saved_by
 
-HOLDER = Holder(
-    key=HolderKey("e1", "MIG-7", "ml", "pod-a", "main", us(1000)),
+HOLDER = AssignmentRecord(
+    key=AssignmentKey("e1", "MIG-7", "ml", "pod-a", "main", us(1000)),
     node="n1",
     gpu="GPU-0",
     resource="nvidia.com/mig-1g.10gb",
@@ -36,18 +42,20 @@ HOUR = Hour(
     memory_us=us(20),
     energy=7,
 )
-HELD = HeldHour(holder=HOLDER, hour=HOUR)
-UNHELD = UnheldHour(key=GpuKey("e1", "GPU-0", 0), node="n1", hour=GpuHour(start_us=0, unattributed=5, energy=6))
+HELD = AssignmentHour(assignment=HOLDER, hour=HOUR)
+UNHELD = UnallocatedHour(key=GpuKey("e1", "GPU-0", 0), node="n1", hour=GpuHour(start_us=0, unattributed=5, energy=6))
 AGENT = AgentPod(uid="agent-1", node="n1", address="10.0.0.7", created_us=us(900))
 AGENT_KEY = ("agent", AGENT.uid)
 
 
-def told(*rows: HeldHour | UnheldHour, at: int = 1000) -> Changes:
+def told(*rows: AssignmentHour | UnallocatedHour, at: int = 1000) -> Changes:
     """What agents told, in one step with a counter of it."""
     return step(
         at=at,
-        held_usage={(row.holder.key, row.hour.start_us): row for row in rows if isinstance(row, HeldHour)},
-        unheld_usage={row.key: row for row in rows if isinstance(row, UnheldHour)},
+        assignment_usage={
+            (row.assignment.key, row.hour.start_us): row for row in rows if isinstance(row, AssignmentHour)
+        },
+        unallocated_usage={row.key: row for row in rows if isinstance(row, UnallocatedHour)},
         series={(Total.MEASURED, ("a", "b", "c")): Series(us(1000), a=at)},
     )
 
@@ -55,15 +63,15 @@ def told(*rows: HeldHour | UnheldHour, at: int = 1000) -> Changes:
 def test_hours_that_agents_may_still_tell_of_come_back_as_they_were_written(back_end: BackEnd) -> None:
     saved = saved_by(back_end, told(HELD, UNHELD))
 
-    assert (saved.held_usage, saved.unheld_usage) == ((HELD,), (UNHELD,))
+    assert (saved.assignment_usage, saved.unallocated_usage) == ((HELD,), (UNHELD,))
     assert saved.series[Total.MEASURED, ("a", "b", "c")].a == 1000
 
 
 @pytest.mark.parametrize("uid", [None, "", "uid-a"])
 def test_whose_it_is_may_be_undecided_nobody_or_a_pod(back_end: BackEnd, uid: str | None) -> None:
-    row = replace(HELD, holder=replace(HOLDER, pod_uid=uid, until_us=us(1020), after_us=us(999)))
+    row = replace(HELD, assignment=replace(HOLDER, pod_uid=uid, until_us=us(1020), after_us=us(999)))
 
-    assert saved_by(back_end, told(row)).held_usage == (row,)
+    assert saved_by(back_end, told(row)).assignment_usage == (row,)
 
 
 def test_an_hour_told_again_replaces_itself(back_end: BackEnd) -> None:
@@ -72,22 +80,22 @@ def test_an_hour_told_again_replaces_itself(back_end: BackEnd) -> None:
 
     saved = saved_by(back_end, told(HELD, UNHELD), told(later, warmer))
 
-    assert (saved.held_usage, saved.unheld_usage) == ((later,), (warmer,))
+    assert (saved.assignment_usage, saved.unallocated_usage) == ((later,), (warmer,))
 
 
 def test_of_a_holder_the_last_that_is_known_counts_whichever_hour_tells_it(back_end: BackEnd) -> None:
     ended = replace(HOLDER, seen_us=us(1030), until_us=us(1030), pod_uid="uid-a")
-    rows = [replace(HELD, holder=ended), replace(HELD, hour=replace(HOUR, start_us=US_PER_HOUR))]
+    rows = [replace(HELD, assignment=ended), replace(HELD, hour=replace(HOUR, start_us=US_PER_HOUR))]
 
     saved = saved_by(back_end, told(*rows))
 
-    assert [row.holder for row in saved.held_usage] == [ended, ended]
+    assert [row.assignment for row in saved.assignment_usage] == [ended, ended]
 
 
 def test_the_hours_of_a_holder_come_in_their_order(back_end: BackEnd) -> None:
     hours = [replace(HELD, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
 
-    assert saved_by(back_end, told(*reversed(hours))).held_usage == tuple(hours)
+    assert saved_by(back_end, told(*reversed(hours))).assignment_usage == tuple(hours)
 
 
 def test_what_no_agent_tells_any_more_is_not_taken_up_again(back_end: BackEnd) -> None:
@@ -95,7 +103,7 @@ def test_what_no_agent_tells_any_more_is_not_taken_up_again(back_end: BackEnd) -
 
     saved = saved_by(back_end, told(HELD, UNHELD), closed)
 
-    assert (saved.held_usage, saved.unheld_usage) == ((), ())
+    assert (saved.assignment_usage, saved.unallocated_usage) == ((), ())
 
 
 def test_a_pod_that_left_comes_back_with_its_segments(back_end: BackEnd) -> None:
@@ -123,8 +131,8 @@ def test_steps_merged_into_one_say_the_same(back_end: BackEnd) -> None:
 
     saved = saved_by(back_end, first.followed_by(second))
 
-    assert [row.hour.energy for row in saved.held_usage] == [9]
-    assert (saved.unheld_usage, saved.departed, saved.documents["agent"]) == ((UNHELD,), (record,), (AGENT,))
+    assert [row.hour.energy for row in saved.assignment_usage] == [9]
+    assert (saved.unallocated_usage, saved.departed, saved.documents["agent"]) == ((UNHELD,), (record,), (AGENT,))
 
 
 def test_rows_of_usage_that_wait_are_counted() -> None:

@@ -7,12 +7,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.devices.kubelet.allocations import allocations
+from gputally.devices.kubelet.device_assignments import DeviceAssignment, Wanted
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.holdings import Holding, Wanted
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
 from gputally.devices.nvml.mig_layout import weight_of
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import Gpu, Part, Reading, Span
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import Rules
@@ -49,8 +49,8 @@ class Layout:
     def shares(self, *pods: PodForm, rules: Rules = Rules()) -> dict[str, int]:  # noqa: B008 - frozen
         """µGPU of each pod, as the agent reports them to the aggregator."""
         found: dict[str, int] = {}
-        for holder in self.usage(*pods, rules=rules).holders:
-            found[holder.pod] = found.get(holder.pod, 0) + holder.share
+        for assignment in self.usage(*pods, rules=rules).assignments:
+            found[assignment.pod] = found.get(assignment.pod, 0) + assignment.share
         return found
 
     def usage(self, *pods: PodForm, rules: Rules = Rules(), until: float = 10) -> UsageReport:  # noqa: B008 - frozen
@@ -58,12 +58,12 @@ class Layout:
         readings, offer = self._readings(rules), Offer()
         parts, devices = Parts(readings), self._devices()
         offer.told({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
-        holdings = []
+        assignments = []
         for pod in pods:
             mine = [device for name, device in devices if name == pod.resource][: pod.gpus]
             devices = [entry for entry in devices if entry[1] not in mine]
-            holdings += [
-                Holding(
+            assignments += [
+                DeviceAssignment(
                     namespace="ml",
                     pod=pod.name,
                     container="main",
@@ -73,10 +73,10 @@ class Layout:
                 )
                 for device in mine
             ]
-        books = DeviceBooks(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
+        books = DeviceAccounts(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
         for reading in readings:
             books.read(reading)
-        books.allocated(allocations(holdings, offer.replicas, parts, at_us=us(10)))
+        books.allocated(allocations(assignments, offer.replicas, parts, at_us=us(10)))
         for reading in readings:
             idle = tuple(replace(part, busy=(Span(us(10), us(until), 0),)) for part in reading.parts)
             books.read(replace(reading, at_us=us(until), parts=idle))

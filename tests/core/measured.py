@@ -3,7 +3,7 @@
 from typing import Any
 
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import HolderReport
+from gputally.model.measured.usage_report import AssignmentReport
 from gputally.model.observation import Bookmark
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
@@ -27,6 +27,6 @@ def complete(replay: Replay, *, at: float) -> None:
     replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(at), since_us=us(at)))
 
 
-def tell(replay: Replay, *holders: HolderReport, at: float, **more: Any) -> None:  # noqa: ANN401 - any field of a report
+def tell(replay: Replay, *assignments: AssignmentReport, at: float, **more: Any) -> None:  # noqa: ANN401 - any field of a report
     """The agent answers."""
-    replay.apply(usage(*holders, at=at, **more))
+    replay.apply(usage(*assignments, at=at, **more))

@@ -15,7 +15,7 @@ from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.history import grown
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
+from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
@@ -40,17 +40,17 @@ def keep(kept: dict[str, bytes], key: str, record: object | None) -> None:
 class Memory:
     """Records are kept as JSON, as ledgers keep them, so that whatever JSON would lose is missed."""
 
-    def __init__(self, *, opened_us: int) -> None:
-        self.opened_us = self.evaluated_us = self.at_us = opened_us
+    def __init__(self, *, accounting_start_us: int) -> None:
+        self.accounting_start_us = self.evaluated_us = self.at_us = accounting_start_us
         self.pods = dict[str, bytes]()
         self.nodes = dict[str, bytes]()
         self.documents = defaultdict[str, dict[str, bytes]](dict)
         self.departed = dict[str, bytes]()
-        self.held_usage = dict[tuple[HolderKey, int], HeldHour]()
-        self.unheld_usage = dict[GpuKey, UnheldHour]()
+        self.assignment_usage = dict[tuple[AssignmentKey, int], AssignmentHour]()
+        self.unallocated_usage = dict[GpuKey, UnallocatedHour]()
         self.revisions = dict[str, PodRecord]()
         self.series = dict[tuple[Total, Labels], Series]()
-        self.admitted = dict[Value, KnownValue]()
+        self.known_values = dict[Value, KnownValue]()
         self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
 
@@ -69,11 +69,11 @@ class Memory:
             keep(self.documents[part], key, document)
         self.revisions |= changes.revisions
         self.series = still_there(self.series | changes.series)
-        self.admitted = still_there(self.admitted | changes.admitted)
+        self.known_values = still_there(self.known_values | changes.known_values)
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
-        self.held_usage |= changes.held_usage
-        self.unheld_usage |= changes.unheld_usage
+        self.assignment_usage |= changes.assignment_usage
+        self.unallocated_usage |= changes.unallocated_usage
 
     def _expect_known(self, changes: Changes) -> None:
         """What a ledger need not write again is what was written before."""
@@ -89,7 +89,7 @@ class Memory:
     def saved(self) -> Saved:
         """What the next process starts from."""
         return Saved(
-            opened_us=self.opened_us,
+            accounting_start_us=self.accounting_start_us,
             evaluated_us=self.evaluated_us,
             at_us=self.at_us,
             pods=tuple(map(_pod, self.pods.values())),
@@ -99,10 +99,12 @@ class Memory:
                 for part, kept in self.documents.items()
             },
             series={key: copy(series) for key, series in self.series.items()},
-            admitted=dict(self.admitted),
+            known_values=dict(self.known_values),
             resumes=dict(self.resumes),
-            held_usage=tuple(self.held_usage[key] for key in sorted(self.held_usage) if self.held_usage[key].open),
-            unheld_usage=tuple(row for row in self.unheld_usage.values() if row.open),
+            assignment_usage=tuple(
+                self.assignment_usage[key] for key in sorted(self.assignment_usage) if self.assignment_usage[key].open
+            ),
+            unallocated_usage=tuple(row for row in self.unallocated_usage.values() if row.open),
             departed=tuple(map(_pod, self.departed.values())),
         )
 

@@ -32,7 +32,7 @@ class Replay:
     ) -> None:
         self.rules = rules
         self.book = book
-        self.memory = Memory(opened_us=us(opened))
+        self.memory = Memory(accounting_start_us=us(opened))
         self._zero_us = us(zero) - us(0)
         self.fleet = self._new_fleet()
         self.ledger: tuple[int, int] = (0, 0)
@@ -158,7 +158,7 @@ class Replay:
         """Kept from the segments alone, as the ledger does."""
         a, b = self.ledger
         for s in segments:
-            start_us = max(s.start_us, self.memory.opened_us)
+            start_us = max(s.start_us, self.memory.accounting_start_us)
             if s.end_us is None:
                 a, b = a - sign * s.quantity * start_us, b + sign * s.quantity
             else:

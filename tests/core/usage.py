@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.observation import UsageReported
 from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.manifests import us
@@ -30,7 +30,13 @@ def hour(
     )
 
 
-def holder(*hours: Hour, pod: str = "a", since: float = 0, until: float | None = None, **more: Any) -> HolderReport:  # noqa: ANN401 - any field of a holder
+def assignment(
+    *hours: Hour,
+    pod: str = "a",
+    since: float = 0,
+    until: float | None = None,
+    **more: Any,  # noqa: ANN401 - any field of an assignment
+) -> AssignmentReport:
     """A container with one whole GPU; it was last found there at the end of `hours`, or at its own."""
     latest_us = max((each.to_us for each in hours), default=us(since))
     seen: float | None = more.pop("seen", None)
@@ -42,7 +48,7 @@ def holder(*hours: Hour, pod: str = "a", since: float = 0, until: float | None =
         "resource": "nvidia.com/gpu",
         "share": GPU,
     }
-    return HolderReport(
+    return AssignmentReport(
         pod=pod,
         since_us=us(since),
         seen_us=us(seen) if seen is not None else latest_us if until is None else us(until),
@@ -58,13 +64,13 @@ def gpu(*, unattributed: float = 0, joules: float = 0, watermark: float = 0) -> 
     return GpuReport(uuid="GPU-0", model="NVIDIA A100", source="samples", watermark_us=us(watermark), hours=(amounts,))
 
 
-def report(*holders: HolderReport, at: float, ahead: float = 0, **more: Any) -> UsageReport:  # noqa: ANN401 - any field of a report
+def report(*assignments: AssignmentReport, at: float, ahead: float = 0, **more: Any) -> UsageReport:  # noqa: ANN401 - any field of a report
     """The answer at `at` of the agent of n1, whose clock is `ahead` and whose watermark and kubelet are up to date."""
     now_us = us(at + ahead)
     fields: dict[str, Any] = {"epoch": "e1", "node": "n1", "watermark_us": now_us, "allocations_us": now_us}
-    return UsageReport(version=1, now_us=now_us, holders=holders, **fields | more)
+    return UsageReport(version=1, now_us=now_us, assignments=assignments, **fields | more)
 
 
-def usage(*holders: HolderReport, at: float, **more: Any) -> UsageReported:  # noqa: ANN401 - any field of a report
+def usage(*assignments: AssignmentReport, at: float, **more: Any) -> UsageReported:  # noqa: ANN401 - any field of a report
     """The same as it arrives, at `at` by our clock."""
-    return UsageReported(report=report(*holders, at=at, **more), at_us=us(at))
+    return UsageReported(report=report(*assignments, at=at, **more), at_us=us(at))

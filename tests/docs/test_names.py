@@ -69,4 +69,4 @@ def test_every_state_is_explained_in_the_order_of_precedence(states: type[State]
 
 
 def test_every_check_of_the_books_is_explained() -> None:
-    assert {row[0] for row in table(ARCHITECTURE, "`check`")} == an_hour().residuals.keys()
+    assert {row[0] for row in table(ARCHITECTURE, "`check`")} == an_hour().differences.keys()

@@ -17,7 +17,7 @@ HOUR = 3600
 
 class Filed(Memory):
     def __init__(self, ledger: SqliteLedger) -> None:
-        super().__init__(opened_us=us(-HOUR))
+        super().__init__(accounting_start_us=us(-HOUR))
         self.ledger = ledger
 
     def write(self, changes: Changes) -> None:

@@ -21,9 +21,9 @@ class FakeAgent:
         self.token = token
         self.status = 200
         self.requests = 0
-        self.holding = asyncio.Event()
+        self.assignment = asyncio.Event()
         """Once cleared, answers break off after their beginning until it is set."""
-        self.holding.set()
+        self.assignment.set()
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -36,7 +36,7 @@ class FakeAgent:
         response = web.StreamResponse(status=self.status, headers={"Location": "/elsewhere"})
         await response.prepare(request)
         await response.write(encoded[:1])
-        await self.holding.wait()
+        await self.assignment.wait()
         await response.write(encoded[1:])
         return response
 
@@ -54,5 +54,5 @@ async def serving(agent: FakeAgent, tls: ssl.SSLContext | None = None) -> AsyncI
         agent.url = f"{'https' if tls else 'http'}://{host}:{port}"
         yield agent
     finally:
-        agent.holding.set()
+        agent.assignment.set()
         await runner.cleanup()

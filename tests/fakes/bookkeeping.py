@@ -82,7 +82,7 @@ async def keep(
             await flusher
         time.now_us = observations[-1].at_us + 3_600_000_000
         tell(await books.exposition.scrape(False))  # noqa: FBT003 - the same
-        assert books.writer.residual == (0, 0), "the counters differ from the ledger's own segments"
+        assert books.writer.difference == (0, 0), "the counters differ from the ledger's own segments"
         books.writer.close()
 
 

@@ -36,7 +36,7 @@ from tests.core.manifests import (
     priority_class,
     us,
 )
-from tests.core.usage import gpu, holder, hour, usage
+from tests.core.usage import assignment, gpu, hour, usage
 
 FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
 TIERS = {"critical": 1000, "normal": 500, "scavenger": 100}
@@ -94,7 +94,7 @@ class Tape:
     """Tells a fleet what happened, in seconds since midnight."""
 
     def __init__(self) -> None:
-        saved = Saved(opened_us=us(0), evaluated_us=us(0), at_us=us(0))
+        saved = Saved(accounting_start_us=us(0), evaluated_us=us(0), at_us=us(0))
         self.fleet = Fleet(rules=Rules(), book=BOOK, saved=saved)
 
     def seen(self, at: float, *objects: Object, since: float | None = None) -> None:
@@ -155,8 +155,8 @@ def preempt(tape: Tape) -> None:
 def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 100) -> None:
     """One of serving's GPUs is measured; somebody uses another without having it, and a third pod is not known."""
     amounts = hour(since, at, measured=at - since, used=used, burst=used / 10, joules=used * 300)
-    serving = holder(amounts, namespace="serving", pod="api", since=since)
-    stranger = holder(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
+    serving = assignment(amounts, namespace="serving", pod="api", since=since)
+    stranger = assignment(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
     tape.fleet.apply(Bookmark(kind=Kind.PODS, version="900", at_us=us(at), since_us=us(at)))
     tape.fleet.apply(
         usage(
@@ -199,7 +199,7 @@ def test_the_scrape_of_an_hour_is_as_recorded(golden: Golden, *, openmetrics: bo
 
 
 def test_the_books_of_the_hour_add_up() -> None:
-    assert set(an_hour().residuals.values()) == {0}
+    assert set(an_hour().differences.values()) == {0}
 
 
 def test_a_scrape_has_every_metric_of_the_catalog_and_no_other() -> None:

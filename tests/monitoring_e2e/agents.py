@@ -31,9 +31,9 @@ class Measured:
 
     def told(self, pods: Items) -> None:
         """The kubelet knows now who of them holds the GPU."""
-        self.kubelet.pods = [self._holding(each["metadata"]) for each in pods if holds_gpu(each, self.node)]
+        self.kubelet.pods = [self._assignment(each["metadata"]) for each in pods if holds_gpu(each, self.node)]
 
-    def _holding(self, meta: Mapping[str, str]) -> Message:
+    def _assignment(self, meta: Mapping[str, str]) -> Message:
         return pod(f"{meta['namespace']}/{meta['name']}", {GPU: [self.gpu.gpu.uuid]})
 
 

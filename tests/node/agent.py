@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from gputally.model.measured.usage_report import GpuReport, HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuReport, UsageReport
 from tests.behaviour.product import Samples
 from tests.cluster.component import Component
 from tests.cluster.control_plane import LOOPBACK, free_ports
@@ -57,10 +57,10 @@ class Agent(Component):
         return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
-def holders_of(report: UsageReport, pod: Json) -> Sequence[HolderReport]:
+def assignments_of(report: UsageReport, pod: Json) -> Sequence[AssignmentReport]:
     """What a pod holds and held, a report for each device."""
     meta = pod["metadata"]
-    return [each for each in report.holders if (each.namespace, each.pod) == (meta["namespace"], meta["name"])]
+    return [each for each in report.assignments if (each.namespace, each.pod) == (meta["namespace"], meta["name"])]
 
 
 def gpu_of(report: UsageReport, uuid: str) -> GpuReport:
@@ -68,15 +68,15 @@ def gpu_of(report: UsageReport, uuid: str) -> GpuReport:
     return found
 
 
-def is_settled(report: UsageReport, holder: HolderReport) -> bool:
+def is_settled(report: UsageReport, assignment: AssignmentReport) -> bool:
     """Whether it has ended, and all that it did is told."""
-    return holder.until_us is not None and gpu_of(report, holder.gpu).watermark_us >= holder.until_us
+    return assignment.until_us is not None and gpu_of(report, assignment.gpu).watermark_us >= assignment.until_us
 
 
-def used_by(holders: Sequence[HolderReport]) -> int:
+def used_by(assignments: Sequence[AssignmentReport]) -> int:
     """In µs·µGPU."""
-    return sum(hour.used for holder in holders for hour in holder.hours)
+    return sum(hour.used for assignment in assignments for hour in assignment.hours)
 
 
-def measured_by(holders: Sequence[HolderReport]) -> int:
-    return sum(hour.measured for holder in holders for hour in holder.hours)
+def measured_by(assignments: Sequence[AssignmentReport]) -> int:
+    return sum(hour.measured for assignment in assignments for hour in assignment.hours)

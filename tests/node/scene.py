@@ -10,14 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gputally.model.measured.usage_report import HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND
 from tests.behaviour.conftest import grant_documented_rights
 from tests.behaviour.product import Product, Samples, total
 from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import GPU as NVIDIA_GPU
 from tests.cluster.manifests import Json, path, priority_class
-from tests.node.agent import Agent, holders_of, is_settled, used_by
+from tests.node.agent import Agent, assignments_of, is_settled, used_by
 from tests.node.gpus import ScriptedGpus
 from tests.node.node import Node, node_pod
 from tests.node.pods import running
@@ -119,7 +119,7 @@ class Scene:
 
     async def held(self, *pods: Json, count: int) -> UsageReport:
         """A report that has so many holders of the pods."""
-        return await self.told(lambda report: sum(len(holders_of(report, pod)) for pod in pods) == count)
+        return await self.told(lambda report: sum(len(assignments_of(report, pod)) for pod in pods) == count)
 
     async def end(self, *pods: Json) -> UsageReport:
         """Delete them, and return once the agent has told all that they did."""
@@ -131,7 +131,7 @@ class Scene:
         """A report after they ended, with all that they did."""
 
         def is_over(report: UsageReport) -> bool:
-            return all(is_settled(report, holder) for pod in pods for holder in holders_of(report, pod))
+            return all(is_settled(report, assignment) for pod in pods for assignment in assignments_of(report, pod))
 
         return await self.told(is_over)
 
@@ -141,7 +141,7 @@ class Scene:
             SELECT pod, pod_uid, sum(measured), sum(used) FROM usage_by_pod
             WHERE namespace = '{self.place}' GROUP BY pod, pod_uid
         """
-        wanted = {(pod["metadata"]["name"], used_by(holders_of(report, pod))) for pod in pods}
+        wanted = {(pod["metadata"]["name"], used_by(assignments_of(report, pod))) for pod in pods}
         rows = await self.product.query_until(query, lambda rows: wanted <= {(name, used) for name, *_, used in rows})
         return {name: Booked(uid, measured, used) for name, uid, measured, used in rows}
 
@@ -166,24 +166,24 @@ class Scene:
         )
         return [Segment(*row) for row in rows]
 
-    def due(self, holder: HolderReport, others: Sequence[HolderReport] = ()) -> Fraction:
+    def due(self, assignment: AssignmentReport, others: Sequence[AssignmentReport] = ()) -> Fraction:
         """The µs·µGPU that it used by the script, of a device which it and `others` share alike, from end to end."""
-        assert holder.until_us
-        weight = holder.share if holder.device.startswith("MIG-") else GPU
-        ends = {each for other in (holder, *others) for each in (other.since_us, other.until_us or 0)}
-        inside = sorted(each for each in ends if holder.since_us <= each <= holder.until_us)
+        assert assignment.until_us
+        weight = assignment.share if assignment.device.startswith("MIG-") else GPU
+        ends = {each for other in (assignment, *others) for each in (other.since_us, other.until_us or 0)}
+        inside = sorted(each for each in ends if assignment.since_us <= each <= assignment.until_us)
         return sum(
             (
-                self.gpus.percent_us(holder.device, *span) * weight / 100 / (1 + len(present(others, *span)))
+                self.gpus.percent_us(assignment.device, *span) * weight / 100 / (1 + len(present(others, *span)))
                 for span in pairwise(inside)
             ),
             Fraction(0),
         )
 
 
-def present(holders: Sequence[HolderReport], from_us: int, to_us: int) -> Sequence[HolderReport]:
+def present(assignments: Sequence[AssignmentReport], from_us: int, to_us: int) -> Sequence[AssignmentReport]:
     """Those that are there all that time."""
-    return [each for each in holders if each.since_us <= from_us and to_us <= (each.until_us or to_us)]
+    return [each for each in assignments if each.since_us <= from_us and to_us <= (each.until_us or to_us)]
 
 
 def assert_close(what: str, measured: int, due: Fraction) -> None:

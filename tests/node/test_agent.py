@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage_report import HolderReport
+from gputally.model.measured.usage_report import AssignmentReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.cluster.manifests import Json, path
 from tests.cluster.objects import condition, container_state, seconds
-from tests.node.agent import gpu_of, holders_of, measured_by, used_by
+from tests.node.agent import assignments_of, gpu_of, measured_by, used_by
 from tests.node.node import MIG_1G, SHARED_GPU, node_pod
 from tests.node.pods import deleted, deletion_asked_s, forms, process_of, running, waits_for
 from tests.node.scene import ALLOCATED, CLOSE, CONTAINER_USED, Scene, assert_close, total_of
@@ -29,7 +29,7 @@ LATE_S = 3
 GRACE_S = 5
 CONTAINER_MEMORY = "gputally_container_gpu_memory_bytes"
 UNATTRIBUTED = "gputally_gpu_unallocated_used_gpu_seconds_total"
-UNRESOLVED = "gputally_unmatched_usage_gpu_seconds_total"
+UNMATCHED = "gputally_unmatched_usage_gpu_seconds_total"
 DIFFERENCE = "gputally_allocation_difference_gpus"
 
 
@@ -49,20 +49,20 @@ async def test_each_pod_used_what_its_devices_were_busy(scene: Scene) -> None:
 
     samples = await scene.agent.scrape()
     booked = await scene.booked(report, *pods)
-    every = [holder for pod in pods for holder in holders_of(report, pod)]
-    assert [holder.share for holder in every] == [*(8 * [GPU]), GPU // 4, GPU // 4, GPU // 7]
+    every = [assignment for pod in pods for assignment in assignments_of(report, pod)]
+    assert [assignment.share for assignment in every] == [*(8 * [GPU]), GPU // 4, GPU // 4, GPU // 7]
     for pod in pods:
-        name, holders = pod["metadata"]["name"], holders_of(report, pod)
-        due = sum((scene.due(each, sharers(each, every)) for each in holders), Fraction(0))
-        assert_close(name, used_by(holders), due)
-        assert {each.pod_uid for each in holders} == {booked[name].uid} == {pod["metadata"]["uid"]}
-        assert (booked[name].measured, booked[name].used) == (measured_by(holders), used_by(holders))
+        name, assignments = pod["metadata"]["name"], assignments_of(report, pod)
+        due = sum((scene.due(each, sharers(each, every)) for each in assignments), Fraction(0))
+        assert_close(name, used_by(assignments), due)
+        assert {each.pod_uid for each in assignments} == {booked[name].uid} == {pod["metadata"]["uid"]}
+        assert (booked[name].measured, booked[name].used) == (measured_by(assignments), used_by(assignments))
         exported = total(samples, CONTAINER_USED, namespace=scene.place, pod=name)
-        assert exported == pytest.approx(used_by(holders) / GPU_SECOND)
-        await scene.published(pod, used_by(holders))
-        assert_lasted(holders, await deleted(scene.api, pod))
+        assert exported == pytest.approx(used_by(assignments) / GPU_SECOND)
+        await scene.published(pod, used_by(assignments))
+        assert_lasted(assignments, await deleted(scene.api, pod))
     assert {value for (name, _), value in at_rest.items() if name == DIFFERENCE} == {0}
-    assert total(await scene.product.scrape(), UNRESOLVED) == 0
+    assert total(await scene.product.scrape(), UNMATCHED) == 0
 
 
 async def test_a_shared_gpu_is_divided_by_what_the_processes_did(scene: Scene) -> None:
@@ -83,10 +83,10 @@ async def test_a_shared_gpu_is_divided_by_what_the_processes_did(scene: Scene) -
     unattributed = total(await scene.agent.scrape(), UNATTRIBUTED, gpu=shared) - before
     booked = await scene.booked(report, *pods)
     for pod, percent in zip(pods, (45, 15), strict=True):
-        [holder] = holders_of(report, pod)
-        due = scene.gpus.percent_us(shared, holder.since_us, holder.until_us or 0) * GPU / 100 * percent / 80
-        assert_close(holder.pod, used_by([holder]), due)
-        assert booked[holder.pod].used == used_by([holder])
+        [assignment] = assignments_of(report, pod)
+        due = scene.gpus.percent_us(shared, assignment.since_us, assignment.until_us or 0) * GPU / 100 * percent / 80
+        assert_close(assignment.pod, used_by([assignment]), due)
+        assert booked[assignment.pod].used == used_by([assignment])
     logger.info("of no pod: used %.3f GPU-s", unattributed)
     assert unattributed == pytest.approx(10 * 0.20, rel=CLOSE)
 
@@ -96,7 +96,7 @@ async def test_a_pod_that_lacks_its_image_is_charged_as_starting(scene: Scene) -
     manifest["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
     stuck = await scene.create(manifest)
     await scene.api.wait_for(path(stuck), lambda found: waits_for(found) == "ImagePullBackOff")
-    [holder] = holders_of(await scene.held(stuck, count=1), stuck)
+    [assignment] = assignments_of(await scene.held(stuck, count=1), stuck)
     tier = scene.tier("stuck")
     await scene.product.until(lambda samples: total(samples, ALLOCATED, tier=tier, state="starting") > GRACE_S)
 
@@ -106,15 +106,15 @@ async def test_a_pod_that_lacks_its_image_is_charged_as_starting(scene: Scene) -
     bound_s = seconds(condition(gone, "PodScheduled")["lastTransitionTime"])
     segments = await scene.segments(stuck)
     logger.info("stuck: %s", segments)
-    assert holder.until_us is None
+    assert assignment.until_us is None
     assert segments[0].state == "starting"
     assert segments[0].start_us == bound_s * US_PER_SECOND
     assert {segment.state for segment in segments} <= {"starting", "terminating"}
     assert total_of(segments, "terminating") <= GPU * LATE_S * US_PER_SECOND
-    [holder] = holders_of(report, stuck)
-    assert holder.until_us
-    assert 0 <= holder.since_us / US_PER_SECOND - bound_s <= LATE_S
-    assert abs(holder.until_us - (segments[-1].end_us or 0)) <= LATE_S * US_PER_SECOND
+    [assignment] = assignments_of(report, stuck)
+    assert assignment.until_us
+    assert 0 <= assignment.since_us / US_PER_SECOND - bound_s <= LATE_S
+    assert abs(assignment.until_us - (segments[-1].end_us or 0)) <= LATE_S * US_PER_SECOND
 
 
 async def test_a_preempted_pod_is_charged_for_its_grace_as_terminating(scene: Scene) -> None:
@@ -137,14 +137,14 @@ async def test_a_preempted_pod_is_charged_for_its_grace_as_terminating(scene: Sc
     assert total_of(segments, "running") > 0
     assert total_of(segments, "terminating") == grace
     await scene.product.until(lambda samples: terminating(samples, scene.tier("training")) == grace / GPU_SECOND)
-    holders = holders_of(report, victim)
-    assert_lasted(holders, gone)
-    assert len(holders) == 8
-    assert_close("training", used_by(holders), sum(map(scene.due, holders), Fraction(0)))
-    assert (await scene.booked(report, victim))["training"].used == used_by(holders)
-    successors = holders_of(await scene.held(inference, count=2), inference)
-    assert {each.device for each in successors} < {each.device for each in holders}
-    assert min(each.since_us for each in successors) >= max(each.until_us or 0 for each in holders)
+    assignments = assignments_of(report, victim)
+    assert_lasted(assignments, gone)
+    assert len(assignments) == 8
+    assert_close("training", used_by(assignments), sum(map(scene.due, assignments), Fraction(0)))
+    assert (await scene.booked(report, victim))["training"].used == used_by(assignments)
+    successors = assignments_of(await scene.held(inference, count=2), inference)
+    assert {each.device for each in successors} < {each.device for each in assignments}
+    assert min(each.since_us for each in successors) >= max(each.until_us or 0 for each in assignments)
 
 
 async def told_of(scene: Scene, gpu: str, at_us: int) -> None:
@@ -166,18 +166,18 @@ def terminating(samples: Samples, tier: str) -> float:
     return total(samples, ALLOCATED, tier=tier, state="terminating")
 
 
-def sharers(holder: HolderReport, every: Sequence[HolderReport]) -> Sequence[HolderReport]:
+def sharers(assignment: AssignmentReport, every: Sequence[AssignmentReport]) -> Sequence[AssignmentReport]:
     """Who else holds the device."""
-    return [each for each in every if each.device == holder.device and each is not holder]
+    return [each for each in every if each.device == assignment.device and each is not assignment]
 
 
-def assert_lasted(holders: Sequence[HolderReport], gone: Json) -> None:
+def assert_lasted(assignments: Sequence[AssignmentReport], gone: Json) -> None:
     """From its binding to the end of its container a pod held its devices, as the agent saw it."""
     bound_s = seconds(condition(gone, "PodScheduled")["lastTransitionTime"])
     ended_s = seconds(container_state(gone, "terminated")["finishedAt"])
-    for holder in holders:
-        assert holder.until_us
-        late = holder.since_us / US_PER_SECOND - bound_s, holder.until_us / US_PER_SECOND - ended_s
-        logger.info("%s: seen %.1f s after its binding, gone %.1f s after its end", holder.pod, *late)
+    for assignment in assignments:
+        assert assignment.until_us
+        late = assignment.since_us / US_PER_SECOND - bound_s, assignment.until_us / US_PER_SECOND - ended_s
+        logger.info("%s: seen %.1f s after its binding, gone %.1f s after its end", assignment.pod, *late)
         assert 0 <= late[0] <= LATE_S
         assert 0 <= late[1] <= LATE_S

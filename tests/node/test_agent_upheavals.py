@@ -10,14 +10,14 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage_report import HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import until
 from tests.behaviour.scrapes import Scrapes
 from tests.cluster.manifests import path
 from tests.cluster.objects import container_state, seconds
-from tests.node.agent import gpu_of, holders_of, measured_by, used_by
+from tests.node.agent import assignments_of, gpu_of, measured_by, used_by
 from tests.node.gpus import steps
 from tests.node.node import MIG_1G, SHARED_GPU, uuids
 from tests.node.scene import CLOSE, Scene, assert_close
@@ -43,7 +43,7 @@ HELD = "gputally_allocated_gpus"
 FREE = "gputally_capacity_gpus"
 EPOCHS = """
 SELECT h.epoch, h.since_us, sum(u.measured), sum(u.used)
-FROM usage_holders h JOIN usage_hours u ON u.holder = h.holder
+FROM usage_assignments h JOIN usage_hours u ON u.holder = h.holder
 WHERE h.namespace = '{place}' AND h.device = '{device}' GROUP BY h.epoch, h.since_us ORDER BY h.since_us
 """
 
@@ -51,7 +51,7 @@ WHERE h.namespace = '{place}' AND h.device = '{device}' GROUP BY h.epoch, h.sinc
 async def test_a_kubelet_that_is_restarted_ends_nobody(scene: Scene) -> None:
     pods = [await scene.run("steadfast", gpus=2), await scene.run("part", gpus=1, resource=SHARED_GPU)]
     report = await scene.held(*pods, count=3)
-    before = [holder for pod in pods for holder in holders_of(report, pod)]
+    before = [assignment for pod in pods for assignment in assignments_of(report, pod)]
     for down_s in (0, 3):
         killed_us = scene.gpus.now_us
         scene.node.kubelet.kill()
@@ -64,10 +64,10 @@ async def test_a_kubelet_that_is_restarted_ends_nobody(scene: Scene) -> None:
     report = await scene.end(*pods)
     booked = await scene.booked(report, *pods)
     assert total(samples, POLLS, outcome="unreachable") > 1
-    holders = [holder for pod in pods for holder in holders_of(report, pod)]
-    assert [(each.device, each.since_us) for each in holders] == [(each.device, each.since_us) for each in before]
+    assignments = [assignment for pod in pods for assignment in assignments_of(report, pod)]
+    assert [(each.device, each.since_us) for each in assignments] == [(each.device, each.since_us) for each in before]
     for pod in pods:
-        name, each = pod["metadata"]["name"], holders_of(report, pod)
+        name, each = pod["metadata"]["name"], assignments_of(report, pod)
         assert measured_by(each) == pytest.approx(sum(map(lasted, each)), rel=CLOSE)
         assert_close(name, used_by(each), sum(map(scene.due, each), Fraction(0)))
         assert booked[name].used == used_by(each)
@@ -104,7 +104,7 @@ async def test_a_kubelet_that_registers_anew_keeps_its_pods(scene: Scene) -> Non
 
 async def test_an_agent_that_is_killed_loses_what_it_had_not_told(scene: Scene) -> None:
     pod = await scene.run("survivor", gpus=1)
-    [before] = holders_of(await scene.held(pod, count=1), pod)
+    [before] = assignments_of(await scene.held(pod, count=1), pod)
     first = await scene.agent.report()
     restarts = total(await scene.product.scrape(), RESTARTS)
     async with watched(scene) as scrapes:
@@ -118,7 +118,7 @@ async def test_an_agent_that_is_killed_loses_what_it_had_not_told(scene: Scene) 
         await scene.held(pod, count=1)
         await asyncio.sleep(6)
         report = await scene.end(pod)
-        [after] = holders_of(report, pod)
+        [after] = assignments_of(report, pod)
         query = EPOCHS.format(place=scene.place, device=before.device)
         lives = await scene.product.query_until(query, lambda rows: len(rows) == 2 and rows[1][-1] == used_by([after]))
     ends = [since_us + measured // GPU for _, since_us, measured, _ in lives]
@@ -142,31 +142,33 @@ async def test_an_agent_that_is_killed_loses_what_it_had_not_told(scene: Scene) 
 async def test_a_gpu_that_is_lost_stands_still_alone(scene: Scene) -> None:
     pods = unlucky, other = [await scene.run(name, gpus=1) for name in ("unlucky", "other")]
     report = await scene.held(*pods, count=2)
-    [holder], [neighbour] = (holders_of(report, pod) for pod in pods)
-    lost_before = total(await scene.agent.scrape(), STATE, gpu=holder.gpu, state="lost")
-    await told_of(scene, holder.gpu, scene.gpus.go_on(holder.gpu, (0, FLAT)) + 3 * US_PER_SECOND)
+    [assignment], [neighbour] = (assignments_of(report, pod) for pod in pods)
+    lost_before = total(await scene.agent.scrape(), STATE, gpu=assignment.gpu, state="lost")
+    await told_of(scene, assignment.gpu, scene.gpus.go_on(assignment.gpu, (0, FLAT)) + 3 * US_PER_SECOND)
 
-    scene.gpus.change(holder.gpu, lost=scene.gpus.now)
+    scene.gpus.change(assignment.gpu, lost=scene.gpus.now)
 
-    await scene.shown(lambda samples: down(samples) == {holder.gpu})
+    await scene.shown(lambda samples: down(samples) == {assignment.gpu})
     at_first = await scene.agent.report()
     later = await told_of(scene, neighbour.gpu, gpu_of(at_first, neighbour.gpu).watermark_us + 3 * US_PER_SECOND)
-    assert gpu_of(later, holder.gpu).lost
-    assert used_by(holders_of(later, unlucky)) == used_by(holders_of(at_first, unlucky)) > 0
-    assert used_by(holders_of(later, other)) > used_by(holders_of(at_first, other))
-    scene.gpus.change(holder.gpu, lost=None)
+    assert gpu_of(later, assignment.gpu).lost
+    assert used_by(assignments_of(later, unlucky)) == used_by(assignments_of(at_first, unlucky)) > 0
+    assert used_by(assignments_of(later, other)) > used_by(assignments_of(at_first, other))
+    scene.gpus.change(assignment.gpu, lost=None)
     await scene.shown(lambda samples: not down(samples))
-    await told_of(scene, holder.gpu, scene.gpus.now_us + 3 * US_PER_SECOND)
-    lost = total(await scene.agent.scrape(), STATE, gpu=holder.gpu, state="lost") - lost_before
+    await told_of(scene, assignment.gpu, scene.gpus.now_us + 3 * US_PER_SECOND)
+    lost = total(await scene.agent.scrape(), STATE, gpu=assignment.gpu, state="lost") - lost_before
     report = await scene.end(*pods)
     booked = await scene.booked(report, *pods)
-    [holder], [neighbour] = (holders_of(report, pod) for pod in pods)
-    blind = lasted(holder) - measured_by([holder])
-    logger.info("lost for %.3f s, not measured for %.3f s", lost, blind / GPU_SECOND)
-    assert lost * GPU_SECOND <= blind <= (lost + 2) * GPU_SECOND
-    assert_close("unlucky", used_by([holder]), scene.due(holder) - Fraction(blind * FLAT, 100))
+    [assignment], [neighbour] = (assignments_of(report, pod) for pod in pods)
+    gap = lasted(assignment) - measured_by([assignment])
+    logger.info("lost for %.3f s, not measured for %.3f s", lost, gap / GPU_SECOND)
+    assert lost * GPU_SECOND <= gap <= (lost + 2) * GPU_SECOND
+    assert_close("unlucky", used_by([assignment]), scene.due(assignment) - Fraction(gap * FLAT, 100))
     assert_close("other", used_by([neighbour]), scene.due(neighbour))
-    assert [booked[each.pod].used for each in (holder, neighbour)] == [used_by([each]) for each in (holder, neighbour)]
+    assert [booked[each.pod].used for each in (assignment, neighbour)] == [
+        used_by([each]) for each in (assignment, neighbour)
+    ]
 
 
 async def test_an_error_of_the_driver_is_counted_once(scene: Scene) -> None:
@@ -181,14 +183,14 @@ async def test_an_error_of_the_driver_is_counted_once(scene: Scene) -> None:
 
 async def test_a_gpu_is_cut_anew_beside_a_pod_that_runs_on(scene: Scene) -> None:
     steady = await scene.run("steady", gpus=1, resource=MIG_1G)
-    [holder] = holders_of(await scene.held(steady, count=1), steady)
-    cut = scene.gpus.gpus[holder.gpu].mig
-    [kept], [gone] = ([mig for mig in cut if (mig.uuid == holder.device) is is_kept] for is_kept in (True, False))
+    [assignment] = assignments_of(await scene.held(steady, count=1), steady)
+    cut = scene.gpus.gpus[assignment.gpu].mig
+    [kept], [gone] = ([mig for mig in cut if (mig.uuid == assignment.device) is is_kept] for is_kept in (True, False))
     large = replace(
         gone, uuid=uuids("MIG", 3)[2], gi=2, profile="3g.40gb", gi_slices=3, ci_slices=3, curve=[*steps(33)]
     )
 
-    scene.gpus.change(holder.gpu, mig=[kept, large])
+    scene.gpus.change(assignment.gpu, mig=[kept, large])
     scene.node.plugin.offer(MIG_1G, [kept.uuid])
     scene.node.plugin.offer(MIG_3G, [large.uuid])
 
@@ -199,16 +201,18 @@ async def test_a_gpu_is_cut_anew_beside_a_pod_that_runs_on(scene: Scene) -> None
     report = await scene.end(steady, newcomer)
     scene.node.plugin.offer(MIG_3G, [])
     assert {
-        dict(labels)["device"] for (name, labels) in samples if name == INFO and (holder.gpu in dict(labels).values())
+        dict(labels)["device"]
+        for (name, labels) in samples
+        if name == INFO and (assignment.gpu in dict(labels).values())
     } == {kept.uuid, large.uuid}
     assert total(samples, UNKNOWN) == 0
     booked = await scene.booked(report, steady, newcomer)
     for pod, device, share in ((steady, kept, GPU // 7), (newcomer, large, 3 * GPU // 7)):
-        [holder] = holders_of(report, pod)
-        assert (holder.device, holder.gpu, holder.share) == (device.uuid, scene.node.sliced_gpu, share)
-        assert measured_by([holder]) == pytest.approx(lasted(holder), rel=CLOSE)
-        assert_close(holder.pod, used_by([holder]), scene.due(holder))
-        assert booked[holder.pod].used == used_by([holder])
+        [assignment] = assignments_of(report, pod)
+        assert (assignment.device, assignment.gpu, assignment.share) == (device.uuid, scene.node.sliced_gpu, share)
+        assert measured_by([assignment]) == pytest.approx(lasted(assignment), rel=CLOSE)
+        assert_close(assignment.pod, used_by([assignment]), scene.due(assignment))
+        assert booked[assignment.pod].used == used_by([assignment])
         assert {segment.quantity for segment in await scene.segments(pod)} == {share}
 
 
@@ -248,7 +252,7 @@ def xids(samples: Samples) -> dict[tuple[str, str], float]:
     }
 
 
-def lasted(holder: HolderReport) -> int:
+def lasted(assignment: AssignmentReport) -> int:
     """µs·µGPU from its beginning to its end."""
-    assert holder.until_us
-    return holder.share * (holder.until_us - holder.since_us)
+    assert assignment.until_us
+    return assignment.share * (assignment.until_us - assignment.since_us)

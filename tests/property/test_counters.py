@@ -47,7 +47,7 @@ class Books(RuleBasedStateMachine):
         self.version = 10
         self.unwritten: Changes | None = None
         self.is_full = False
-        self.holders: set[str] = set()
+        self.assignments: set[str] = set()
         """Tenants of which a pod was ever bound."""
         self.shown: dict[tuple[str, ...], int] = {}
         self.withheld = defaultdict[tuple[str, ...], set[int]](set)
@@ -195,14 +195,14 @@ class Books(RuleBasedStateMachine):
 
     @invariant()
     def there_are_no_more_tenants_than_allowed_and_none_that_only_waits(self) -> None:
-        admission = self.replay.fleet.admission
-        assert len(admission.values["tenant"]) <= LIMIT
-        assert admission.values["tenant"].keys() <= self.holders
+        limiter = self.replay.fleet.limiter
+        assert len(limiter.values["tenant"]) <= LIMIT
+        assert limiter.values["tenant"].keys() <= self.assignments
 
     @invariant()
     def nothing_grows_unseen(self) -> None:
         """What gave way is not in use: no series that the next scrape will not have has a slope."""
-        exports, fleet = self.replay.fleet.admission.exports, self.replay.fleet
+        exports, fleet = self.replay.fleet.limiter.exports, self.replay.fleet
         fleet.reconcile()
         fleet.nodes.catch_up(at_us=fleet.now_us)
         growing = [key for key, series in fleet.totals.series.items() if series.b]
@@ -211,7 +211,7 @@ class Books(RuleBasedStateMachine):
     def tell(self, form: PodForm, name: str) -> None:
         self.version += 1
         self.known[name] = replace(form, version=self.version)
-        self.holders |= set(form.labels.values()) if form.node else set()
+        self.assignments |= set(form.labels.values()) if form.node else set()
         self.replay.see(self.known[name], at=self.now)
 
     def look_at(self, snapshot: Snapshot) -> None:
@@ -228,7 +228,7 @@ class Books(RuleBasedStateMachine):
                 assert row.value in stood, f"{row.labels} went on at {row.value} from {before}"
             self.shown[row.labels] = row.value
             self.withheld[row.labels].clear()
-        assert snapshot.residuals == {"allocated": 0, "capacity": 0}
+        assert snapshot.differences == {"allocated": 0, "capacity": 0}
 
 
 Books.TestCase.settings = settings(EXAMPLES, stateful_step_count=50)

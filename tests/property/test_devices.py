@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputally.metering.node_books import DeviceBooks
-from gputally.metering.node_snapshot import DeviceSnapshot, HolderTotals
+from gputally.metering.device_accounts import DeviceAccounts
+from gputally.metering.node_snapshot import AssignmentTotals, DeviceSnapshot
 from gputally.model.measured.device import (
     Gpu,
     GpuCondition,
@@ -20,7 +20,7 @@ from gputally.model.measured.device import (
     Source,
     Span,
 )
-from gputally.model.measured.usage_report import HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.plausible import implausible
 from tests.unit.metering.naive import NaiveGpu
@@ -49,7 +49,7 @@ class Node:
     """Two GPUs that are told to the books and to the naive ones alike."""
 
     random: Random
-    books: DeviceBooks = field(default_factory=DeviceBooks)
+    books: DeviceAccounts = field(default_factory=DeviceAccounts)
     naive: dict[str, NaiveGpu] = field(default_factory=dict)
     polls: list[tuple[int, PartAllocations]] = field(default_factory=list)
     held: set[PartAllocation] = field(default_factory=set)
@@ -88,7 +88,7 @@ class Node:
         assert self.books.snapshot(us(self.now)) == before
         self.polls.append((self.now, PartAllocations(at_us=us(self.now), held=self.polls[-1][1].held)))
         self.books.allocated(self.polls[-1][1])
-        assert self.books.snapshot(us(self.now)).holders == before.holders
+        assert self.books.snapshot(us(self.now)).assignments == before.assignments
 
     def read(self) -> None:
         gpu = self._gpu()
@@ -170,31 +170,31 @@ def test_the_books_are_those_of_one_who_looks_every_second(random: Random) -> No
     assert_as_naive(node, snapshot, report)
 
 
-def cumulative(holder: HolderReport) -> dict[int, tuple[int, ...]]:
+def cumulative(assignment: AssignmentReport) -> dict[int, tuple[int, ...]]:
     return {
         hour.start_us: (hour.to_us, hour.measured, hour.used, hour.burst, hour.memory, hour.memory_us, hour.energy)
-        for hour in holder.hours
+        for hour in assignment.hours
     }
 
 
 def assert_nothing_fell(earlier: UsageReport, later: UsageReport) -> None:
-    now = {(each.device, each.pod, each.since_us): cumulative(each) for each in later.holders}
-    for holder in earlier.holders:
-        for start_us, amounts in cumulative(holder).items():
-            after = now[holder.device, holder.pod, holder.since_us][start_us]
+    now = {(each.device, each.pod, each.since_us): cumulative(each) for each in later.assignments}
+    for assignment in earlier.assignments:
+        for start_us, amounts in cumulative(assignment).items():
+            after = now[assignment.device, assignment.pod, assignment.since_us][start_us]
             assert all(new >= old for new, old in zip(after, amounts, strict=True))
     assert later.watermark_us >= earlier.watermark_us or {g.lost for g in earlier.gpus} != {g.lost for g in later.gpus}
 
 
 def assert_no_total_fell(earlier: DeviceSnapshot, later: DeviceSnapshot) -> None:
-    now = {(each.part, each.pod): each for each in later.holders}
-    for each in earlier.holders:
+    now = {(each.part, each.pod): each for each in later.assignments}
+    for each in earlier.assignments:
         after = now.get((each.part, each.pod))
         if after is None or fell(each, after):
             assert_may_begin_anew(each, later)
 
 
-def fell(each: HolderTotals, after: HolderTotals) -> bool:
+def fell(each: AssignmentTotals, after: AssignmentTotals) -> bool:
     pairs = (
         (each.held, after.held),
         (each.measured, after.measured),
@@ -207,7 +207,7 @@ def fell(each: HolderTotals, after: HolderTotals) -> bool:
     return any(later < earlier for earlier, later in pairs)
 
 
-def assert_may_begin_anew(each: HolderTotals, later: DeviceSnapshot) -> None:
+def assert_may_begin_anew(each: AssignmentTotals, later: DeviceSnapshot) -> None:
     """Who ended, and was not scraped for ten minutes."""
     assert not each.is_held
     assert later.at_us > us(600)
@@ -216,15 +216,15 @@ def assert_may_begin_anew(each: HolderTotals, later: DeviceSnapshot) -> None:
 def assert_conserved(snapshot: DeviceSnapshot, report: UsageReport) -> None:
     """To the last µs·µGPU and mJ."""
     for gpu, told in zip(snapshot.gpus, report.gpus, strict=True):
-        mine = [hour for each in report.holders if each.gpu == gpu.uuid for hour in each.hours]
+        mine = [hour for each in report.assignments if each.gpu == gpu.uuid for hour in each.hours]
         assert gpu.states.total == GPU * (gpu.at_us - gpu.since_us)
         assert sum(hour.used for hour in mine) + gpu.work.unattributed + gpu.work.unknown == gpu.work.used
-        assert sum(hour.energy for hour in mine) + gpu.work.unheld_energy == gpu.work.energy
+        assert sum(hour.energy for hour in mine) + gpu.work.unallocated_energy == gpu.work.energy
         assert sum(hour.unattributed for hour in told.hours) == gpu.work.unattributed
-        assert sum(hour.energy for hour in told.hours) == gpu.work.unheld_energy
+        assert sum(hour.energy for hour in told.hours) == gpu.work.unallocated_energy
         assert sum(hour.measured for hour in mine) <= gpu.work.measured
-    for each in snapshot.holders:
-        hours = [h for o in report.holders if (o.device, o.pod) == (each.part, each.pod) for h in o.hours]
+    for each in snapshot.assignments:
+        hours = [h for o in report.assignments if (o.device, o.pod) == (each.part, each.pod) for h in o.hours]
         total = (sum(h.used for h in hours), sum(h.burst for h in hours), sum(h.energy for h in hours))
         mine_alone = (each.used, each.burst, each.energy)
         assert mine_alone == total or snapshot.at_us > us(600)  # who ended ten minutes ago begins anew at 0
@@ -241,9 +241,9 @@ def assert_as_naive(node: Node, snapshot: DeviceSnapshot, report: UsageReport) -
         assert (gpu.work.used, gpu.work.unknown, gpu.work.energy) == (sums.used, sums.used_unknown, sums.energy)
         assert gpu.work.energy_faults == node.naive[gpu.uuid].counter_faults
         assert abs(gpu.work.unattributed - sums.unattributed) <= pieces
-        assert abs(gpu.work.unheld_energy - sums.unheld_energy) <= pieces
-        told = {(o.device, o.pod) for o in report.holders if o.gpu == gpu.uuid}
-        for who in told | sums.by_holder.keys() | sums.energy_by_holder.keys():
-            hours = [h for o in report.holders if (o.device, o.pod) == who for h in o.hours]
-            assert abs(sum(h.used for h in hours) - sums.by_holder.get(who, Fraction(0))) <= pieces
-            assert abs(sum(h.energy for h in hours) - sums.energy_by_holder.get(who, Fraction(0))) <= pieces
+        assert abs(gpu.work.unallocated_energy - sums.unallocated_energy) <= pieces
+        told = {(o.device, o.pod) for o in report.assignments if o.gpu == gpu.uuid}
+        for who in told | sums.by_assignment.keys() | sums.energy_by_assignment.keys():
+            hours = [h for o in report.assignments if (o.device, o.pod) == who for h in o.hours]
+            assert abs(sum(h.used for h in hours) - sums.by_assignment.get(who, Fraction(0))) <= pieces
+            assert abs(sum(h.energy for h in hours) - sums.energy_by_assignment.get(who, Fraction(0))) <= pieces

@@ -27,7 +27,7 @@ BY_POD_LABEL = Rules(
     limits=Limits(tenants=3),
 )
 HONEST = ("red", "blue", "ml")
-WITH_TENANT = (Total.ALLOCATED, Total.COST, Total.UNPRICED, Total.BLIND)
+WITH_TENANT = (Total.ALLOCATED, Total.COST, Total.UNPRICED, Total.UNOBSERVED)
 """Families whose second label is a tenant."""
 MUCH_LATER = HORIZON + 200
 

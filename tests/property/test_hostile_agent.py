@@ -9,14 +9,14 @@ from gputally.accounting.totals.totals import Total
 from gputally.accounting.usage.usage_bounds import KEPT_US
 from gputally.model.kube import Kind
 from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.plausible import implausible
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
-from tests.core.usage import holder
+from tests.core.usage import assignment
 from tests.property.examples import examples
 
 END_S = 5 * 3600
@@ -31,8 +31,8 @@ def shrewd(draw: st.DrawFn, now_us: int) -> UsageReport:
     hours = tuple(as_much_as_can_be(us(0) - age * US_PER_HOUR, now_us) for age in ages)
     names = [f"GPU-{number}" for number in range(draw(st.integers(1, 3)))]
     pod, uid = draw(st.sampled_from((("a", ""), ("a", "uid-b"), ("b", ""), ("b", "uid-b"), ("ghost", ""))))
-    holders = tuple(holder(*hours, pod=pod, since=12, pod_uid=uid, device=name, gpu=name) for name in names)
-    return lie(epoch=str(draw(st.uuids())), now_us=now_us, holders=holders)
+    assignments = tuple(assignment(*hours, pod=pod, since=12, pod_uid=uid, device=name, gpu=name) for name in names)
+    return lie(epoch=str(draw(st.uuids())), now_us=now_us, assignments=assignments)
 
 
 def as_much_as_can_be(start_us: int, now_us: int) -> Hour:
@@ -53,15 +53,15 @@ def wild(draw: st.DrawFn, now_us: int) -> UsageReport:
         epoch=draw(st.sampled_from(("h1", "h2")) | st.uuids().map(str)),
         now_us=now_us + draw(st.sampled_from((0, 0, US_PER_HOUR, -US_PER_HOUR, 1 << 60))),
         gpus=(GpuReport(uuid="GPU-0", model="A100", source="samples", watermark_us=draw(times), hours=hours),),
-        holders=tuple(draw(st.lists(wild_holders(times), min_size=1, max_size=5))),
+        assignments=tuple(draw(st.lists(wild_assignments(times), min_size=1, max_size=5))),
     )
 
 
-def wild_holders(times: st.SearchStrategy[int]) -> st.SearchStrategy[HolderReport]:
+def wild_assignments(times: st.SearchStrategy[int]) -> st.SearchStrategy[AssignmentReport]:
     amounts = dict.fromkeys(("measured", "used", "burst", "memory", "memory_us", "energy"), AMOUNTS)
     hours = st.builds(Hour, start_us=STARTS, from_us=times, to_us=times, **amounts)
     return st.builds(
-        HolderReport,
+        AssignmentReport,
         device=st.sampled_from(("GPU-a", "GPU-0", "")),
         gpu=st.sampled_from(("GPU-0", "GPU-1", "")),
         namespace=st.sampled_from(("ml", "nowhere")),
@@ -77,9 +77,11 @@ def wild_holders(times: st.SearchStrategy[int]) -> st.SearchStrategy[HolderRepor
     )
 
 
-def lie(*, epoch: str, now_us: int, holders: tuple[HolderReport, ...], gpus: tuple[GpuReport, ...] = ()) -> UsageReport:
+def lie(
+    *, epoch: str, now_us: int, assignments: tuple[AssignmentReport, ...], gpus: tuple[GpuReport, ...] = ()
+) -> UsageReport:
     return UsageReport(
-        version=1, epoch=epoch, node="n1", now_us=now_us, watermark_us=now_us, holders=holders, gpus=gpus
+        version=1, epoch=epoch, node="n1", now_us=now_us, watermark_us=now_us, assignments=assignments, gpus=gpus
     )
 
 
@@ -123,10 +125,16 @@ def test_an_agent_that_lies_moves_nothing_of_other_nodes_and_adds_no_more_than_i
 def honest_usage(measured_us: int, now_us: int) -> UsageReported:
     """The agent of n2, of whose pod the first hour is known."""
     hour = Hour(start_us=us(0), from_us=us(12), to_us=us(12) + measured_us, measured=measured_us * GPU)
-    told = holder(hour, pod="b", since=12, pod_uid="uid-b")
+    told = assignment(hour, pod="b", since=12, pod_uid="uid-b")
     return UsageReported(
         report=UsageReport(
-            version=1, epoch="n2", node="n2", now_us=now_us, watermark_us=now_us, allocations_us=now_us, holders=(told,)
+            version=1,
+            epoch="n2",
+            node="n2",
+            now_us=now_us,
+            watermark_us=now_us,
+            allocations_us=now_us,
+            assignments=(told,),
         ),
         at_us=now_us,
     )

@@ -32,7 +32,7 @@ class Filed(Memory):
     """Keeps everything in a file too, each step twice, and starts from what the file says."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(opened_us=us(OPENED))
+        super().__init__(accounting_start_us=us(OPENED))
         self.path = path
 
     def write(self, changes: Changes) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import us
@@ -36,7 +36,7 @@ class Agent:
     since: dict[str, int] = field(default_factory=dict)
     ended: dict[tuple[str, int], int] = field(default_factory=dict)
     hours: dict[Bucket, tuple[int, int, Amounts]] = field(default_factory=dict)
-    unheld: dict[int, int] = field(default_factory=dict)
+    unallocated: dict[int, int] = field(default_factory=dict)
 
     @property
     def epoch(self) -> str:
@@ -49,7 +49,7 @@ class Agent:
             start_us = self.now_us - self.now_us % US_PER_HOUR
             span_us = min(span_us, start_us + US_PER_HOUR - self.now_us)
             self.now_us += span_us
-            self.unheld[start_us] = self.unheld.get(start_us, 0) + joules
+            self.unallocated[start_us] = self.unallocated.get(start_us, 0) + joules
             for pod in PODS:
                 since_us = self.since.setdefault(pod, self.now_us - span_us)
                 bucket = (self.epoch, pod, since_us, start_us)
@@ -67,10 +67,10 @@ class Agent:
     def restart(self) -> None:
         """All amounts are at 0, and the journal is lost."""
         self.lives += 1
-        self.since, self.ended, self.hours, self.unheld = {}, {}, {}, {}
+        self.since, self.ended, self.hours, self.unallocated = {}, {}, {}, {}
 
     def report(self) -> UsageReport:
-        holders: dict[tuple[str, int], list[Hour]] = {}
+        assignments: dict[tuple[str, int], list[Hour]] = {}
         for (_, pod, since_us, start_us), (from_us, to_us, (measured, used, burst, energy)) in self.hours.items():
             hour = Hour(
                 start_us=start_us,
@@ -81,8 +81,8 @@ class Agent:
                 burst=burst,
                 energy=energy,
             )
-            holders.setdefault((pod, since_us), []).append(hour)
-        gpu_hours = tuple(GpuHour(start_us=start_us, energy=energy) for start_us, energy in self.unheld.items())
+            assignments.setdefault((pod, since_us), []).append(hour)
+        gpu_hours = tuple(GpuHour(start_us=start_us, energy=energy) for start_us, energy in self.unallocated.items())
         return UsageReport(
             version=1,
             epoch=self.epoch,
@@ -91,11 +91,11 @@ class Agent:
             watermark_us=self.now_us,
             allocations_us=self.now_us,
             gpus=(GpuReport(uuid="GPU-0", model="A100", source="samples", watermark_us=self.now_us, hours=gpu_hours),),
-            holders=tuple(self._holder(*key, tuple(hours)) for key, hours in holders.items()),
+            assignments=tuple(self._assignment(*key, tuple(hours)) for key, hours in assignments.items()),
         )
 
-    def _holder(self, pod: str, since_us: int, hours: tuple[Hour, ...]) -> HolderReport:
-        return HolderReport(
+    def _assignment(self, pod: str, since_us: int, hours: tuple[Hour, ...]) -> AssignmentReport:
+        return AssignmentReport(
             device=f"GPU-{pod}",
             gpu="GPU-0",
             namespace="ml",
@@ -115,14 +115,14 @@ class Known:
     """What was told by each bucket, and what of it no crash can take back any more."""
 
     held: dict[Bucket, Amounts] = field(default_factory=dict)
-    unheld: dict[tuple[str, int], int] = field(default_factory=dict)
+    unallocated: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def copy(self) -> "Known":
-        return Known(dict(self.held), dict(self.unheld))
+        return Known(dict(self.held), dict(self.unallocated))
 
     def tell(self, agent: Agent) -> None:
         self.held |= {bucket: amounts for bucket, (_, _, amounts) in agent.hours.items()}
-        self.unheld |= {(agent.epoch, start_us): energy for start_us, energy in agent.unheld.items()}
+        self.unallocated |= {(agent.epoch, start_us): energy for start_us, energy in agent.unallocated.items()}
 
 
 def a_running_pod() -> Replay:
@@ -174,5 +174,5 @@ def assert_counted(replay: Replay, known: Known) -> None:
         for pod, tier in (("a", "gold"), ("ghost", "unknown")):
             told = sum(amounts[place] for bucket, amounts in known.held.items() if bucket[1] == pod)
             assert counted.get((tier, "ml", "A100"), 0) == told
-    assert sum(replay.true(Total.UNHELD_ENERGY, END_S).values()) == sum(known.unheld.values())
-    assert not any(replay.fleet.usage.noted.faults.values())
+    assert sum(replay.true(Total.UNALLOCATED_ENERGY, END_S).values()) == sum(known.unallocated.values())
+    assert not any(replay.fleet.usage.pending.faults.values())

@@ -14,7 +14,7 @@ from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.model.history import alike
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_record import GpuKey, HeldHour, HolderKey, UnheldHour
+from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
@@ -48,14 +48,15 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     `revisions` are allocations whose segments changed, `known` what of them and of the `pods` is as it was: nothing of
     one it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so are the
-    `documents` of parts, by the part's name and key; None for what is no longer kept, as in `series` and `admitted`.
+    `documents` of parts, by the part's name and key; None for what is no longer kept, as in `series` and
+    `known_values`.
     `capacity` is what became known of nodes, by UID and instant: name and facts. `live` is the allocated GPU-time as
     the counters know it, as the line (a, b); None when nothing is to be compared.
     `interruptions` are times nobody watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder
     and start or by GPU.
     """
 
-    opened_us: int
+    accounting_start_us: int
     evaluated_us: int
     at_us: int
     revisions: dict[str, PodRecord] = field(default_factory=dict)
@@ -66,11 +67,11 @@ class Changes(Struct, frozen=True, kw_only=True):
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
-    admitted: dict[Value, KnownValue | None] = field(default_factory=dict)
+    known_values: dict[Value, KnownValue | None] = field(default_factory=dict)
     resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
     interruptions: dict[tuple[Kind, int], int] = field(default_factory=dict)
-    held_usage: dict[tuple[HolderKey, int], HeldHour] = field(default_factory=dict)
-    unheld_usage: dict[GpuKey, UnheldHour] = field(default_factory=dict)
+    assignment_usage: dict[tuple[AssignmentKey, int], AssignmentHour] = field(default_factory=dict)
+    unallocated_usage: dict[GpuKey, UnallocatedHour] = field(default_factory=dict)
     departed: dict[str, PodRecord | None] = field(default_factory=dict)
     live: tuple[int, int] | None = None
 
@@ -86,11 +87,11 @@ class Changes(Struct, frozen=True, kw_only=True):
             documents=self.documents | later.documents,
             counted_preemptions=self.counted_preemptions | later.counted_preemptions,
             series=self.series | later.series,
-            admitted=self.admitted | later.admitted,
+            known_values=self.known_values | later.known_values,
             resumes=self.resumes | later.resumes,
             interruptions=self.interruptions | later.interruptions,
-            held_usage=self.held_usage | later.held_usage,
-            unheld_usage=self.unheld_usage | later.unheld_usage,
+            assignment_usage=self.assignment_usage | later.assignment_usage,
+            unallocated_usage=self.unallocated_usage | later.unallocated_usage,
             departed=self.departed | later.departed,
         )
 
@@ -101,7 +102,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     def weight(self) -> int:
         """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
         records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
-        return records + len(self.series) + len(self.held_usage) + len(self.unheld_usage)
+        return records + len(self.series) + len(self.assignment_usage) + len(self.unallocated_usage)
 
 
 class Saved(Struct, frozen=True, kw_only=True):
@@ -111,7 +112,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     `is_moved` when the ledger has it otherwise, see `present`.
     """
 
-    opened_us: int
+    accounting_start_us: int
     evaluated_us: int
     at_us: int
     resumed_us: int = 0
@@ -119,15 +120,15 @@ class Saved(Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRecord, ...] = ()
     documents: dict[str, tuple[Struct, ...]] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series] = field(default_factory=dict)
-    admitted: dict[Value, KnownValue] = field(default_factory=dict)
+    known_values: dict[Value, KnownValue] = field(default_factory=dict)
     resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
-    held_usage: tuple[HeldHour, ...] = ()
-    unheld_usage: tuple[UnheldHour, ...] = ()
+    assignment_usage: tuple[AssignmentHour, ...] = ()
+    unallocated_usage: tuple[UnallocatedHour, ...] = ()
     departed: tuple[PodRecord, ...] = ()
     is_moved: bool = False
 
 
-def new_books(now_us: int) -> Saved:
+def new_accounts(now_us: int) -> Saved:
     """Books opened at `now_us`: at the beginning of that second, since API timestamps are cut to seconds."""
-    opened_us = now_us - now_us % US_PER_SECOND
-    return Saved(opened_us=opened_us, evaluated_us=now_us, at_us=now_us, resumed_us=now_us)
+    accounting_start_us = now_us - now_us % US_PER_SECOND
+    return Saved(accounting_start_us=accounting_start_us, evaluated_us=now_us, at_us=now_us, resumed_us=now_us)

@@ -12,9 +12,9 @@ _DATED = (Kind.PODS, Kind.NODES)
 class Coverage:
     """Where the watches have come to, those of an earlier process at first."""
 
-    def __init__(self, resumes: Mapping[Kind, Checkpoint], *, opened_us: int) -> None:
+    def __init__(self, resumes: Mapping[Kind, Checkpoint], *, accounting_start_us: int) -> None:
         self.resumes = dict(resumes)
-        self._opened_us = opened_us
+        self._accounting_start_us = accounting_start_us
         self._listing: dict[Kind, set[str]] = {}
         self._resumed: dict[Kind, Checkpoint] = {}
         self._interruptions: dict[tuple[Kind, int], int] = {}
@@ -61,4 +61,4 @@ class Coverage:
         if listed.since_us is not None:
             return listed.since_us
         resume = self.resumes.get(listed.kind)
-        return min(resume.at_us if resume else self._opened_us, listed.at_us)
+        return min(resume.at_us if resume else self._accounting_start_us, listed.at_us)

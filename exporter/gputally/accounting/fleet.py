@@ -54,29 +54,29 @@ class Fleet:
 
     def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
         self.rules = rules
-        self.admission = LabelLimiter(rules.limits, saved.admitted, now_us=saved.at_us)
+        self.limiter = LabelLimiter(rules.limits, saved.known_values, now_us=saved.at_us)
         self.totals = Totals(
-            opened_us=saved.opened_us,
+            accounting_start_us=saved.accounting_start_us,
             evaluated_us=saved.evaluated_us,
             resumed_us=saved.resumed_us,
             zero_us=zero_us,
             series=saved.series,
-            admission=self.admission,
+            limiter=self.limiter,
         )
         self.pricing = Pricing(book, now_us=saved.at_us)
-        self.nodes = Nodes(rules, self.pricing, self.totals, self.admission)
-        self.pods = Pods(rules, self.pricing, self.totals, self.admission, self.nodes)
-        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._admit_tier)
+        self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
+        self.pods = Pods(rules, self.pricing, self.totals, self.limiter, self.nodes)
+        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._limit_tier)
         self.agents = Agents(rules)
-        parts = self.agents, self.preemptions, ClassTiers(rules, self.admission), NamespaceTenants(self.pods)
+        parts = self.agents, self.preemptions, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
         self.parts: tuple[StatePart[Any], ...] = parts
-        self.usage = Usage(self.totals, self.admission, self.pods, self.nodes)
-        self.known_series = KnownSeries(self.totals, self.admission)
-        self.coverage = Coverage(saved.resumes, opened_us=saved.opened_us)
+        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
+        self.known_series = KnownSeries(self.totals, self.limiter)
+        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us = saved.at_us
         self._told_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self._next_round_us = 0
-        self.admission.look(self.totals.growth)
+        self.limiter.look(self.totals.growth)
         self._restore(saved)
 
     def apply(self, observation: Observation) -> None:
@@ -129,7 +129,7 @@ class Fleet:
         if self.now_us < self._next_round_us:
             return
         self._next_round_us = self.now_us + _ROUND_US
-        if self.admission.advance(self.now_us, self.totals.growth):
+        if self.limiter.advance(self.now_us, self.totals.growth):
             self.pods.account_others(at_us=self.now_us)
         for part in self.parts:
             part.advance(self.now_us)
@@ -151,7 +151,7 @@ class Fleet:
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
         changes = Changes(
-            opened_us=self.totals.opened_us,
+            accounting_start_us=self.totals.accounting_start_us,
             evaluated_us=self.totals.evaluated_us,
             at_us=self.now_us,
             revisions=revisions,
@@ -162,16 +162,16 @@ class Fleet:
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.preemptions.drain_counted(),
             series=self.totals.drain(),
-            admitted=dict(self.admission.fresh),
+            known_values=dict(self.limiter.fresh),
             resumes=resumes,
             interruptions=interruptions,
-            held_usage=dict(self.usage.noted.held),
-            unheld_usage=dict(self.usage.noted.unheld),
+            assignment_usage=dict(self.usage.pending.held),
+            unallocated_usage=dict(self.usage.pending.unallocated),
             departed=self.usage.drain_departed(),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
-        self.admission.fresh.clear()
-        self.usage.noted.clear()
+        self.limiter.fresh.clear()
+        self.usage.pending.clear()
         return changes
 
     def _seen(self, seen: Upserted, found: Object) -> None:
@@ -256,8 +256,8 @@ class Fleet:
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest
 
-    def _admit_tier(self, tier: str) -> str:
-        return self.admission.admit("tier", tier)
+    def _limit_tier(self, tier: str) -> str:
+        return self.limiter.limit("tier", tier)
 
     def _restore_pods(self, saved: Saved) -> None:
         """Where they may be classified otherwise now, it is noted that they are not all classified alike."""
@@ -268,7 +268,7 @@ class Fleet:
 
     def _restore(self, saved: Saved) -> None:
         for tier in self.rules.known_tiers:
-            self.admission.pin("tier", tier)
+            self.limiter.pin("tier", tier)
         for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
             self.totals.close(total, at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)

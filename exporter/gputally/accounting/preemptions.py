@@ -40,7 +40,7 @@ class Preemptions(StatePart[Preemption]):
     name = "preemption"
     kinds = (Kind.EVENTS,)
 
-    def __init__(self, totals: Totals, pod_of: PodOf, admit: AdmitTier) -> None:
+    def __init__(self, totals: Totals, pod_of: PodOf, limit: AdmitTier) -> None:
         self.known: dict[str, Preemption] = {}
         self.counted: dict[str, Preemption] = {}
         self.events = PreemptedEvents()
@@ -48,7 +48,7 @@ class Preemptions(StatePart[Preemption]):
         self._open: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
-        self._admit = admit
+        self._limit = limit
 
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
@@ -133,7 +133,7 @@ class Preemptions(StatePart[Preemption]):
         preemption = replace(preemption, preemptor=preemptor)
         if preemptor and preemptor.tier:
             self._open.discard(victim_uid)
-            self._count(preemption, self._admit(preemptor.tier), at_us=at_us)
+            self._count(preemption, self._limit(preemptor.tier), at_us=at_us)
         elif preemption.counted is None and at_us - preemption.noticed_us >= _PATIENCE_US:
             self._count(preemption, UNKNOWN, at_us=at_us)
         elif preemption != self.known[victim_uid]:
@@ -141,7 +141,7 @@ class Preemptions(StatePart[Preemption]):
 
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
         """Count under the preemptor's tier; what was counted as unknown before is taken back."""
-        labels = (self._admit(preemption.victim_tier), tier)
+        labels = (self._limit(preemption.victim_tier), tier)
         for counted, times in ((preemption.counted, -1), (labels, 1)):
             if counted:
                 self._totals.count(Total.PREEMPTIONS, counted, times, at_us=at_us)

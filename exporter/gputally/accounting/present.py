@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Saved
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series, is_shown
-from gputally.model.allocation import Blind, End, Ending, Terms
+from gputally.model.allocation import End, Ending, Gap, Terms
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
@@ -24,7 +24,7 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
     was observed at such times was observed by now; so parts take it in `restore`. What was opened in the future begins
     then.
     """
-    now_us = max(now_us, saved.opened_us)
+    now_us = max(now_us, saved.accounting_start_us)
     if max(saved.evaluated_us, saved.at_us) <= now_us + WAITED_US:
         return saved
     return replace(
@@ -34,7 +34,7 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
         series={key: _series(each, saved.evaluated_us, now_us) for key, each in saved.series.items()},
         pods=tuple(_pod(each, now_us) for each in saved.pods),
         nodes=tuple(_node(each, now_us) for each in saved.nodes),
-        admitted={value: _admitted(each, now_us) for value, each in saved.admitted.items()},
+        known_values={value: _known_value(each, now_us) for value, each in saved.known_values.items()},
         departed=tuple(_pod(each, now_us) for each in saved.departed),
         is_moved=True,
     )
@@ -50,12 +50,12 @@ def _series(series: Series, evaluated_us: int, now_us: int) -> Series:
     return replace(series, created_us=min(series.created_us, now_us), floor=floor, floor_us=now_us, shown_us=shown_us)
 
 
-def _admitted(admitted: KnownValue, now_us: int) -> KnownValue:
-    return KnownValue(grew_us=min(admitted.grew_us, now_us), evicted_us=_by(now_us, admitted.evicted_us))
+def _known_value(known_values: KnownValue, now_us: int) -> KnownValue:
+    return KnownValue(grew_us=min(known_values.grew_us, now_us), evicted_us=_by(now_us, known_values.evicted_us))
 
 
 def _pod(pod: PodRecord, now_us: int) -> PodRecord:
-    blind = pod.blind
+    gap = pod.gap
     return replace(
         pod,
         created_us=min(pod.created_us, now_us),
@@ -65,7 +65,7 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         preempted_us=_by(now_us, pod.preempted_us),
         ending=_ending(pod.ending, now_us),
         end_us=_by(now_us, pod.end_us),
-        blind=Blind(from_us=min(blind.from_us, now_us), to_us=min(blind.to_us, now_us)) if blind else None,
+        gap=Gap(from_us=min(gap.from_us, now_us), to_us=min(gap.to_us, now_us)) if gap else None,
         left_us=_by(now_us, pod.left_us),
         remembered_us=_by(now_us, pod.remembered_us),
         terms=_terms(pod.terms, now_us),

@@ -25,12 +25,12 @@ class Waiting(Struct, frozen=True, kw_only=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
-    `residuals` compare sums that are kept apart from each other, in µs·µGPU, and must be 0. `differences` are the µGPU
-    that API or kubelets alone say are allocated, by pool and side.
+    `differences` compare sums that are computed independently, in µs·µGPU, and must be 0. `allocation_differences` are
+    the µGPU that only the API or only the kubelets report as allocated, by pool and side.
     """
 
     now_us: int
-    opened_us: int
+    accounting_start_us: int
     totals: Mapping[Total, Published]
     tiers: tuple[str, ...]
     waiting: Mapping[tuple[str, str], Waiting]
@@ -42,8 +42,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     purchase_conflicts: int
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
-    residuals: Mapping[str, int]
-    differences: Mapping[tuple[str, str], int]
+    differences: Mapping[str, int]
+    allocation_differences: Mapping[tuple[str, str], int]
     agent_restarts: int
     usage_faults: Mapping[Fault, int]
     book: PriceBook | None = None
@@ -64,7 +64,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
     return Snapshot(
         now_us=evaluated_us,
-        opened_us=fleet.totals.opened_us,
+        accounting_start_us=fleet.totals.accounting_start_us,
         totals=totals,
         tiers=_tiers(fleet, totals),
         waiting=_waiting(fleet),
@@ -75,11 +75,11 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         nodes=inventory.nodes,
         purchase_conflicts=inventory.purchase_conflicts,
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
-        refusals=dict(fleet.admission.refusals),
-        residuals=_residuals(fleet.totals, totals, ledger),
-        differences=fleet.usage.differences(now_us),
+        refusals=dict(fleet.limiter.refusals),
+        differences=_differences(fleet.totals, totals, ledger),
+        allocation_differences=fleet.usage.allocation_differences(now_us),
         agent_restarts=fleet.usage.restarts,
-        usage_faults=dict(fleet.usage.noted.faults),
+        usage_faults=dict(fleet.usage.pending.faults),
         book=fleet.pricing.book,
     )
 
@@ -87,7 +87,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
 def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
     """Every exported tier, `other` too once pods of refused tiers were bound."""
     bound = {labels[0] for labels in totals[Total.SCHEDULED].labels}
-    return tuple(sorted(fleet.admission.values["tier"].keys() | bound))
+    return tuple(sorted(fleet.limiter.values["tier"].keys() | bound))
 
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
@@ -99,8 +99,8 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     pending.sort(key=lambda record: (record.created_us, record.uid))
     tiers = [tier_of(record.class_name, record.priority, fleet.rules) for record in pending]
     tenants = [fleet.pods.namespaces.tenant(record) for record in pending]
-    shown_tiers = fleet.admission.foreseen("tier", dict.fromkeys(tiers))
-    shown_tenants = fleet.admission.foreseen("tenant", dict.fromkeys(tenants))
+    shown_tiers = fleet.limiter.foreseen("tier", dict.fromkeys(tiers))
+    shown_tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(tenants))
     found: dict[tuple[str, str], Waiting] = {}
     for record, tier, tenant in zip(pending, tiers, tenants, strict=True):
         group = (shown_tiers[tier], shown_tenants[tenant])
@@ -114,19 +114,21 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     return found
 
 
-def _residuals(totals: Totals, published: Mapping[Total, Published], ledger: tuple[int, int] | None) -> dict[str, int]:
+def _differences(
+    totals: Totals, published: Mapping[Total, Published], ledger: tuple[int, int] | None
+) -> dict[str, int]:
     """Allocated by tier against by node; capacity by state against the log of nodes; counters against the ledger."""
     by_state: dict[str, int] = {}
     now_us = totals.evaluated_us
     for labels, series in totals.truth(Total.CAPACITY):
         by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
     overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
-    residuals = {
+    differences = {
         "allocated": sum(published[Total.ALLOCATED].truths)
         + totals.withheld(Total.ALLOCATED)
         - by_state.get(CapacityState.ALLOCATED, 0),
         "capacity": sum(published[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
     }
     if ledger is not None:
-        residuals["ledger"] = ledger[0] + ledger[1] * now_us
-    return residuals
+        differences["ledger"] = ledger[0] + ledger[1] * now_us
+    return differences

@@ -11,7 +11,7 @@ from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
-from gputally.devices.kubelet.holdings import Wanted
+from gputally.devices.kubelet.device_assignments import Wanted
 from gputally.devices.kubelet.pod_resources import PodResourcesClient
 from gputally.devices.nvml.gpu_reader import ReadOptions
 from gputally.devices.nvml.gpus import Gpus
@@ -20,7 +20,7 @@ from gputally.export.process import process_registry
 from gputally.export.text import registry_text
 from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import Rules
@@ -38,7 +38,7 @@ STALE_SECONDS: Final = 30.0
 class RunningAgent:
     """A running agent: its books and its loops, and where it answers."""
 
-    def __init__(self, *, name: str, epoch: str, books: DeviceBooks, health: NodeHealth, clock: Clock) -> None:
+    def __init__(self, *, name: str, epoch: str, books: DeviceAccounts, health: NodeHealth, clock: Clock) -> None:
         self.name = name
         self.epoch = epoch
         self.books = books
@@ -84,16 +84,16 @@ async def run_agent(
     policies = doors(settings.web_config)
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
-    books = DeviceBooks(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
+    books = DeviceAccounts(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
     wanted = Wanted(rules=rules).and_names(settings.resources)
-    habits = ReadOptions(
+    options = ReadOptions(
         pod_of=PodOfProcess(settings.proc),
         clock=system_clock,
         interval_us=settings.interval_s * US_PER_SECOND,
         rules=rules,
     )
     async with (
-        await Gpus.open(habits) as gpus,
+        await Gpus.open(options) as gpus,
         PodResourcesClient(settings.kubelet, wanted=wanted) as kubelet,
     ):
         health = NodeHealth(version=__version__, python=sys.version.split()[0])

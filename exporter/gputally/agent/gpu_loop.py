@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from gputally.devices.nvml.gpu_worker import Reason, Trouble
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import Reading
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
@@ -29,7 +29,7 @@ class GpuLoop:
     """`readings` are the last ones of the GPUs that answer, by UUID; `down` are the UUIDs of those that do not."""
 
     def __init__(
-        self, gpus: GpuSource, books: DeviceBooks, health: NodeHealth, *, clock: Clock, interval_s: float
+        self, gpus: GpuSource, books: DeviceAccounts, health: NodeHealth, *, clock: Clock, interval_s: float
     ) -> None:
         self.readings: dict[str, Reading] = {}
         self.down: set[str] = set()

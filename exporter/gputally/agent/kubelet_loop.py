@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from gputally.agent.agent_settings import AgentSettings
 from gputally.devices.kubelet.allocations import allocations
-from gputally.devices.kubelet.holdings import Holding
+from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
 from gputally.devices.kubelet.pod_uids import PodUids
 from gputally.errors import KubeletRefused, KubeletUnreachable
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import PartAllocations, Reading
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import US_PER_SECOND
@@ -35,7 +35,7 @@ Measured with kubelet 1.36.3: its list is empty for some 0.9 s after a restart."
 class Kubelet(Protocol):
     """Who is asked: the kubelet at its socket, or a simulated one. Raises: KubeletUnreachable, KubeletRefused."""
 
-    async def list(self) -> tuple[Holding, ...]:
+    async def list(self) -> tuple[DeviceAssignment, ...]:
         """Who holds what on this node at this moment."""
 
     async def allocatable(self) -> Mapping[str, frozenset[str]] | None:
@@ -55,7 +55,7 @@ class KubeletLoop:
     def __init__(  # noqa: PLR0913 - all that the books and the kubelet need of each other
         self,
         kubelet: Kubelet,
-        books: DeviceBooks,
+        books: DeviceAccounts,
         readings: Mapping[str, Reading],
         health: NodeHealth,
         *,

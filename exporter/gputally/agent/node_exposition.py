@@ -4,11 +4,11 @@ from gputally.agent.gpu_loop import GpuLoop
 from gputally.catalog.agent.node_metrics import NODE
 from gputally.catalog.agent.node_view import NodeView
 from gputally.export.text import render
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.node_health import NodeHealth
 
 
-def node_view(reading: GpuLoop, books: DeviceBooks, health: NodeHealth, *, now_us: int) -> NodeView:
+def node_view(reading: GpuLoop, books: DeviceAccounts, health: NodeHealth, *, now_us: int) -> NodeView:
     """What there is to show at `now_us`."""
     return NodeView(
         health=health,

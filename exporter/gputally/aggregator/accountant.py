@@ -59,10 +59,10 @@ class Accountant:
                 self.fleet.reconcile()
             then()
 
-    def publish(self, *, now_us: int, residual: tuple[int, int] | None) -> Snapshot:
-        """What is to be shown as of `now_us`; `residual` is by how much the ledger differs, see `snapshot.publish`."""
+    def publish(self, *, now_us: int, difference: tuple[int, int] | None) -> Snapshot:
+        """The snapshot to export at `now_us`. `difference` is the ledger's, see `snapshot.publish`."""
         with self._changing():
-            return publish(self.fleet, now_us=now_us, ledger=residual)
+            return publish(self.fleet, now_us=now_us, ledger=difference)
 
     def drain(self) -> Changes:
         """What is to be written, which has changed since the last call."""
@@ -85,7 +85,7 @@ class Accountant:
 
     def _warn_of_agents(self) -> None:
         """Once of each that tells what cannot be."""
-        faulty = self.fleet.usage.noted.faulty
+        faulty = self.fleet.usage.pending.faulty
         if len(faulty) > len(self._warned):
             for node in faulty.keys() - self._warned:
                 logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)

@@ -27,7 +27,7 @@ class Exposition:
         self._clock = clock
         self._scraping = asyncio.Lock()
         self._registry = process_registry()
-        self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, residual=None)
+        self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, difference=None)
         """What was published last and is in the ledger; at first, by the process before."""
         self._caught_up = False
 
@@ -48,7 +48,7 @@ class Exposition:
         async with self._scraping:  # of two at once, one might take back what the other has shown
             totals = self._accountant.fleet.totals
             now_us = self._clock() if self.has_caught_up else totals.evaluated_us
-            snapshot = self._accountant.publish(now_us=now_us, residual=self._writer.residual)
+            snapshot = self._accountant.publish(now_us=now_us, difference=self._writer.difference)
             if self._health.ledger.writable:
                 text = await self._written_with(snapshot, openmetrics=openmetrics)
             if self._health.ledger.writable:

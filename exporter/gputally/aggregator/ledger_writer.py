@@ -41,7 +41,7 @@ class LedgerWriter:
         self.room = asyncio.Event()
         """Set while few enough rows wait in memory."""
         self.room.set()
-        self.residual: tuple[int, int] | None = None
+        self.difference: tuple[int, int] | None = None
         """Live allocated GPU-time minus that of the ledger, as it was written last: the line (a, b)."""
         self._accountant = accountant
         self._clock = clock
@@ -58,7 +58,7 @@ class LedgerWriter:
             started_ns = time.monotonic_ns()
             try:
                 loop = asyncio.get_running_loop()
-                self.residual = await loop.run_in_executor(self._thread, self.ledger.write, changes)
+                self.difference = await loop.run_in_executor(self._thread, self.ledger.write, changes)
                 self._written(time.monotonic_ns() - started_ns)
             except LedgerUnwritable as error:
                 self._refused(changes, error)

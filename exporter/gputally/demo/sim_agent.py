@@ -13,7 +13,7 @@ from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
 from gputally.demo.sim_sources import SimDriver, SimKubelet
 from gputally.export.usage_route import usage_route
-from gputally.metering.node_books import JOURNAL_US, DeviceBooks
+from gputally.metering.device_accounts import JOURNAL_US, DeviceAccounts
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.units import US_PER_SECOND
@@ -43,7 +43,7 @@ class SimAgent:
         self._epoch = f"{begin_us:x}"
         self._turn_us = turn_us
         # What a kubelet says that is asked at every change stays right until then.
-        self.books = DeviceBooks(journal_us=journal_us, believed_us=_FOR_EVER_US)
+        self.books = DeviceAccounts(journal_us=journal_us, believed_us=_FOR_EVER_US)
         self._health = NodeHealth(version=__version__, python=sys.version.split()[0])
         kubelet = SimKubelet(node, self._now)
         self._reading = GpuLoop(SimDriver(node), self.books, self._health, clock=self._now, interval_s=1)

@@ -17,7 +17,7 @@ from typing import Final, Self
 from aiohttp import web
 
 from gputally.demo.sim_agent import TURN_US, SimAgent
-from gputally.metering.node_books import JOURNAL_US
+from gputally.metering.device_accounts import JOURNAL_US
 from gputally.model.rules import AgentMarks
 from gputally.model.units import US_PER_SECOND
 from gputally.process.once import Once

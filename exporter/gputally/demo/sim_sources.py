@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.nvml.gpu_worker import Reason, Trouble
 from gputally.model.measured.device import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.units import GPU
@@ -73,17 +73,17 @@ class SimKubelet:
         self._clock = clock
         self._offered = {node.resource: node.device_ids()}
 
-    async def list(self) -> tuple[Holding, ...]:
+    async def list(self) -> tuple[DeviceAssignment, ...]:
         """Who holds what at this moment."""
         return tuple(
-            Holding(
+            DeviceAssignment(
                 namespace=each.namespace,
                 pod=each.pod,
                 container=grant.container,
                 device=parse(self._node.device_id(grant.gpu, grant.unit)),
                 resource=self._node.resource,
             )
-            for each in self._node.holders(self._clock())
+            for each in self._node.assignments(self._clock())
             for grant in each.grants
         )
 
@@ -93,7 +93,7 @@ class SimKubelet:
 
     def name(self, allocations: PartAllocations) -> PartAllocations:
         """The same with the UIDs of the pods."""
-        uids = {(each.namespace, each.pod): each.uid for each in self._node.holders(allocations.at_us)}
+        uids = {(each.namespace, each.pod): each.uid for each in self._node.assignments(allocations.at_us)}
         named = (replace(held, pod_uid=uids.get((held.namespace, held.pod), "")) for held in allocations.held)
         return replace(allocations, held=tuple(named))
 

@@ -15,7 +15,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.model.measured.usage_record import HeldHour, UnheldHour
+from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 
 Line = tuple[int, int]
 """GPU-time (µs·µGPU) as a + b·t."""
@@ -85,13 +85,13 @@ class LedgerReader(Protocol):
         Raises: ValueError for a dimension that is none of DIMENSIONS.
         """
 
-    def usage(self, window: Window) -> Iterator[HeldHour]:
+    def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """What agents measured of pods, for the hours that begin in the window by the clocks of their nodes.
 
         An hour is the least that is kept, and is never cut: take windows of whole hours.
         """
 
-    def unheld_usage(self, window: Window) -> Iterator[UnheldHour]:
+    def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """The same of what nobody held."""
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.allocation import Blind, End, Segment
+from gputally.model.allocation import End, Gap, Segment
 from gputally.model.price import Price, Purchase
 
 
@@ -20,21 +20,21 @@ class Window(NamedTuple):
 
 
 class LedgerState(Struct, frozen=True, kw_only=True):
-    """Of which cluster (the UID of its namespace kube-system, None before the first start) the ledger tells.
+    """What a ledger covers. `cluster` is the UID of the cluster's kube-system namespace, None before the first start.
 
-    Counters hold nothing from before `opened_us`; all is accounted up to `accounted_us`, and what has not ended is told
-    of up to then.
+    Counters contain nothing from before `accounting_start_us`. Everything is accounted up to `accounted_us`, which is
+    also the end of all that lasts.
     """
 
     cluster: str | None
-    opened_us: int
+    accounting_start_us: int
     accounted_us: int
 
 
 class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
     """What is known now of one pod's allocation, whole: its stages are instants, None for one that did not come.
 
-    `end_by` is what the end rests on. `blind` is the observation gap in which it ended, charged up to its start.
+    `end_by` is what the end rests on. `gap` is the observation gap in which it ended, charged up to its start.
     """
 
     pod_uid: str
@@ -54,7 +54,7 @@ class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
     deletion_us: int | None
     end_us: int | None
     end_by: End | None
-    blind: Blind | None
+    gap: Gap | None
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):

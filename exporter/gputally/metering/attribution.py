@@ -10,7 +10,7 @@ from gputally.model.measured.device import PartAllocation, Process
 class Division(NamedTuple):
     """In which proportion the use of a part goes to its holders, in their order, and to nobody."""
 
-    holders: tuple[int, ...]
+    assignments: tuple[int, ...]
     nobody: int
 
 
@@ -51,10 +51,10 @@ def division(
 
 def divided(amount: int, by: Division) -> tuple[Sequence[int], int]:
     """What of `amount` each holder has, and what nobody has; together all of it."""
-    if by.nobody == 0 and len(by.holders) == 1:
+    if by.nobody == 0 and len(by.assignments) == 1:
         return (amount,), 0
-    *holders, nobody = apportion(amount, (*by.holders, by.nobody))
-    return holders, nobody
+    *assignments, nobody = apportion(amount, (*by.assignments, by.nobody))
+    return assignments, nobody
 
 
 def memory(

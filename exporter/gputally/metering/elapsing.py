@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from gputally.metering.assignment_meter import hour_of
 from gputally.metering.attribution import memory
 from gputally.metering.energy import Claim
-from gputally.metering.holding import hour_of
 from gputally.metering.layout import Layout, Slot
 from gputally.metering.running import Sums
 from gputally.metering.timeline import Piece, Stretch, Timeline
@@ -58,10 +58,10 @@ class Elapsing:
     def _held(self, piece: Piece, stretch: Stretch, weight: int) -> int:
         """Let its holders have held it, and return how much that is."""
         held = 0
-        for holding, share in zip(stretch.holdings, stretch.shares_of(weight), strict=True):
+        for assignment, share in zip(stretch.assignments, stretch.shares_of(weight), strict=True):
             gpu_time = share * (piece.to_us - piece.from_us)
-            holding.held_for(gpu_time)
-            self.claims.append(Claim(holding, piece.from_us, piece.to_us, gpu_time))
+            assignment.held_for(gpu_time)
+            self.claims.append(Claim(assignment, piece.from_us, piece.to_us, gpu_time))
             held += gpu_time
         self._sums.states.held += held
         return held
@@ -70,11 +70,11 @@ class Elapsing:
 def _remember(piece: Piece, stretch: Stretch, weight: int, part: Part | None) -> None:
     shares = stretch.shares_of(weight)
     found = memory(stretch.held, shares, part.processes, part.memory_used) if part else None
-    for index, holding in enumerate(stretch.holdings):
+    for index, assignment in enumerate(stretch.assignments):
         if found is None:
-            holding.tally.memory_now = None
+            assignment.tally.memory_now = None
         else:
-            holding.remembered(piece.from_us, piece.to_us, memory=found[index])
+            assignment.remembered(piece.from_us, piece.to_us, memory=found[index])
 
 
 def _hours(from_us: int, to_us: int) -> Iterator[tuple[int, int]]:

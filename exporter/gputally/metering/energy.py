@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gputally.metering.apportion import apportion
-from gputally.metering.holding import HolderMeter
+from gputally.metering.assignment_meter import AssignmentMeter
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 
@@ -16,7 +16,7 @@ _MOMENT_US: Final = US_PER_SECOND
 class Claim(NamedTuple):
     """What somebody, or nobody, used or held of a GPU within one hour, in µs·µGPU."""
 
-    holding: HolderMeter | None
+    assignment: AssignmentMeter | None
     from_us: int
     to_us: int
     amount: int

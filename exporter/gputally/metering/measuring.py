@@ -55,9 +55,9 @@ class Measuring:
         """Give what was `used` to the holders, and return what is nobody's."""
         amounts, nobody = divided(used, self._division(stretch))
         shares = stretch.shares_of(self._slot.weight)
-        for holding, share, amount in zip(stretch.holdings, shares, amounts, strict=True):
-            holding.measured(piece.from_us, piece.to_us, share=share, used=amount)
-            self.claims.append(Claim(holding, piece.from_us, piece.to_us, amount))
+        for assignment, share, amount in zip(stretch.assignments, shares, amounts, strict=True):
+            assignment.measured(piece.from_us, piece.to_us, share=share, used=amount)
+            self.claims.append(Claim(assignment, piece.from_us, piece.to_us, amount))
         return nobody
 
     def _division(self, stretch: Stretch) -> Division:

@@ -24,7 +24,7 @@ class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
     work: MeasuredWork
 
 
-class HolderTotals(Struct, frozen=True, kw_only=True, gc=False):
+class AssignmentTotals(Struct, frozen=True, kw_only=True, gc=False):
     """All that containers of one name did with one part, one after the other; amounts as in model/usage.Hour.
 
     `held` is the integral of the share, in µs·µGPU. `share` (µGPU) and `memory_now` (bytes) are those of the present
@@ -62,4 +62,4 @@ class DeviceSnapshot(Struct, frozen=True, kw_only=True, gc=False):
     unknown_devices: int
     dropped: int
     gpus: tuple[GpuTotals, ...]
-    holders: tuple[HolderTotals, ...]
+    assignments: tuple[AssignmentTotals, ...]

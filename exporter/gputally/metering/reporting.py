@@ -4,33 +4,33 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from gputally.metering.gpu_books import GpuBook
-from gputally.metering.holding import HolderMeter
-from gputally.metering.node_snapshot import GpuTotals, HolderTotals
-from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour
+from gputally.metering.assignment_meter import AssignmentMeter
+from gputally.metering.gpu_account import GpuAccount
+from gputally.metering.node_snapshot import AssignmentTotals, GpuTotals
+from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour
 
 
-def holder_report(holding: HolderMeter) -> HolderReport:
+def assignment_report(assignment: AssignmentMeter) -> AssignmentReport:
     """A holder, present or ended, with all its hours."""
-    held = holding.held
-    return HolderReport(
+    held = assignment.held
+    return AssignmentReport(
         device=held.part,
-        gpu=holding.gpu,
+        gpu=assignment.gpu,
         namespace=held.namespace,
         pod=held.pod,
         container=held.container,
         resource=held.resource,
-        share=holding.share,
-        since_us=holding.since_us,
-        seen_us=holding.seen_us,
-        after_us=holding.after_us,
-        until_us=holding.until_us,
+        share=assignment.share,
+        since_us=assignment.since_us,
+        seen_us=assignment.seen_us,
+        after_us=assignment.after_us,
+        until_us=assignment.until_us,
         pod_uid=held.pod_uid,
-        hours=tuple([_hour(start_us, holding) for start_us in sorted(holding.hours)]),
+        hours=tuple([_hour(start_us, assignment) for start_us in sorted(assignment.hours)]),
     )
 
 
-def gpu_report(book: GpuBook) -> GpuReport:
+def gpu_report(book: GpuAccount) -> GpuReport:
     """A GPU with what was nobody's of it."""
     hours = sorted(book.sums.hours.items())
     return GpuReport(
@@ -45,12 +45,12 @@ def gpu_report(book: GpuBook) -> GpuReport:
     )
 
 
-def watermark_us(books: Iterable[GpuBook], now_us: int) -> int:
+def watermark_us(books: Iterable[GpuAccount], now_us: int) -> int:
     """Up to when all GPUs that are not lost are accounted; `now_us` if there are none."""
     return min((book.watermark_us for book in books if not book.is_lost), default=now_us)
 
 
-def gpu_totals(book: GpuBook) -> GpuTotals:
+def gpu_totals(book: GpuAccount) -> GpuTotals:
     """A GPU as it stands, in what changes no more."""
     return GpuTotals(
         uuid=book.gpu.uuid,
@@ -66,12 +66,12 @@ def gpu_totals(book: GpuBook) -> GpuTotals:
     )
 
 
-def holder_totals(holding: HolderMeter) -> HolderTotals:
+def assignment_totals(assignment: AssignmentMeter) -> AssignmentTotals:
     """All that holders of that name did, of whom this is the last."""
-    held, tally = holding.held, holding.tally
-    is_held = holding.until_us is None
-    return HolderTotals(
-        gpu=holding.gpu,
+    held, tally = assignment.held, assignment.tally
+    is_held = assignment.until_us is None
+    return AssignmentTotals(
+        gpu=assignment.gpu,
         part=held.part,
         namespace=held.namespace,
         pod=held.pod,
@@ -79,7 +79,7 @@ def holder_totals(holding: HolderMeter) -> HolderTotals:
         resource=held.resource,
         pod_uid=held.pod_uid,
         is_held=is_held,
-        share=holding.share if is_held else 0,
+        share=assignment.share if is_held else 0,
         held=tally.held,
         measured=tally.measured,
         used=tally.used,
@@ -91,8 +91,8 @@ def holder_totals(holding: HolderMeter) -> HolderTotals:
     )
 
 
-def _hour(start_us: int, holding: HolderMeter) -> Hour:
-    amounts = holding.hours[start_us]
+def _hour(start_us: int, assignment: AssignmentMeter) -> Hour:
+    amounts = assignment.hours[start_us]
     return Hour(
         start_us=start_us,
         from_us=amounts.from_us,

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from gputally.metering.holding import hour_of
+from gputally.metering.assignment_meter import hour_of
 
 
 class States(Struct, gc=False):
@@ -30,7 +30,7 @@ class MeasuredWork(Struct, gc=False):
     """What the GPU did in the time for which its utilisation is known, `measured`; energy in mJ.
 
     `used` is the integral of utilisation. Of it, `unattributed` is nobody's though it is known who held what, and
-    `unknown` was used while that was not known. The rest is the holders'. `unheld_energy` is what no holder spent.
+    `unknown` was used while that was not known. The rest is the holders'. `unallocated_energy` is what no holder spent.
     """
 
     measured: int = 0
@@ -38,12 +38,12 @@ class MeasuredWork(Struct, gc=False):
     unattributed: int = 0
     unknown: int = 0
     energy: int = 0
-    unheld_energy: int = 0
+    unallocated_energy: int = 0
     energy_resets: int = 0
     energy_faults: int = 0
 
 
-class UnheldMeter(Struct, gc=False):
+class UnallocatedMeter(Struct, gc=False):
     """As in model/usage.GpuHour."""
 
     unattributed: int = 0
@@ -55,7 +55,7 @@ class Sums(Struct, eq=False):
 
     states: States = field(default_factory=States)
     work: MeasuredWork = field(default_factory=MeasuredWork)
-    hours: dict[int, UnheldMeter] = field(default_factory=dict)
+    hours: dict[int, UnallocatedMeter] = field(default_factory=dict)
 
     def unattributed(self, at_us: int, amount: int) -> None:
         """So much was used, at that time, by nobody who held it."""
@@ -65,8 +65,8 @@ class Sums(Struct, eq=False):
 
     def spent(self, at_us: int, energy: int) -> None:
         """So many mJ were spent, at that time, by no holder."""
-        self.work.unheld_energy += energy
+        self.work.unallocated_energy += energy
         self._hour(at_us).energy += energy
 
-    def _hour(self, at_us: int) -> UnheldMeter:
-        return self.hours.setdefault(hour_of(at_us), UnheldMeter())
+    def _hour(self, at_us: int) -> UnallocatedMeter:
+        return self.hours.setdefault(hour_of(at_us), UnallocatedMeter())

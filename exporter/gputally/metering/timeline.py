@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.metering.assignment_meter import AssignmentMeter, Name, hour_of, name_of
 from gputally.metering.attribution import shares
-from gputally.metering.holding import HolderMeter, Name, hour_of, name_of
 from gputally.model.measured.device import PartAllocation, PartAllocations
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
@@ -24,7 +24,7 @@ class Stretch(Struct, eq=False):
     """
 
     from_us: int
-    holdings: tuple[HolderMeter, ...] = ()
+    assignments: tuple[AssignmentMeter, ...] = ()
     held: tuple[PartAllocation, ...] = ()
     offered: bool = True
     weight: int | None = None
@@ -45,11 +45,11 @@ class Piece(NamedTuple):
     stretch: Stretch | None
 
 
-class HolderChanges(NamedTuple):
+class AssignmentChanges(NamedTuple):
     """Who began to hold a part, and who ended; `parts` are those that it matters for."""
 
-    begun: list[HolderMeter]
-    ended: list[HolderMeter]
+    begun: list[AssignmentMeter]
+    ended: list[AssignmentMeter]
     parts: set[str]
 
 
@@ -62,10 +62,10 @@ class Timeline:
     def __init__(self, *, believed_us: int) -> None:
         self.at_us: int | None = None
         """When the kubelet told last."""
-        self.present: dict[Name, HolderMeter] = {}
+        self.present: dict[Name, AssignmentMeter] = {}
         self._believed_us = believed_us
         self._first_us = 0
-        self._blind: list[tuple[int, int]] = []
+        self._gap: list[tuple[int, int]] = []
         self._stretches: dict[str, list[Stretch]] = {}
         self._unhealthy: frozenset[str] = frozenset()
 
@@ -74,9 +74,9 @@ class Timeline:
         """Up to when it is known who holds what, unless the kubelet tells again."""
         return 0 if self.at_us is None else self.at_us + self._believed_us
 
-    def allocated(self, allocations: PartAllocations) -> HolderChanges:
+    def allocated(self, allocations: PartAllocations) -> AssignmentChanges:
         """Take in all there is now; what is not newer than what is known changes nothing."""
-        changes = HolderChanges([], [], set())
+        changes = AssignmentChanges([], [], set())
         if self.at_us is not None and allocations.at_us <= self.at_us:
             return changes
         self._look(allocations.at_us)
@@ -113,11 +113,11 @@ class Timeline:
         if self.at_us is None:
             self._first_us = at_us
         elif at_us > self.known_until_us:
-            self._blind.append((self.known_until_us, at_us))
+            self._gap.append((self.known_until_us, at_us))
         self._first_us = max(self._first_us, at_us - KEPT_US)
-        self._blind = [blind for blind in self._blind if blind[1] > self._first_us]
+        self._gap = [gap for gap in self._gap if gap[1] > self._first_us]
 
-    def _compare(self, held: dict[Name, PartAllocation], changes: HolderChanges, at_us: int) -> None:
+    def _compare(self, held: dict[Name, PartAllocation], changes: AssignmentChanges, at_us: int) -> None:
         for name in [*self.present]:
             if name not in held or _is_another(self.present[name].held, held[name]):
                 ended = self.present.pop(name)
@@ -125,21 +125,21 @@ class Timeline:
                 changes.ended.append(ended)
                 changes.parts.add(name.part)
         for name in sorted(held.keys() - self.present.keys()):
-            holding = HolderMeter(held=held[name], since_us=at_us, seen_us=at_us, after_us=self.at_us)
-            self.present[name] = holding
-            changes.begun.append(holding)
+            assignment = AssignmentMeter(held=held[name], since_us=at_us, seen_us=at_us, after_us=self.at_us)
+            self.present[name] = assignment
+            changes.begun.append(assignment)
             changes.parts.add(name.part)
-        for name, holding in self.present.items():
-            holding.seen_us = at_us
-            if _learn(holding, held[name]):
+        for name, assignment in self.present.items():
+            assignment.seen_us = at_us
+            if _learn(assignment, held[name]):
                 changes.parts.add(name.part)
 
     def _begin_stretches(self, parts: set[str], at_us: int) -> None:
-        holdings: dict[str, list[HolderMeter]] = {part: [] for part in sorted(parts)}
+        assignments: dict[str, list[AssignmentMeter]] = {part: [] for part in sorted(parts)}
         for name in sorted(self.present):
-            if name.part in holdings:
-                holdings[name.part].append(self.present[name])
-        for part, present in holdings.items():
+            if name.part in assignments:
+                assignments[name.part].append(self.present[name])
+        for part, present in assignments.items():
             held = tuple([each.held for each in present])
             stretch = Stretch(at_us, tuple(present), held, offered=part not in self._unhealthy)
             self._stretches.setdefault(part, []).append(stretch)
@@ -153,20 +153,20 @@ class Timeline:
                 del self._stretches[part]
 
     def _known_again_us(self) -> int:
-        return self._blind[-1][1] if self._blind else self._first_us
+        return self._gap[-1][1] if self._gap else self._first_us
 
     def _instants(self, history: Sequence[Stretch], from_us: int, to_us: int) -> Iterator[int]:
         """Where anything may change."""
         yield from range(hour_of(from_us) + US_PER_HOUR, to_us, US_PER_HOUR)
         yield from (self._first_us, self.known_until_us)
-        for blind in self._blind:
-            yield from blind
+        for gap in self._gap:
+            yield from gap
         yield from (stretch.from_us for stretch in history)
 
     def _at(self, history: Sequence[Stretch], at_us: int) -> Stretch | None:
         if self.at_us is None or not self._first_us <= at_us < self.known_until_us:
             return None
-        if any(from_us <= at_us < to_us for from_us, to_us in self._blind):
+        if any(from_us <= at_us < to_us for from_us, to_us in self._gap):
             return None
         index = _index(history, at_us)
         return history[index] if index >= 0 else _NOBODY
@@ -182,9 +182,9 @@ def _is_another(was: PartAllocation, held: PartAllocation) -> bool:
     return was.pod_uid != held.pod_uid and bool(was.pod_uid and held.pod_uid)
 
 
-def _learn(holding: HolderMeter, held: PartAllocation) -> bool:
+def _learn(assignment: AssignmentMeter, held: PartAllocation) -> bool:
     """Take what the kubelet says now; whether that differs from before. A pod's UID once known stays so."""
-    if held == holding.held:
+    if held == assignment.held:
         return False
-    was, holding.held = holding.held, replace(held, pod_uid=held.pod_uid or holding.held.pod_uid)
-    return was != holding.held
+    was, assignment.held = assignment.held, replace(held, pod_uid=held.pod_uid or assignment.held.pod_uid)
+    return was != assignment.held

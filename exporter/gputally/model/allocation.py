@@ -91,7 +91,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     labels: tuple[str, str, str, str]
 
 
-class Blind(Struct, frozen=True, kw_only=True, gc=False):
+class Gap(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation ended somewhere in [from_us, to_us]; it is charged up to `from_us`."""
 
     from_us: int

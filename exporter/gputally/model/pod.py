@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.allocation import Blind, End, Ending, Segment, Terms
+from gputally.model.allocation import End, Ending, Gap, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
@@ -52,7 +52,7 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     """What the pod's own forms tell of its end; the three below follow from it and from its node's."""
     end_us: int | None = None
     end_by: End | None = None
-    blind: Blind | None = None
+    gap: Gap | None = None
     left_us: int | None = None
     """When it was deleted, of a pod whose node is not known yet."""
     remembered_us: int | None = None

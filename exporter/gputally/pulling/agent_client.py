@@ -96,7 +96,7 @@ class AgentClient:
         if problem := implausible(report):
             raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
         ours = self._choice.mig_basis
-        if report.mig_basis != ours and any(holder.device.startswith(_MIG) for holder in report.holders):
+        if report.mig_basis != ours and any(assignment.device.startswith(_MIG) for assignment in report.assignments):
             text = (
                 f"weights MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start both with the same"
             )

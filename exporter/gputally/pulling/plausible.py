@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from gputally.model.measured.usage_report import GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuReport, Hour, UsageReport
 from gputally.model.units import US_PER_HOUR
 
 _MOST: Final = 1 << 62
@@ -23,14 +23,14 @@ def implausible(report: UsageReport) -> str:
     numbers = (report.now_us, report.watermark_us, report.allocations_us or 0)
     if not (_numbers(numbers) and _texts((report.epoch,)) and report.epoch):
         return "the header of the report is implausible"
-    if len(report.gpus) > _MOST_GPUS or len(report.holders) > _MOST_HOLDERS:
-        return f"{len(report.gpus)} GPUs with {len(report.holders)} allocations are implausible for one node"
+    if len(report.gpus) > _MOST_GPUS or len(report.assignments) > _MOST_HOLDERS:
+        return f"{len(report.gpus)} GPUs with {len(report.assignments)} allocations are implausible for one node"
     for gpu in report.gpus:
         if not _gpu(gpu):
             return f"the report of GPU {gpu.uuid[:_MOST_CHARACTERS]} is implausible"
-    for holder in report.holders:
-        if not _holder(holder):
-            name = f"{holder.namespace}/{holder.pod}"
+    for assignment in report.assignments:
+        if not _assignment(assignment):
+            name = f"{assignment.namespace}/{assignment.pod}"
             return f"the report of {name[:_MOST_CHARACTERS]} is implausible"
     return ""
 
@@ -43,10 +43,29 @@ def _gpu(gpu: GpuReport) -> bool:
     )
 
 
-def _holder(holder: HolderReport) -> bool:
-    texts = (holder.device, holder.gpu, holder.namespace, holder.pod, holder.container, holder.resource, holder.pod_uid)
-    numbers = (holder.since_us, holder.seen_us, holder.after_us or 0, holder.until_us or 0, holder.share)
-    return _texts(texts) and _numbers(numbers) and len(holder.hours) <= _MOST_HOURS and all(map(_hour, holder.hours))
+def _assignment(assignment: AssignmentReport) -> bool:
+    texts = (
+        assignment.device,
+        assignment.gpu,
+        assignment.namespace,
+        assignment.pod,
+        assignment.container,
+        assignment.resource,
+        assignment.pod_uid,
+    )
+    numbers = (
+        assignment.since_us,
+        assignment.seen_us,
+        assignment.after_us or 0,
+        assignment.until_us or 0,
+        assignment.share,
+    )
+    return (
+        _texts(texts)
+        and _numbers(numbers)
+        and len(assignment.hours) <= _MOST_HOURS
+        and all(map(_hour, assignment.hours))
+    )
 
 
 def _hour(hour: Hour) -> bool:

@@ -110,7 +110,7 @@ class GpuNode:
             if not waiting.grants:
                 self._grant(waiting, now_us)
 
-    def holders(self, at_us: int) -> list[DeviceLease]:
+    def assignments(self, at_us: int) -> list[DeviceLease]:
         """The pods that have devices at that time, in no order that means anything."""
         return [each for each in self._all() if each.holds(at_us)]
 

@@ -55,7 +55,7 @@ def test_five_hundred_pods_that_wait_take_no_room_from_a_tenant_that_holds_gpus(
     replay.see(pod("a", "research", 20), at=20)
 
     assert shown(replay.scrape(30)) == {"research": 10}
-    assert replay.fleet.admission.refusals["tenant"] == 0
+    assert replay.fleet.limiter.refusals["tenant"] == 0
 
 
 def test_tenants_that_wait_are_named_as_long_as_there_is_room() -> None:
@@ -91,7 +91,7 @@ def test_a_tenant_that_comes_back_goes_on_where_its_series_left_for_every_reader
     assert before == {"a": 100}
     assert away == {"b": 50}
     assert back == [{"a": 100}, {"a": 100}, {"a": 221}]
-    assert replay.scrape(5 * DAY).residuals == {"allocated": 0, "capacity": 0}
+    assert replay.scrape(5 * DAY).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_it_goes_on_there_after_a_restart_too() -> None:
@@ -219,7 +219,7 @@ def test_what_is_forgotten_of_a_pool_keeps_its_state() -> None:
             replay.scrape(at + later)
 
     assert replay.capacity(20 * DAY) == {"allocated": 800, "free": 8 * 8 * 200 - 800}
-    assert replay.scrape(20 * DAY).residuals == {"allocated": 0, "capacity": 0}
+    assert replay.scrape(20 * DAY).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_a_year_of_new_tenants_costs_no_more_than_five_times_the_limit() -> None:
@@ -232,6 +232,6 @@ def test_a_year_of_new_tenants_costs_no_more_than_five_times_the_limit() -> None
 
     tenants = {labels[1] for total, labels in replay.memory.series if total is Total.ALLOCATED}
     assert len(tenants) == 10 + 4 * 10 + 1  # and what remains of all others
-    assert len(replay.memory.admitted) <= 60
-    assert snapshot.residuals == {"allocated": 0, "capacity": 0}
+    assert len(replay.memory.known_values) <= 60
+    assert snapshot.differences == {"allocated": 0, "capacity": 0}
     assert sum(series.at(0) for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 5900 * GPU_SECOND

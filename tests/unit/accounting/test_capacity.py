@@ -86,16 +86,16 @@ def record(*history: tuple[int, NodeFacts], gone: int | None = None) -> NodeReco
     return NodeRecord(uid="u", name="n", created_us=history[0][0], gone_us=gone, facts=history)
 
 
-Holding = tuple[int, int | None, int]
+DeviceAssignment = tuple[int, int | None, int]
 
 
 def pieces(
-    node: NodeRecord, *holdings: Holding, since: int = 0, price_changes: tuple[int, ...] = ()
+    node: NodeRecord, *assignments: DeviceAssignment, since: int = 0, price_changes: tuple[int, ...] = ()
 ) -> list[tuple[str, int, int, int | None]]:
     """The slices taken apart by state; the holdings are (start, end, µGPU)."""
     since = max(since, node.facts[0][0])
     steps: dict[int, int] = {}
-    for start, end, quantity in holdings:
+    for start, end, quantity in assignments:
         steps[start] = steps.get(start, 0) + quantity
         if end is not None:
             steps[end] = steps.get(end, 0) - quantity

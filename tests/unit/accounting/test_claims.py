@@ -188,7 +188,7 @@ def test_a_pod_that_nobody_accepted_and_that_vanishes_leaves_nothing_blind_beyon
     replay.relist(Kind.PODS, at=3000, since=2000)
 
     assert replay.spans() == [("starting", 10, 10 + ACCEPTANCE)]
-    assert replay.gpu_seconds(4000, Total.BLIND) == {}
+    assert replay.gpu_seconds(4000, Total.UNOBSERVED) == {}
 
 
 def test_an_event_from_another_namespace_than_the_victims_is_forged() -> None:

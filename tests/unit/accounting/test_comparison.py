@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.pods.comparison import Difference, difference
-from gputally.model.measured.usage_record import Holder, HolderKey
+from gputally.model.measured.usage_record import AssignmentKey, AssignmentRecord
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU
 from tests.contract.records import pod, segment, us
@@ -12,9 +12,11 @@ from tests.contract.records import pod, segment, us
 TOLD_S = 1000
 
 
-def holding(uid: str | None, *, since: int = 900, until: int | None = None, device: str = "GPU-0") -> Holder:
-    return Holder(
-        key=HolderKey("e1", device, "ml", "some", "main", us(since + 50)),
+def assignment(
+    uid: str | None, *, since: int = 900, until: int | None = None, device: str = "GPU-0"
+) -> AssignmentRecord:
+    return AssignmentRecord(
+        key=AssignmentKey("e1", device, "ml", "some", "main", us(since + 50)),
         node="n1",
         gpu=device,
         resource="nvidia.com/gpu",
@@ -32,40 +34,40 @@ def a_pod(uid: str, *, since: int = 900, until: int | None = None) -> PodRecord:
     return pod(uid, segment(since, until, quantity=2 * GPU), scheduled_us=us(since))
 
 
-def compared(pods: list[PodRecord], holders: list[Holder]) -> tuple[int, int]:
+def compared(pods: list[PodRecord], assignments: list[AssignmentRecord]) -> tuple[int, int]:
     """GPUs that the API alone, and a kubelet alone, knows."""
     known = {each.uid: each for each in pods}
-    found = difference(known, holders, pool="p", told_us=us(TOLD_S), at_us=7)
+    found = difference(known, assignments, pool="p", told_us=us(TOLD_S), at_us=7)
     assert found == Difference(pool="p", at_us=7, api_only=found.api_only, device_only=found.device_only)
     return found.api_only // GPU, found.device_only // GPU
 
 
 def test_both_sides_agree_on_a_pod_that_both_know_whatever_its_share() -> None:
-    assert compared([a_pod("a")], [holding("a")]) == (0, 0)
+    assert compared([a_pod("a")], [assignment("a")]) == (0, 0)
 
 
 def test_a_pod_of_which_the_kubelet_lists_nothing() -> None:
-    assert compared([a_pod("a"), a_pod("b")], [holding("b")]) == (2, 0)
+    assert compared([a_pod("a"), a_pod("b")], [assignment("b")]) == (2, 0)
 
 
 @pytest.mark.parametrize("uid", ["", "gone"])
 def test_a_device_held_by_nobody_the_api_tells_of(uid: str) -> None:
-    assert compared([], [holding(uid), holding(uid, device="GPU-1")]) == (0, 2)
+    assert compared([], [assignment(uid), assignment(uid, device="GPU-1")]) == (0, 2)
 
 
 def test_a_device_held_by_a_pod_that_has_ended() -> None:
-    assert compared([a_pod("a", until=950)], [holding("a")]) == (0, 1)
+    assert compared([a_pod("a", until=950)], [assignment("a")]) == (0, 1)
 
 
 def test_what_has_just_begun_or_ended_is_no_difference() -> None:
     young = [a_pod("a", since=TOLD_S - 14), a_pod("b", until=TOLD_S - 14), replace(a_pod("c"), scheduled_us=None)]
 
-    assert compared(young, [holding("b", device="GPU-1"), holding("", since=TOLD_S - 14)]) == (0, 0)
+    assert compared(young, [assignment("b", device="GPU-1"), assignment("", since=TOLD_S - 14)]) == (0, 0)
 
 
 def test_a_device_that_was_given_back_is_not_held() -> None:
-    assert compared([a_pod("a")], [holding("a", until=950)]) == (2, 0)
+    assert compared([a_pod("a")], [assignment("a", until=950)]) == (2, 0)
 
 
 def test_who_holds_a_device_must_be_decided_before_it_counts() -> None:
-    assert compared([], [holding(None)]) == (0, 0)
+    assert compared([], [assignment(None)]) == (0, 0)

@@ -230,7 +230,7 @@ def test_values_past_the_limit_are_exported_as_other_and_keep_their_names_in_the
 
     assert {labels[0] for labels in replay.gpu_seconds(10)} == {"gold", "other"}
     assert replay.segments("b")[0].tier == "lead"
-    assert replay.fleet.admission.refusals["tier"] > 0
+    assert replay.fleet.limiter.refusals["tier"] > 0
 
 
 def test_admitted_values_stay_admitted_over_a_restart_with_a_lower_limit() -> None:
@@ -268,7 +268,13 @@ def test_changes_are_handed_over_once() -> None:
     replay.scrape(10)
     changes = replay.fleet.drain()
 
-    assert (changes.revisions, changes.pods, changes.nodes, changes.series, changes.admitted) == ({}, {}, {}, {}, {})
+    assert (changes.revisions, changes.pods, changes.nodes, changes.series, changes.known_values) == (
+        {},
+        {},
+        {},
+        {},
+        {},
+    )
 
 
 def test_changes_that_were_not_written_are_one_step_with_those_that_follow() -> None:

@@ -6,7 +6,7 @@ from msgspec import structs
 from gputally.accounting.pods import lifetime
 from gputally.accounting.pods.lifetime import created_us, preempted_us
 from gputally.accounting.pods.release import released
-from gputally.model.allocation import Blind, End
+from gputally.model.allocation import End, Gap
 from gputally.model.pod import PodRecord
 from tests.core.manifests import NEVER, PodForm, as_pod, us
 
@@ -34,8 +34,8 @@ def end(record: PodRecord) -> tuple[End | None, int | None]:
     return record.end_by, record.end_us
 
 
-def blind(record: PodRecord) -> Blind | None:
-    return released(record).blind
+def gap(record: PodRecord) -> Gap | None:
+    return released(record).gap
 
 
 def test_an_allocation_begins_when_the_api_says_the_pod_was_scheduled_not_when_it_was_seen() -> None:
@@ -148,25 +148,25 @@ def test_a_forced_deletion_told_late_on_a_live_stream_lies_between_its_request_a
 
     late, slow, prompt = (gone(seen((RUNNING, 16)), forced, at) for at in (53, 51.5, 50.5))
 
-    assert (end(late), blind(late)) == ((End.DELETED, us(50)), Blind(from_us=us(50), to_us=us(53)))
-    assert (end(slow), blind(slow)) == ((End.DELETED, us(51)), None)
-    assert (end(prompt), blind(prompt)) == ((End.DELETED, us(50.5)), None)
+    assert (end(late), gap(late)) == ((End.DELETED, us(50)), Gap(from_us=us(50), to_us=us(53)))
+    assert (end(slow), gap(slow)) == ((End.DELETED, us(51)), None)
+    assert (end(prompt), gap(prompt)) == ((End.DELETED, us(50.5)), None)
 
 
 def test_a_deletion_told_after_an_interruption_began_with_its_last_request() -> None:
     forced = replace(RUNNING, deleted=50, grace=0)
     graceful = replace(RUNNING, deleted=50, grace=30)
 
-    assert blind(gone(seen((RUNNING, 16)), forced, 70, since=20)) == Blind(from_us=us(50), to_us=us(70))
-    assert blind(gone(seen((RUNNING, 16)), forced, 70, since=60)) == Blind(from_us=us(50), to_us=us(70))
-    assert blind(gone(seen((RUNNING, 16)), graceful, 70, since=20)) == Blind(from_us=us(20), to_us=us(70))
+    assert gap(gone(seen((RUNNING, 16)), forced, 70, since=20)) == Gap(from_us=us(50), to_us=us(70))
+    assert gap(gone(seen((RUNNING, 16)), forced, 70, since=60)) == Gap(from_us=us(50), to_us=us(70))
+    assert gap(gone(seen((RUNNING, 16)), graceful, 70, since=20)) == Gap(from_us=us(20), to_us=us(70))
 
 
 def test_a_pod_that_vanished_is_charged_up_to_where_it_was_last_known() -> None:
     record = lifetime.vanished(seen((RUNNING, 16)), at_us=us(90), since_us=us(60))
 
     assert end(record) == (End.VANISHED, us(60))
-    assert blind(record) == Blind(from_us=us(60), to_us=us(90))
+    assert gap(record) == Gap(from_us=us(60), to_us=us(90))
 
 
 def test_a_blind_interval_begins_no_earlier_than_what_is_known_of_the_pod() -> None:
@@ -174,14 +174,14 @@ def test_a_blind_interval_begins_no_earlier_than_what_is_known_of_the_pod() -> N
 
     record = gone(seen((BOUND, 13)), started_unseen, 90, since=60)
 
-    assert blind(record) == Blind(from_us=us(75), to_us=us(90))
+    assert gap(record) == Gap(from_us=us(75), to_us=us(90))
     assert end(record) == (End.DELETED, us(75))
 
 
 def test_an_end_with_a_timestamp_leaves_nothing_blind() -> None:
-    assert blind(seen((replace(RUNNING, phase="Failed"), 50), since=20)) == Blind(from_us=us(20), to_us=us(50))
-    assert blind(seen((replace(RUNNING, phase="Failed"), 50), (FINISHED, 51), since=20)) is None
-    assert blind(lifetime.vanished(seen((FINISHED, 41)), at_us=us(90), since_us=us(60))) is None
+    assert gap(seen((replace(RUNNING, phase="Failed"), 50), since=20)) == Gap(from_us=us(20), to_us=us(50))
+    assert gap(seen((replace(RUNNING, phase="Failed"), 50), (FINISHED, 51), since=20)) is None
+    assert gap(lifetime.vanished(seen((FINISHED, 41)), at_us=us(90), since_us=us(60))) is None
 
 
 def test_a_second_loss_does_not_widen_a_blind_interval() -> None:

@@ -14,8 +14,8 @@ NODE = NodeForm(gpus=4)
 POD = PodForm(node="n1", scheduled=10, gpus=3)
 
 
-def residuals(replay: Replay, at: float) -> dict[str, int]:
-    return dict(publish(replay.fleet, now_us=us(at), ledger=None).residuals)
+def differences(replay: Replay, at: float) -> dict[str, int]:
+    return dict(publish(replay.fleet, now_us=us(at), ledger=None).differences)
 
 
 def physical(replay: Replay, at: float) -> Fraction:
@@ -68,7 +68,7 @@ def test_more_pods_than_gpus_are_overcommitted() -> None:
     replay.see(POD, replace(POD, name="b"), at=12)
 
     assert replay.capacity(20) == {"allocated": 60, "overcommitted": 20, "free": 40}
-    assert residuals(replay, 20) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 20) == {"allocated": 0, "capacity": 0}
 
 
 def test_a_node_whose_device_plugin_comes_later_has_no_gpus_until_then() -> None:
@@ -107,7 +107,7 @@ def test_a_restart_goes_on_where_the_books_ended() -> None:
     replay.see(NODE, POD, at=31)
 
     assert replay.capacity(50) == {"allocated": 120, "free": 200 - 120}
-    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 50) == {"allocated": 0, "capacity": 0}
 
 
 def test_a_restart_keeps_the_capacity_of_pods_on_a_node_that_is_not_known() -> None:
@@ -117,7 +117,7 @@ def test_a_restart_keeps_the_capacity_of_pods_on_a_node_that_is_not_known() -> N
     replay.restart()
 
     assert replay.capacity(50) == {"allocated": 120, "overcommitted": 120}
-    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 50) == {"allocated": 0, "capacity": 0}
 
 
 def test_news_of_the_time_before_a_restart_moves_it_between_allocated_and_free() -> None:
@@ -130,7 +130,7 @@ def test_news_of_the_time_before_a_restart_moves_it_between_allocated_and_free()
     replay.see(replace(POD, name="b", gpus=1, scheduled=18), at=31)
 
     assert replay.capacity(50) == {"allocated": 15 + 32, "free": 200 - 15 - 32}
-    assert residuals(replay, 50) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 50) == {"allocated": 0, "capacity": 0}
 
 
 def test_news_of_the_time_before_a_restart_on_an_unknown_node_moves_nothing_to_free() -> None:
@@ -161,7 +161,7 @@ def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyP
     assert len(account._steps) < 100
     assert sum(replay.capacity(2100).values()) == physical(replay, 2100) == 4 * 2100
     assert replay.capacity(2100)["allocated"] == 5 * (1 + 2 + 3 + 4) * 50
-    assert residuals(replay, 2100) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 2100) == {"allocated": 0, "capacity": 0}
 
 
 def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyP
     assert replay.fleet.nodes.accounts["uid-n1"].finalized_us == us(45)
     assert replay.by_state(60) == {"starting": 30}
     assert replay.capacity(60)["allocated"] == 30
-    assert residuals(replay, 60) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 60) == {"allocated": 0, "capacity": 0}
 
 
 def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) 
     replay.relist(Kind.NODES, at=80, since=50)  # the node has vanished
 
     assert replay.by_state(90) == {"starting": 120}
-    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 90) == {"allocated": 0, "capacity": 0}
 
 
 def test_a_node_that_vanished_while_nobody_watched_was_there_as_long_as_its_pods_are_known_to_have_been() -> None:
@@ -203,7 +203,7 @@ def test_a_node_that_vanished_while_nobody_watched_was_there_as_long_as_its_pods
     replay.relist(Kind.NODES, at=200, since=50)
 
     assert replay.capacity(300) == {"allocated": 10, "free": 4 * 110 - 10}
-    assert residuals(replay, 300) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 300) == {"allocated": 0, "capacity": 0}
 
 
 def test_late_news_of_a_node_that_was_gone_before_the_restart_is_booked_under_its_own_model() -> None:
@@ -229,7 +229,7 @@ def test_a_node_whose_end_is_told_late_was_there_when_its_last_pod_was_bound() -
     assert {labels[1] for labels in replay.gpu_seconds(90, Total.CAPACITY)} == {"none"}
     assert "overcommitted" not in replay.capacity(90)
     assert sum(series.b for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 0
-    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 90) == {"allocated": 0, "capacity": 0}
 
 
 def test_a_pod_stays_on_a_node_that_may_have_gone_before_it_was_bound_as_long_as_no_other_is_known() -> None:
@@ -241,4 +241,4 @@ def test_a_pod_stays_on_a_node_that_may_have_gone_before_it_was_bound_as_long_as
     assert sum(series.b for _, series in replay.fleet.totals.truth(Total.ALLOCATED)) == 0
     assert {labels[1] for labels in replay.gpu_seconds(90, Total.CAPACITY)} <= {"none"}
     assert "overcommitted" not in replay.capacity(90)
-    assert residuals(replay, 90) == {"allocated": 0, "capacity": 0}
+    assert differences(replay, 90) == {"allocated": 0, "capacity": 0}

@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
-from gputally.model.allocation import Blind
+from gputally.model.allocation import Gap
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 
@@ -44,8 +44,8 @@ def test_a_node_that_is_off_is_set_right_by_when_its_kubelet_took_the_pod_up(off
     replay = run(off)
 
     assert replay.spans() == [("starting", 10_000, 10_004), ("running", 10_004, 12_999)]
-    assert replay.fleet.pods.records["uid-a"].blind == Blind(from_us=us(12_999), to_us=us(13_001))
-    assert replay.gpu_seconds(20_000, Total.BLIND) == {("none", "ml", "A100"): 2}
+    assert replay.fleet.pods.records["uid-a"].gap == Gap(from_us=us(12_999), to_us=us(13_001))
+    assert replay.gpu_seconds(20_000, Total.UNOBSERVED) == {("none", "ml", "A100"): 2}
 
 
 @pytest.mark.parametrize("off", [-3600, 3600])

@@ -5,7 +5,7 @@ import pytest
 
 from gputally.accounting.totals.totals import Total
 from gputally.errors import MalformedObject
-from gputally.model.allocation import Blind
+from gputally.model.allocation import Gap
 from gputally.model.kube import Kind, OwnerReference
 from gputally.model.observation import OwnerResolved, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -141,7 +141,7 @@ def test_a_pod_that_was_over_when_its_binding_was_told_is_kept_though_it_is_char
     [record] = replay.fleet.drain().revisions.values()
 
     assert record.segments == ()
-    assert record.blind == Blind(from_us=us(10), to_us=us(12))
+    assert record.gap == Gap(from_us=us(10), to_us=us(12))
 
 
 def test_an_unchanged_pod_is_no_new_revision() -> None:

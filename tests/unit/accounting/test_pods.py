@@ -104,7 +104,7 @@ def test_a_pod_that_vanished_is_charged_to_where_it_was_last_known_and_what_is_b
     replay.relist(Kind.PODS, at=90, since=60)
 
     assert replay.by_state(200) == {"starting": 2, "running": 48}
-    assert replay.gpu_seconds(200, Total.BLIND) == {("gold", "ml", "A100"): 30}
+    assert replay.gpu_seconds(200, Total.UNOBSERVED) == {("gold", "ml", "A100"): 30}
     replay.flush()
     assert replay.memory.interruptions == {(Kind.PODS, us(60)): us(90)}
 
@@ -115,18 +115,18 @@ def test_a_pod_that_a_listing_still_has_goes_on() -> None:
     replay.relist(Kind.PODS, RUNNING, at=90, since=60)
 
     assert replay.by_state(100) == {"starting": 2, "running": 88}
-    assert replay.gpu_seconds(100, Total.BLIND) == {}
+    assert replay.gpu_seconds(100, Total.UNOBSERVED) == {}
 
 
 def test_what_is_blind_is_taken_back_when_the_end_becomes_known() -> None:
     replay = cluster()
     replay.see(RUNNING, at=13)
     replay.see(replace(RUNNING, phase="Failed", version=4), at=90, since=60)
-    assert replay.gpu_seconds(200, Total.BLIND) == {("gold", "ml", "A100"): 30}
+    assert replay.gpu_seconds(200, Total.UNOBSERVED) == {("gold", "ml", "A100"): 30}
 
     replay.see(replace(FINISHED, finished=70, version=5), at=91)
 
-    assert replay.gpu_seconds(200, Total.BLIND) == {}
+    assert replay.gpu_seconds(200, Total.UNOBSERVED) == {}
     assert replay.by_state(200) == {"starting": 2, "running": 58}
 
 

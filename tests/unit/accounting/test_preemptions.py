@@ -279,8 +279,8 @@ def test_what_is_an_hour_old_is_forgotten_once_its_victim_is_gone() -> None:
 
 def test_tiers_past_the_limit_are_counted_as_other() -> None:
     replay = cluster(PREEMPTOR)
-    replay.fleet.admission._limits["tier"] = 1
-    replay.fleet.admission.values["tier"].pop("high", None)  # only `low` is admitted
+    replay.fleet.limiter._limits["tier"] = 1
+    replay.fleet.limiter.values["tier"].pop("high", None)  # only `low` is admitted
     replay.see(DELETED, at=51)
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=51)
 

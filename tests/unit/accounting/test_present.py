@@ -64,7 +64,7 @@ def test_what_happens_then_is_accounted_in_the_present() -> None:
     assert replay.by_state(172) == {"starting": 2, "running": 150}
     assert replay.capacity(172)["allocated"] == 152
     assert sum(replay.capacity(172).values()) == 8 * 172
-    assert snapshot.residuals == {"allocated": 0, "capacity": 0}
+    assert snapshot.differences == {"allocated": 0, "capacity": 0}
 
 
 def test_what_was_observed_at_such_a_time_was_observed_by_now() -> None:
@@ -126,7 +126,7 @@ def test_nothing_that_is_kept_of_the_future_stays_there() -> None:
         looked_at=(("karpenter.sh/nodepool", later),),
     )
     pod = PodRecord(uid="p", namespace="ml", name="p", units=(), created_us=0, left_us=later, remembered_us=later)
-    saved = Saved(opened_us=us(0), evaluated_us=later, at_us=later, nodes=(node,), pods=(pod,))
+    saved = Saved(accounting_start_us=us(0), evaluated_us=later, at_us=later, nodes=(node,), pods=(pod,))
     found = at_present(saved, now_us=now)
 
     assert (found.nodes[0].lost[0].since_us, found.nodes[0].looked_at[0][1]) == (now, now)

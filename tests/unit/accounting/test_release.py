@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
-from gputally.model.allocation import Blind
+from gputally.model.allocation import Gap
 from gputally.model.kube import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
@@ -23,7 +23,7 @@ AGAIN = replace(NODE, uid="uid-n1-again", created=7405)
 def billed(replay: Replay, at: float) -> Fraction:
     """GPU-seconds; the laws hold as well."""
     snapshot = publish(replay.fleet, now_us=us(at), ledger=None)
-    assert snapshot.residuals == {"allocated": 0, "capacity": 0}
+    assert snapshot.differences == {"allocated": 0, "capacity": 0}
     replay.flush()
     return sum(replay.gpu_seconds(at).values(), Fraction(0))
 
@@ -35,9 +35,9 @@ def running(node: NodeForm = NODE) -> Replay:
     return replay
 
 
-def gap(replay: Replay) -> Blind | None:
+def gap(replay: Replay) -> Gap | None:
     replay.flush()
-    return replay.memory.revisions["uid-a"].blind
+    return replay.memory.revisions["uid-a"].gap
 
 
 def test_a_pod_that_pod_gc_made_terminal_did_not_end_with_its_init_container() -> None:
@@ -66,7 +66,7 @@ def test_of_a_node_that_was_lost_the_end_lies_between_its_loss_and_what_was_obse
 
     if order.index(0) < order.index(1):
         assert billed(replay, 8000) == 8 * (5000 - 203)
-        assert gap(replay) == Blind(from_us=us(5000), to_us=us(7403))
+        assert gap(replay) == Gap(from_us=us(5000), to_us=us(7403))
 
 
 def unknown(form: PodForm) -> PodForm:
@@ -88,7 +88,7 @@ def test_a_container_that_its_kubelet_cannot_find_after_the_node_was_lost_ended_
     replay.see(unknown(RUNNING), at=7000)
 
     assert billed(replay, 8000) == 8 * (5000 - 203)
-    assert gap(replay) == Blind(from_us=us(5000), to_us=us(7000))
+    assert gap(replay) == Gap(from_us=us(5000), to_us=us(7000))
 
 
 def test_a_node_that_was_lost_long_before_says_nothing() -> None:
@@ -164,7 +164,7 @@ def test_a_pod_without_a_dated_end_ended_somewhere_in_the_time_in_which_its_node
     replay.relist(Kind.NODES, at=10800, since=3600)
 
     assert billed(replay, 11000) == 8 * (3600 - 203)
-    assert gap(replay) == Blind(from_us=us(3600), to_us=us(10800))
+    assert gap(replay) == Gap(from_us=us(3600), to_us=us(10800))
 
 
 @pytest.mark.parametrize("nodes_first", [True, False])

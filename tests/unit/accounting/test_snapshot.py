@@ -53,13 +53,17 @@ def test_pods_nodes_and_what_is_wrong_with_them_are_counted() -> None:
 def test_residuals_are_zero_and_show_what_is_lost() -> None:
     replay = Replay()
     replay.see(NODE, RUNNING, at=13)
-    assert publish(replay.fleet, now_us=us(20), ledger=(0, 0)).residuals == {"allocated": 0, "capacity": 0, "ledger": 0}
+    assert publish(replay.fleet, now_us=us(20), ledger=(0, 0)).differences == {
+        "allocated": 0,
+        "capacity": 0,
+        "ledger": 0,
+    }
 
     replay.fleet.totals.accrue(Total.ALLOCATED, ("gold", "ml", "A100", "running"), 1, (us(0), us(1)), at_us=us(20))
     replay.fleet.totals.accrue(Total.PHYSICAL, (), 1, (us(0), us(2)), at_us=us(20))
-    residuals = publish(replay.fleet, now_us=us(21), ledger=(5 - us(21), 1)).residuals
+    differences = publish(replay.fleet, now_us=us(21), ledger=(5 - us(21), 1)).differences
 
-    assert residuals == {"allocated": 1_000_000, "capacity": 2_000_000, "ledger": 5}
+    assert differences == {"allocated": 1_000_000, "capacity": 2_000_000, "ledger": 5}
 
 
 def test_a_snapshot_is_of_the_last_evaluation_when_the_clock_stepped_back() -> None:

@@ -7,8 +7,8 @@ A = ("a",)
 RATE = 2
 
 
-def new(*, opened_us: int = 0) -> Totals:
-    return Totals(opened_us=opened_us)
+def new(*, accounting_start_us: int = 0) -> Totals:
+    return Totals(accounting_start_us=accounting_start_us)
 
 
 def published(totals: Totals, now_us: int, total: Total = Total.ALLOCATED) -> list[tuple[int, int]]:
@@ -28,7 +28,7 @@ def restarted(totals: Totals, before: Totals | None = None) -> Totals:
     """The next process, from what this one handed over."""
     kept = dict(before.series if before else {}) | totals.drain()
     series = {key: copy(each) for key, each in kept.items() if each}
-    return Totals(opened_us=totals.opened_us, evaluated_us=totals.evaluated_us, series=series)
+    return Totals(accounting_start_us=totals.accounting_start_us, evaluated_us=totals.evaluated_us, series=series)
 
 
 def test_a_line_is_exact_at_any_instant() -> None:
@@ -38,14 +38,14 @@ def test_a_line_is_exact_at_any_instant() -> None:
 
 
 def test_a_new_series_is_zero_for_a_while_for_every_reader() -> None:
-    totals = Totals(opened_us=0, zero_us=60)
+    totals = Totals(accounting_start_us=0, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
 
     assert [published(totals, at) for at in (10, 11, 40, 69, 70)] == [[(0, 0)]] * 4 + [[(140, 0)]]
 
 
 def test_a_read_changes_nothing_of_what_others_see() -> None:
-    often, once = Totals(opened_us=0, zero_us=60), Totals(opened_us=0, zero_us=60)
+    often, once = Totals(accounting_start_us=0, zero_us=60), Totals(accounting_start_us=0, zero_us=60)
     for totals in (often, once):
         totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
     for at in range(11, 100):
@@ -55,7 +55,7 @@ def test_a_read_changes_nothing_of_what_others_see() -> None:
 
 
 def test_a_new_series_of_an_old_observation_is_not_older_than_the_process() -> None:
-    totals = Totals(opened_us=0, resumed_us=1000, zero_us=60)
+    totals = Totals(accounting_start_us=0, resumed_us=1000, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
 
     assert [published(totals, at) for at in (1001, 1059, 1060)] == [[(0, 0)], [(0, 0)], [(2120, 0)]]
@@ -63,18 +63,18 @@ def test_a_new_series_of_an_old_observation_is_not_older_than_the_process() -> N
 
 
 def test_a_new_series_is_zero_for_as_long_after_a_clock_stepped_back() -> None:
-    totals = Totals(opened_us=0, evaluated_us=1000, zero_us=60)
+    totals = Totals(accounting_start_us=0, evaluated_us=1000, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
 
     assert [published(totals, at) for at in (20, 1059, 1060)] == [[(0, 0)], [(0, 0)], [(2120, 0)]]
 
 
 def test_a_series_begins_when_it_began_whatever_the_next_process_is_told_to_wait() -> None:
-    totals = Totals(opened_us=0, zero_us=60)
+    totals = Totals(accounting_start_us=0, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
     totals.publish(20)
     series = {key: copy(each) for key, each in totals.drain().items() if each}
-    after = Totals(opened_us=0, evaluated_us=totals.evaluated_us, zero_us=0, series=series)
+    after = Totals(accounting_start_us=0, evaluated_us=totals.evaluated_us, zero_us=0, series=series)
 
     assert [published(after, at) for at in (69, 70)] == [[(0, 0)], [(140, 0)]]
 
@@ -132,7 +132,7 @@ def test_what_was_never_published_leaves_nothing_ahead() -> None:
 
 
 def test_what_a_new_series_had_before_it_was_shown_is_no_value_to_hold() -> None:
-    totals = Totals(opened_us=0, zero_us=60)
+    totals = Totals(accounting_start_us=0, zero_us=60)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=10)
     published(totals, 50)
     totals.accrue(Total.ALLOCATED, A, -RATE, (0, None), at_us=51)
@@ -162,7 +162,7 @@ def test_corrections_between_two_evaluations_of_one_instant_let_no_counter_fall(
 
 
 def test_time_before_the_books_were_opened_is_left_out() -> None:
-    totals = new(opened_us=50)
+    totals = new(accounting_start_us=50)
     totals.accrue(Total.ALLOCATED, A, RATE, (0, None), at_us=60)
     totals.accrue(Total.COST, A, RATE, (0, 40), at_us=60)
     totals.accrue(Total.CAPACITY, A, RATE, (0, 70), at_us=60)
@@ -200,7 +200,7 @@ def test_an_unchanged_line_needs_no_writing_to_go_on_without_a_fall() -> None:
     published(totals, 100)
     assert totals.drain() == {}
 
-    after = Totals(opened_us=0, evaluated_us=totals.evaluated_us, series=kept.series)
+    after = Totals(accounting_start_us=0, evaluated_us=totals.evaluated_us, series=kept.series)
     after.accrue(Total.ALLOCATED, A, -RATE, (50, None), at_us=100)
 
     assert published(after, 90) == [(200, 100)]

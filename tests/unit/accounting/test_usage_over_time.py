@@ -10,7 +10,7 @@ from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
-from tests.core.usage import gpu, holder, hour
+from tests.core.usage import assignment, gpu, hour
 
 
 @pytest.fixture
@@ -20,22 +20,22 @@ def replay() -> Replay:
 
 
 def test_after_a_restart_nothing_is_counted_twice_and_nothing_is_lost(replay: Replay) -> None:
-    undecided = holder(hour(22, 25, measured=3), since=22, pod="b", device="GPU-1")
-    tell(replay, holder(hour(12, 20, measured=8), since=12), undecided, at=25, gpus=(gpu(joules=5, watermark=25),))
+    undecided = assignment(hour(22, 25, measured=3), since=22, pod="b", device="GPU-1")
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), undecided, at=25, gpus=(gpu(joules=5, watermark=25),))
     replay.lose(RUNNING, at=26)
     replay.flush()
 
     replay.restart()
     complete(replay, at=40)
-    later = holder(hour(12, 26, measured=14), since=12, until=26)
+    later = assignment(hour(12, 26, measured=14), since=12, until=26)
     tell(replay, later, undecided, at=41, gpus=(gpu(joules=7, watermark=41),))
 
     assert replay.gpu_seconds(41, Total.MEASURED) == {POD: 14, STRANGER: 3}
-    assert replay.true(Total.UNHELD_ENERGY, 41) == {("A100", "none"): 7_000}
+    assert replay.true(Total.UNALLOCATED_ENERGY, 41) == {("A100", "none"): 7_000}
 
 
 def test_an_agents_restart_beside_ours_is_noticed(replay: Replay) -> None:
-    tell(replay, holder(hour(12, 20, measured=8), since=12), at=20)
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20)
     replay.flush()
     replay.restart()
     tell(replay, at=30, epoch="e2")
@@ -44,47 +44,47 @@ def test_an_agents_restart_beside_ours_is_noticed(replay: Replay) -> None:
 
 
 def test_what_an_agent_tells_no_more_is_kept_in_the_ledger_alone(replay: Replay) -> None:
-    tell(replay, holder(hour(12, 20, measured=8), since=12, until=20), at=20, gpus=(gpu(joules=5, watermark=20),))
+    tell(replay, assignment(hour(12, 20, measured=8), since=12, until=20), at=20, gpus=(gpu(joules=5, watermark=20),))
     replay.flush()
     tell(replay, at=60)
     replay.flush()
 
-    assert [(row.open, row.holder.pod_uid) for row in replay.memory.held_usage.values()] == [(False, "uid-a")]
-    assert [row.open for row in replay.memory.unheld_usage.values()] == [False]
-    assert replay.memory.saved().held_usage == ()
-    assert replay.memory.saved().unheld_usage == ()
+    assert [(row.open, row.assignment.pod_uid) for row in replay.memory.assignment_usage.values()] == [(False, "uid-a")]
+    assert [row.open for row in replay.memory.unallocated_usage.values()] == [False]
+    assert replay.memory.saved().assignment_usage == ()
+    assert replay.memory.saved().unallocated_usage == ()
 
 
 def test_the_ledger_learns_whose_it_was_and_when_it_ended(replay: Replay) -> None:
-    first = holder(hour(21, 25, measured=4), since=21)
+    first = assignment(hour(21, 25, measured=4), since=21)
     tell(replay, first, at=25)
     replay.flush()
-    [(key, row)] = replay.memory.held_usage.items()
-    assert row.holder.pod_uid is None
+    [(key, row)] = replay.memory.assignment_usage.items()
+    assert row.assignment.pod_uid is None
 
     complete(replay, at=26)
-    tell(replay, holder(hour(21, 25, measured=4), since=21, until=25), at=27)
+    tell(replay, assignment(hour(21, 25, measured=4), since=21, until=25), at=27)
     replay.flush()
-    row = replay.memory.held_usage[key]
-    assert (row.holder.pod_uid, row.holder.until_us) == ("uid-a", us(25))
+    row = replay.memory.assignment_usage[key]
+    assert (row.assignment.pod_uid, row.assignment.until_us) == ("uid-a", us(25))
 
 
 def vanished(replay: Replay) -> None:
     """The pod was there at 40, and is not in a listing at 100."""
-    tell(replay, holder(hour(12, 20, measured=8), since=12), at=20)
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20)
     replay.relist(Kind.PODS, at=100, since=40)
 
 
 def test_a_pod_that_vanished_is_charged_up_to_when_its_agent_saw_it_last(replay: Replay) -> None:
     vanished(replay)
     assert replay.gpu_seconds(100) == {(*POD, "starting"): 2, (*POD, "running"): 28}
-    assert replay.gpu_seconds(100, Total.BLIND) == {POD: 60}
+    assert replay.gpu_seconds(100, Total.UNOBSERVED) == {POD: 60}
 
-    tell(replay, holder(hour(12, 70, measured=58), since=12, until=71, seen=70), at=101)
+    tell(replay, assignment(hour(12, 70, measured=58), since=12, until=71, seen=70), at=101)
     assert replay.gpu_seconds(101) == {(*POD, "starting"): 2, (*POD, "running"): 58}
-    assert replay.gpu_seconds(101, Total.BLIND) == {POD: 1}
+    assert replay.gpu_seconds(101, Total.UNOBSERVED) == {POD: 1}
     assert replay.spans() == [("starting", 10, 12), ("running", 12, 70)]
-    assert replay.scrape(102).residuals == {"allocated": 0, "capacity": 0}
+    assert replay.scrape(102).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_what_narrows_a_blind_interval_may_come_after_a_restart(replay: Replay) -> None:
@@ -92,41 +92,44 @@ def test_what_narrows_a_blind_interval_may_come_after_a_restart(replay: Replay) 
     replay.flush()
     replay.restart()
     replay.see(NODE, at=102)
-    tell(replay, holder(hour(12, 70, measured=58), since=12, until=71, seen=70), at=103)
+    tell(replay, assignment(hour(12, 70, measured=58), since=12, until=71, seen=70), at=103)
 
-    assert replay.gpu_seconds(103, Total.BLIND) == {POD: 1}
+    assert replay.gpu_seconds(103, Total.UNOBSERVED) == {POD: 1}
     assert replay.spans() == [("starting", 10, 12), ("running", 12, 70)]
-    assert replay.scrape(104).residuals == {"allocated": 0, "capacity": 0}
+    assert replay.scrape(104).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_a_pod_whose_node_is_forgotten_keeps_its_blind_interval(replay: Replay) -> None:
     vanished(replay)
     replay.lose(NODE, at=101)
     replay.fleet.advance(us(3 * 3600))
-    tell(replay, holder(hour(12, 70, measured=58), since=12, until=71, seen=70), at=3 * 3600 + 1)
+    tell(replay, assignment(hour(12, 70, measured=58), since=12, until=71, seen=70), at=3 * 3600 + 1)
 
-    assert replay.gpu_seconds(4 * 3600, Total.BLIND) == {POD: 60}
+    assert replay.gpu_seconds(4 * 3600, Total.UNOBSERVED) == {POD: 60}
 
 
 def test_both_sides_are_compared_pool_by_pool(replay: Replay) -> None:
     complete(replay, at=40)
-    ghost = holder(since=13, pod="ghost", device="GPU-1")
+    ghost = assignment(since=13, pod="ghost", device="GPU-1")
     tell(replay, ghost, at=41)
-    assert replay.scrape(42).differences == {("none", "api_only"): 1_000_000, ("none", "device_only"): 1_000_000}
+    assert replay.scrape(42).allocation_differences == {
+        ("none", "api_only"): 1_000_000,
+        ("none", "device_only"): 1_000_000,
+    }
 
-    tell(replay, holder(since=12), at=51)
-    assert replay.scrape(52).differences == {("none", "api_only"): 0, ("none", "device_only"): 0}
+    tell(replay, assignment(since=12), at=51)
+    assert replay.scrape(52).allocation_differences == {("none", "api_only"): 0, ("none", "device_only"): 0}
 
 
 def test_a_comparison_that_is_old_is_not_shown(replay: Replay) -> None:
     tell(replay, at=41)
-    assert replay.scrape(102).differences == {}
+    assert replay.scrape(102).allocation_differences == {}
 
     tell(replay, at=110, allocations_us=us(49))
-    assert replay.scrape(111).differences == {}
+    assert replay.scrape(111).allocation_differences == {}
 
     tell(replay, at=120, allocations_us=None)
-    assert replay.scrape(121).differences == {}
+    assert replay.scrape(121).allocation_differences == {}
 
 
 def test_a_statefulset_pod_of_the_same_name_pays_for_its_own_time_alone() -> None:
@@ -138,8 +141,8 @@ def test_a_statefulset_pod_of_the_same_name_pays_for_its_own_time_alone() -> Non
     replay.lose(old, at=30)
     replay.see(new, at=34)
     complete(replay, at=50)
-    first = holder(hour(12, 29, measured=17), pod="db-0", since=12, until=29)
-    second = holder(hour(33, 50, measured=17, used=1), pod="db-0", since=33)
+    first = assignment(hour(12, 29, measured=17), pod="db-0", since=12, until=29)
+    second = assignment(hour(33, 50, measured=17, used=1), pod="db-0", since=33)
     tell(replay, first, second, at=50)
 
     assert replay.gpu_seconds(50, Total.USED) == {("low", "ml", "A100"): 1}

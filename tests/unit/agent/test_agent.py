@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from gputally.model.measured.usage_report import HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from tests.cluster.control_plane import free_ports
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import Samples, done, scrape, start, until_ready
@@ -101,8 +101,8 @@ def of(samples: Samples, name: str, label: str) -> float | None:
     return found[0] if found else None
 
 
-def holder(report: UsageReport, name: str = "train") -> HolderReport:
-    [found] = [each for each in report.holders if each.pod == name]
+def assignment(report: UsageReport, name: str = "train") -> AssignmentReport:
+    [found] = [each for each in report.assignments if each.pod == name]
     return found
 
 
@@ -118,7 +118,7 @@ async def test_what_a_container_used_is_told_by_container_and_in_the_report(tmp_
     assert used == pytest.approx(measured and measured / 2, rel=0.01)
     assert of(samples, "gputally_container_gpu_share_ratio", OWNER) == 1
     assert of(samples, "gputally_gpu_unallocated_used_gpu_seconds_total", "GPU-full") != 0
-    told = holder(report)
+    told = assignment(report)
     assert (report.node, told.gpu, told.pod_uid, told.share) == ("node-1", "GPU-half", "uid-1", 1_000_000)
     assert sum(hour.used for hour in told.hours) == pytest.approx(
         sum(hour.measured for hour in told.hours) / 2, rel=0.01
@@ -149,7 +149,7 @@ async def ready(url: str) -> tuple[int, str]:
 async def test_a_kubelet_that_comes_back_and_knows_no_pod_yet_ends_nothing(tmp_path: Path, kubelet: Kubelet) -> None:
     async with agent(tmp_path) as node:
         await node.until(lambda s: of(s, "gputally_container_gpu_share_ratio", OWNER))
-        before = holder(await node.usage())
+        before = assignment(await node.usage())
         pods = kubelet.pods
         await kubelet.stop()
         await node.until(lambda s: of(s, "gputally_agent_kubelet_polls_total", "unreachable"))
@@ -159,7 +159,7 @@ async def test_a_kubelet_that_comes_back_and_knows_no_pod_yet_ends_nothing(tmp_p
         await node.until(lambda s: (of(s, "gputally_agent_kubelet_polls_total", '"ok"') or 0) > polls)
         kubelet.pods = pods
         await node.until(lambda s: (of(s, "gputally_agent_kubelet_polls_total", '"ok"') or 0) > polls + 3)
-        after = holder(await node.usage())
+        after = assignment(await node.usage())
 
     assert (after.since_us, after.until_us) == (before.since_us, None)
 
@@ -171,7 +171,7 @@ async def test_who_no_longer_holds_a_gpu_ends_and_stays_in_the_report(tmp_path: 
         await node.until(lambda s: of(s, "gputally_container_gpu_share_ratio", 'pod="next"'))
         report = await node.usage()
 
-    ended, begun = holder(report), holder(report, "next")
+    ended, begun = assignment(report), assignment(report, "next")
     assert ended.until_us == begun.since_us
     assert ended.seen_us < begun.since_us == begun.seen_us
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.fakes.kubelet import Kubelet, pod
-from tests.unit.agent.test_agent import FULL, SLICED, agent, holder, kubelet, of
+from tests.unit.agent.test_agent import FULL, SLICED, agent, assignment, kubelet, of
 
 __all__ = ["kubelet"]  # a fixture is found by its name
 
@@ -26,4 +26,4 @@ async def test_slices_and_resources_weigh_as_the_aggregators_configuration_says(
         report = await node.usage()
 
     assert report.mig_basis == "memory"
-    assert (holder(report).share, holder(report, "tune").share) == (125_000, 250_000)
+    assert (assignment(report).share, assignment(report, "tune").share) == (125_000, 250_000)

@@ -6,27 +6,27 @@ import pytest
 
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.kubelet_loop import KubeletLoop
+from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.holdings import Holding
 from gputally.errors import KubeletUnreachable
-from gputally.metering.node_books import DeviceBooks
+from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import Gpu, GpuCondition, Part, Reading, Source
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
 
 RESOURCE = "nvidia.com/gpu.shared"
 OFFERED = {RESOURCE: frozenset(f"GPU-a::{number}" for number in range(4))}
-HELD = (Holding(namespace="ml", pod="serve", container="main", resource=RESOURCE, device=parse("GPU-a::0")),)
+HELD = (DeviceAssignment(namespace="ml", pod="serve", container="main", resource=RESOURCE, device=parse("GPU-a::0")),)
 
 
 class Kubelet:
     """Answers what it is told to, and not at all without `held`."""
 
     def __init__(self) -> None:
-        self.held: tuple[Holding, ...] | None = HELD
+        self.held: tuple[DeviceAssignment, ...] | None = HELD
         self.offered = OFFERED
 
-    async def list(self) -> tuple[Holding, ...]:
+    async def list(self) -> tuple[DeviceAssignment, ...]:
         if self.held is None:
             raise KubeletUnreachable("gone")
         return self.held
@@ -40,7 +40,7 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.kubelet = Kubelet()
-        self.books = DeviceBooks()
+        self.books = DeviceAccounts()
         self.readings = {"GPU-a": reading(0)}
         self.now_us = 0
         health = NodeHealth(version="1", python="3")
@@ -56,7 +56,7 @@ class Node:
 
     def shares(self) -> list[tuple[int, int | None]]:
         """Of each holder its share, and when it ended."""
-        return [(each.share, each.until_us) for each in self.books.report(self.now_us, "node-1", "1").holders]
+        return [(each.share, each.until_us) for each in self.books.report(self.now_us, "node-1", "1").assignments]
 
 
 def reading(at_us: int) -> Reading:

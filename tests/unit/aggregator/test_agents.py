@@ -12,7 +12,7 @@ from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import GpuHour, GpuReport, HolderReport, Hour, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.pulling.choice import AgentChoice, Target
 from gputally_sim.cluster import SimCluster
@@ -62,12 +62,12 @@ class Device:
             watermark_us=now_us,
             allocations_us=now_us,
             gpus=(gpu,),
-            holders=(self._holder(now_us),),
+            assignments=(self._assignment(now_us),),
         )
 
-    def _holder(self, now_us: int) -> HolderReport:
+    def _assignment(self, now_us: int) -> AssignmentReport:
         meta = self.pod["metadata"]
-        return HolderReport(
+        return AssignmentReport(
             device=DEVICE,
             gpu=DEVICE,
             namespace=meta["namespace"],
@@ -118,8 +118,8 @@ async def test_what_an_agent_that_is_named_has_measured_is_in_the_scrape_and_in_
     assert samples['gputally_agents{state="reachable"}'] == 1
     assert samples["gputally_agents_watermark_timestamp_seconds"] > NOON_US / US_PER_SECOND
     with SqliteLedger(Path(settings.ledger)) as ledger:
-        rows = ledger.saved(now_us=0).held_usage
-    assert {row.holder.pod_uid for row in rows} == {device.pod["metadata"]["uid"]}
+        rows = ledger.saved(now_us=0).assignment_usage
+    assert {row.assignment.pod_uid for row in rows} == {device.pod["metadata"]["uid"]}
     assert sum(row.hour.used for row in rows) >= used(samples) * GPU_SECOND
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes import new_books
+from gputally.accounting.changes import new_accounts
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import owner_walk
 from gputally.aggregator.owner_queue import AT_ONCE, MOST_OF_ONE
@@ -46,7 +46,7 @@ async def api(server: ScriptedApi, tmp_path: Path) -> AsyncIterator[Api]:
 @pytest.fixture
 async def books(tmp_path: Path) -> AsyncIterator[Pipeline]:
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
-        books = assemble(Fleet(rules=Rules(), book=None, saved=new_books(0)), ledger, clock=lambda: us(9))
+        books = assemble(Fleet(rules=Rules(), book=None, saved=new_accounts(0)), ledger, clock=lambda: us(9))
         yield books
         books.writer.close()
 

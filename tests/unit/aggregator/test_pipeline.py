@@ -11,7 +11,7 @@ from typing import Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gputally.accounting.changes import Changes, Saved, new_books
+from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import ledger_writer
 from gputally.aggregator.pipeline import Pipeline, assemble
@@ -49,7 +49,7 @@ class SlowLedger:
         pass
 
     def saved(self, *, now_us: int) -> Saved:
-        return new_books(now_us)
+        return new_accounts(now_us)
 
     def write(self, changes: Changes) -> Line | None:
         self.began.set()

@@ -70,15 +70,15 @@ def used(report: UsageReport) -> dict[str, int]:
 
 def by_pod(report: UsageReport, amount: str) -> dict[str, int]:
     sums: Counter[str] = Counter()
-    for holder in report.holders:
-        sums[holder.pod] += sum(getattr(hour, amount) for hour in holder.hours)
+    for assignment in report.assignments:
+        sums[assignment.pod] += sum(getattr(hour, amount) for hour in assignment.hours)
     return dict(sums)
 
 
 async def test_an_idle_node_is_measured_and_its_energy_is_nobodys() -> None:
     report = await Lone(gpus=2).report(after=100)
 
-    assert (report.node, report.holders, len(report.gpus)) == ("n", (), 2)
+    assert (report.node, report.assignments, len(report.gpus)) == ("n", (), 2)
     assert report.watermark_us == report.now_us == report.allocations_us == NOON_US + seconds(100) - 1
     [hour] = report.gpus[0].hours
     assert hour.unattributed == 0
@@ -90,10 +90,15 @@ async def test_what_a_pod_did_is_told_to_the_microsecond_however_seldom_one_asks
     add(lone.sim, using("a", "0s:0.2,10m:0.9", starts=30, lasts=5000))
     report = await lone.report(after=9000)
 
-    [holder] = report.holders
-    assert (holder.until_us or 0) - holder.since_us == seconds(5030)
-    assert (holder.namespace, holder.container, holder.share, holder.resource) == ("team", "main", GPU, RESOURCE)
-    assert holder.pod_uid
+    [assignment] = report.assignments
+    assert (assignment.until_us or 0) - assignment.since_us == seconds(5030)
+    assert (assignment.namespace, assignment.container, assignment.share, assignment.resource) == (
+        "team",
+        "main",
+        GPU,
+        RESOURCE,
+    )
+    assert assignment.pod_uid
     assert used(report) == {"a": seconds(600) * GPU // 5 + seconds(4400) * GPU * 9 // 10}
     assert by_pod(report, "measured") == {"a": seconds(5030) * GPU}
     busy_s = 600 * 0.2 + 4400 * 0.9
@@ -108,9 +113,9 @@ async def test_who_shares_a_gpu_is_told_apart() -> None:
     add(lone.sim, using("a", "0.8", gpus=2), using("b", "0s:0.4,20m:1"))
     report = await lone.report(after=3600)
 
-    began_us = min(holder.since_us for holder in report.holders)
+    began_us = min(assignment.since_us for assignment in report.assignments)
     lasted_us = report.now_us - began_us
-    assert {holder.pod: holder.share for holder in report.holders} == {"a": GPU // 2, "b": GPU // 4}
+    assert {assignment.pod: assignment.share for assignment in report.assignments} == {"a": GPU // 2, "b": GPU // 4}
     expected = {
         "a": lasted_us * GPU * 8 // 20,
         "b": (seconds(1200) * GPU * 4 // 10 + (lasted_us - seconds(1200)) * GPU) // 4,
@@ -125,7 +130,7 @@ async def test_one_pod_after_another_on_one_gpu() -> None:
     report = await lone.report(after=3600)
 
     assert used(report) == {f"p{index}": seconds(7) * GPU // 2 for index in range(20)}
-    spans = sorted((holder.since_us, holder.until_us or 0) for holder in report.holders)
+    spans = sorted((assignment.since_us, assignment.until_us or 0) for assignment in report.assignments)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
@@ -145,7 +150,9 @@ async def test_reports_follow_from_the_seed_and_what_was_used_not_even_from_who_
     for amount in ("used", "measured", "burst"):
         assert by_pod(otherwise, amount) == by_pod(first, amount)
     assert by_pod(otherwise, "energy") == pytest.approx(by_pod(first, "energy"), abs=50)
-    assert [holder.since_us for holder in otherwise.holders] == [holder.since_us for holder in first.holders]
+    assert [assignment.since_us for assignment in otherwise.assignments] == [
+        assignment.since_us for assignment in first.assignments
+    ]
 
 
 async def test_a_gpu_that_is_lost_is_told_of_as_such_and_comes_back() -> None:

@@ -220,8 +220,8 @@ async def test_what_lay_unread_while_the_reader_was_held_back_is_as_old_as_that(
     server: ScriptedApi, api: Api, clock: Clock
 ) -> None:
     health, backoff = WatchHealth(kind=Kind.PODS), Backoff()
-    feed = run_reflector(api, PODS, health=health, clock=clock, backoff=backoff, resume=RESUME)
-    first = asyncio.create_task(anext(feed))
+    reflector = run_reflector(api, PODS, health=health, clock=clock, backoff=backoff, resume=RESUME)
+    first = asyncio.create_task(anext(reflector))
     request = await server.request()
     await request.send(bookmark(8))
     await first
@@ -230,10 +230,10 @@ async def test_what_lay_unread_while_the_reader_was_held_back_is_as_old_as_that(
     await asyncio.sleep(0.01)
     clock.now += 60 * SECOND
 
-    [gone] = await anext(feed)
+    [gone] = await anext(reflector)
     assert isinstance(gone, Deleted)
     assert (gone.since_us, gone.at_us) == (held_us - LIVE_US, clock.now)
-    await feed.aclose()
+    await reflector.aclose()
 
 
 async def test_after_a_broken_connection_a_change_is_as_old_as_the_last_byte(

@@ -122,26 +122,26 @@ async def test_an_error_event_410_inside_a_watch_is_followed_by_a_listing(
 @pytest.mark.parametrize("before", [[], [b"{"]], ids=["in one chunk", "after a line that cannot be read"])
 def test_an_error_event_after_a_quiet_wait_does_not_show_that_all_was_sent(clock: Clock, before: list[bytes]) -> None:
     resume = Checkpoint(version="7", at_us=10_000_000)
-    feed = Reflector(PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=resume)
-    feed.connected()
+    reflector = Reflector(PODS, WatchHealth(kind=Kind.PODS), clock=clock, backoff=Backoff(), resume=resume)
+    reflector.connected()
     with pytest.raises(VersionExpired):
-        list(feed.read([*before, failure(410, "Expired")], waited_seconds=ANSWER_SECONDS))
+        list(reflector.read([*before, failure(410, "Expired")], waited_seconds=ANSWER_SECONDS))
 
-    assert feed.listed("9").since_us == 9_500_000
+    assert reflector.listed("9").since_us == 9_500_000
 
 
 def test_a_line_in_two_chunks_was_waited_for_as_long_as_the_first_of_them(clock: Clock) -> None:
-    feed = Reflector(
+    reflector = Reflector(
         PODS,
         WatchHealth(kind=Kind.PODS),
         clock=clock,
         backoff=Backoff(),
         resume=Checkpoint(version="7", at_us=10_000_000),
     )
-    feed.connected()
+    reflector.connected()
 
-    assert list(feed.read([], waited_seconds=ANSWER_SECONDS)) == []
-    [seen] = feed.read([added("a", 8)], waited_seconds=0)
+    assert list(reflector.read([], waited_seconds=ANSWER_SECONDS)) == []
+    [seen] = reflector.read([added("a", 8)], waited_seconds=0)
     assert isinstance(seen, Upserted)
     assert seen.since_us == seen.at_us
 

@@ -200,7 +200,7 @@ async def main():
         print(books.health.ledger.writable, books.health.ledger.failures > 3, books.health.ledger.waiting > 100)
         limit(resource.RLIM_INFINITY)
         await books.writer.flush()
-        print(books.health.ledger.writable, books.writer.residual)
+        print(books.health.ledger.writable, books.writer.difference)
         books.writer.close()
 
 asyncio.run(main())

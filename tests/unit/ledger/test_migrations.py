@@ -87,7 +87,7 @@ HALF_DONE = """
 import os, signal, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.executescript("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
-connection.executemany("INSERT INTO admitted VALUES (?, ?, 0, 0)", ((str(number), "x" * 500) for number in range(2000)))
+connection.executemany("INSERT INTO known_values VALUES (?, ?, 0, 0)", ((str(number), "x" * 500) for number in range(2000)))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -102,5 +102,5 @@ def test_what_a_killed_process_left_half_done_outside_wal_mode_is_undone(tmp_pat
     assert Path(f"{path}-journal").stat().st_size, "nothing is left to be undone"
 
     with SqliteLedger(path) as ledger:
-        assert ledger.saved(now_us=0).admitted == {}
+        assert ledger.saved(now_us=0).known_values == {}
         assert ledger.write(step(record)) == (0, 0)

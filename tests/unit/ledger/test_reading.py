@@ -72,7 +72,7 @@ def test_reading_changes_no_byte_of_the_file(path: Path) -> None:
     before = path.read_bytes()
 
     with open_reader(str(path)) as reader:
-        assert reader.state().opened_us
+        assert reader.state().accounting_start_us
     assert path.read_bytes() == before
 
 
@@ -109,7 +109,7 @@ def test_a_path_and_its_url_name_the_same_ledger(path: Path, prefix: str) -> Non
         ledger.write(revised(1))
 
     with open_reader(str(path)) as reader:
-        assert reader.state().opened_us
+        assert reader.state().accounting_start_us
 
 
 def test_a_url_of_another_kind_of_ledger_is_refused() -> None:

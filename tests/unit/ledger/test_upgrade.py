@@ -22,8 +22,17 @@ from tests.core.ledgers import segments_in
 
 NEWEST = schema.migrations()[-1][0]
 OLDER = [number for number, _ in schema.migrations() if number < NEWEST]
-RENAMED = {"exposed_us"}
-"""Columns that have another name today."""
+LEFT_OUT = {"exposed_us"}
+"""Columns that an upgrade changes."""
+RENAMED = {
+    "holder": "assignment",
+    "usage_holders": "usage_assignments",
+    "unheld_usage": "unallocated_usage",
+    "admitted": "known_values",
+    "blind_from_us": "gap_from_us",
+    "blind_to_us": "gap_to_us",
+}
+"""Tables and columns that have another name today."""
 PODS = ("pod-a", "pod-b", "pod-c")
 
 
@@ -51,8 +60,16 @@ def written_by(version: int, path: Path) -> dict[str, list[tuple[object, ...]]]:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"ATTACH '{recent}' AS recent")
         for table, columns in tables(connection).items():
-            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM recent.{table}")
+            connection.execute(
+                f"INSERT INTO main.{table} ({columns}) SELECT {today(columns)} FROM recent.{today(table)}"
+            )
+        connection.execute("UPDATE meta SET key = 'opened_us' WHERE key = 'accounting_start_us'")
         return rows(connection, tables(connection))
+
+
+def today(names: str) -> str:
+    """Names of an older schema as they are now."""
+    return ", ".join(RENAMED.get(name, name) for name in names.split(", "))
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, str]:
@@ -60,15 +77,21 @@ def tables(connection: sqlite3.Connection) -> dict[str, str]:
     found = connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     return {
         name: ", ".join(
-            column for _, column, *_ in connection.execute(f"PRAGMA main.table_info({name})") if column not in RENAMED
+            column for _, column, *_ in connection.execute(f"PRAGMA main.table_info({name})") if column not in LEFT_OUT
         )
         for (name,) in found.fetchall()
     }
 
 
 def rows(connection: sqlite3.Connection, wanted: dict[str, str]) -> dict[str, list[tuple[object, ...]]]:
+    is_old = connection.execute("PRAGMA user_version").fetchone()[0] < NEWEST
     return {
-        table: sorted(connection.execute(f"SELECT {columns} FROM main.{table}").fetchall(), key=repr)
+        table: sorted(
+            connection.execute(
+                f"SELECT {columns} FROM main.{table}" if is_old else f"SELECT {today(columns)} FROM {today(table)}"
+            ).fetchall(),
+            key=repr,
+        )
         for table, columns in wanted.items()
     }
 
@@ -87,8 +110,9 @@ def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: 
         assert [each.pod_uid for each in segments_in(path)] == sorted(PODS)
 
     backup = Path(f"{path}.before-{NEWEST:04}")
-    assert held(path, backup) == (NEWEST, before)
     assert held(backup) == (version, before)
+    meta = [("accounting_start_us" if key == "opened_us" else key, value) for key, value in before["meta"]]
+    assert held(path, backup) == (NEWEST, before | {"meta": sorted(meta, key=repr)})
     assert before["allocations" if version < 4 else "pod_revisions"]
 
 

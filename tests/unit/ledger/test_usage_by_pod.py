@@ -13,9 +13,10 @@ from tests.contract.test_usage import HELD, HOLDER, told
 
 
 def test_containers_devices_and_lives_of_an_agent_add_up_by_pod_and_hour(tmp_path: Path) -> None:
-    whole = replace(HELD, holder=replace(HOLDER, pod_uid="uid-a"))
+    whole = replace(HELD, assignment=replace(HOLDER, pod_uid="uid-a"))
     other_device = replace(
-        whole, holder=replace(whole.holder, key=HOLDER.key._replace(device="MIG-8", epoch="e2"), until_us=us(1020))
+        whole,
+        assignment=replace(whole.assignment, key=HOLDER.key._replace(device="MIG-8", epoch="e2"), until_us=us(1020)),
     )
     later = replace(whole, hour=replace(whole.hour, start_us=US_PER_HOUR))
     with SqliteLedger(tmp_path / "ledger.db") as ledger:

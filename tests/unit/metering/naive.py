@@ -12,13 +12,13 @@ BELIEVED_S = 10
 KEPT_S = 600
 LATE_S = 10
 
-Holder = tuple[str, str]
+AssignmentRecord = tuple[str, str]
 """Part and pod."""
 
 
-def naive_shares(weight: int, holders: Sequence[PartAllocation]) -> list[int]:
+def naive_shares(weight: int, assignments: Sequence[PartAllocation]) -> list[int]:
     """Each pod has one container here."""
-    claims = [weight * each.replicas // each.replicas_in_all for each in holders]
+    claims = [weight * each.replicas // each.replicas_in_all for each in assignments]
     total = sum(claims)
     if total <= weight:
         return claims
@@ -43,9 +43,9 @@ class Sums:
     unattributed: Fraction = Fraction(0)
     used_unknown: int = 0
     energy: int = 0
-    unheld_energy: Fraction = Fraction(0)
-    by_holder: dict[Holder, Fraction] = field(default_factory=dict)
-    energy_by_holder: dict[Holder, Fraction] = field(default_factory=dict)
+    unallocated_energy: Fraction = Fraction(0)
+    by_assignment: dict[AssignmentRecord, Fraction] = field(default_factory=dict)
+    energy_by_assignment: dict[AssignmentRecord, Fraction] = field(default_factory=dict)
 
 
 class NaiveGpu:
@@ -68,8 +68,8 @@ class NaiveGpu:
         self.at, self.is_lost = at, True
 
     def read(self, reading: Reading, at: int, polls: Sequence[tuple[int, PartAllocations]], zero_us: int) -> None:
-        used: dict[Holder | None, Fraction] = {}
-        held: dict[Holder | None, Fraction] = {}
+        used: dict[AssignmentRecord | None, Fraction] = {}
+        held: dict[AssignmentRecord | None, Fraction] = {}
         if self.is_lost:
             self.sums.lost += GPU * (at - self.at)
             self.upto = {}
@@ -83,22 +83,22 @@ class NaiveGpu:
         self.upto = {part.uuid: max(self.upto.get(part.uuid, at), at - LATE_S) for part in reading.parts}
         self.at, self.is_lost = at, False
 
-    def _states(self, to: int, polls: Sequence[tuple[int, PartAllocations]]) -> dict[Holder | None, Fraction]:
-        had: dict[Holder | None, Fraction] = {}
+    def _states(self, to: int, polls: Sequence[tuple[int, PartAllocations]]) -> dict[AssignmentRecord | None, Fraction]:
+        had: dict[AssignmentRecord | None, Fraction] = {}
         for second in range(self.at, to):
             self.sums.unsliced += GPU - sum(self.parts.values())
             _add(had, None, GPU - sum(self.parts.values()))
             for uuid, weight in self.parts.items():
-                holders = holders_at(uuid, second, polls)
-                if holders is None:
+                assignments = assignments_at(uuid, second, polls)
+                if assignments is None:
                     self.sums.unknown += weight
                     _add(had, None, weight)
                     continue
-                shares = naive_shares(weight, holders)
+                shares = naive_shares(weight, assignments)
                 self.sums.held += sum(shares)
                 self.sums.free += weight - sum(shares)
                 _add(had, None, weight - sum(shares))
-                for each, share in zip(holders, shares, strict=True):
+                for each, share in zip(assignments, shares, strict=True):
                     _add(had, (uuid, each.pod), share)
         return had
 
@@ -108,31 +108,35 @@ class NaiveGpu:
         at: int,
         polls: Sequence[tuple[int, PartAllocations]],
         zero_us: int,
-        used: dict[Holder | None, Fraction],
+        used: dict[AssignmentRecord | None, Fraction],
     ) -> None:
         upto = self.upto[part.uuid]
         for span in part.busy:
             for second in range((span.from_us - zero_us) // US_PER_SECOND, (span.to_us - zero_us) // US_PER_SECOND):
                 if self.upto[part.uuid] <= second < at:
                     upto = max(upto, second + 1)
-                    self._second(part, span.busy, holders_at(part.uuid, second, polls), used)
+                    self._second(part, span.busy, assignments_at(part.uuid, second, polls), used)
         self.upto[part.uuid] = upto
 
     def _second(
-        self, part: Part, busy: int, holders: list[PartAllocation] | None, used: dict[Holder | None, Fraction]
+        self,
+        part: Part,
+        busy: int,
+        assignments: list[PartAllocation] | None,
+        used: dict[AssignmentRecord | None, Fraction],
     ) -> None:
         use = self.parts[part.uuid] * busy  # in 10^-6 µGPU·s, which are µs·µGPU
         self.sums.used += use
-        if holders is None:
+        if assignments is None:
             self.sums.used_unknown += use
             _add(used, None, use)
             return
         left = Fraction(use)
-        for each, ratio in portions(part, holders, self.parts[part.uuid]):
+        for each, ratio in portions(part, assignments, self.parts[part.uuid]):
             amount = use * ratio
             left -= amount
             _add(used, (part.uuid, each.pod), amount)
-            _add(self.sums.by_holder, (part.uuid, each.pod), amount)
+            _add(self.sums.by_assignment, (part.uuid, each.pod), amount)
         self.sums.unattributed += left
         _add(used, None, left)
 
@@ -148,21 +152,23 @@ class NaiveGpu:
         self.counter_faults += change > most
         return min(change, most)
 
-    def _energy(self, delta: int, used: dict[Holder | None, Fraction], held: dict[Holder | None, Fraction]) -> None:
+    def _energy(
+        self, delta: int, used: dict[AssignmentRecord | None, Fraction], held: dict[AssignmentRecord | None, Fraction]
+    ) -> None:
         self.sums.energy += delta
         claims = used if any(used.values()) else held
         total = sum(claims.values())
         if not total:
-            self.sums.unheld_energy += delta
+            self.sums.unallocated_energy += delta
             return
         for who, amount in claims.items():
             if who is None:
-                self.sums.unheld_energy += delta * amount / total
+                self.sums.unallocated_energy += delta * amount / total
             else:
-                _add(self.sums.energy_by_holder, who, delta * amount / total)
+                _add(self.sums.energy_by_assignment, who, delta * amount / total)
 
 
-def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, PartAllocations]]) -> list[PartAllocation] | None:
+def assignments_at(uuid: str, second: int, polls: Sequence[tuple[int, PartAllocations]]) -> list[PartAllocation] | None:
     """Who held the part in the second that begins then; None where nobody knows."""
     last = next((poll for poll in reversed(polls) if poll[0] <= second), None)
     if last is None or second >= last[0] + BELIEVED_S or second < polls[-1][0] - KEPT_S:
@@ -170,12 +176,14 @@ def holders_at(uuid: str, second: int, polls: Sequence[tuple[int, PartAllocation
     return sorted(each for each in last[1].held if each.part == uuid)
 
 
-def portions(part: Part, holders: Sequence[PartAllocation], weight: int) -> Iterator[tuple[PartAllocation, Fraction]]:
+def portions(
+    part: Part, assignments: Sequence[PartAllocation], weight: int
+) -> Iterator[tuple[PartAllocation, Fraction]]:
     """Each holder's portion of what the part did."""
     busy = [each for each in part.processes or () if each.busy]
     total = sum(each.busy or 0 for each in busy)
-    shares = naive_shares(weight, holders)
-    for each, share in zip(holders, shares, strict=True):
+    shares = naive_shares(weight, assignments)
+    for each, share in zip(assignments, shares, strict=True):
         if total and all(process.pod_uid is not None for process in part.processes or ()):
             own = sum(process.busy or 0 for process in busy if process.pod_uid == each.pod_uid)
             yield each, Fraction(own, total)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gputally.metering.node_books import DeviceBooks
-from gputally.metering.node_snapshot import GpuTotals, HolderTotals
+from gputally.metering.device_accounts import DeviceAccounts
+from gputally.metering.node_snapshot import AssignmentTotals, GpuTotals
 from gputally.model.measured.device import (
     Gpu,
     GpuCondition,
@@ -15,7 +15,7 @@ from gputally.model.measured.device import (
     Source,
     Span,
 )
-from gputally.model.measured.usage_report import HolderReport, UsageReport
+from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 
 HOUR_US = 480_000 * US_PER_HOUR
@@ -59,23 +59,23 @@ def process(pod_uid: str | None, busy: int | None = None, memory: int | None = N
     return Process(pid=1, pod_uid=pod_uid, busy=busy, memory=memory)
 
 
-def report(books: DeviceBooks, at: float) -> UsageReport:
+def report(books: DeviceAccounts, at: float) -> UsageReport:
     return books.report(us(at), "n1", "e1")
 
 
-def holder(books: DeviceBooks, pod: str, at: float) -> HolderReport:
+def assignment(books: DeviceAccounts, pod: str, at: float) -> AssignmentReport:
     """The only one of that pod in the report."""
-    (found,) = [each for each in report(books, at).holders if each.pod == pod]
+    (found,) = [each for each in report(books, at).assignments if each.pod == pod]
     return found
 
 
-def totals(books: DeviceBooks, pod: str, at: float) -> HolderTotals:
+def totals(books: DeviceAccounts, pod: str, at: float) -> AssignmentTotals:
     """The only ones of that pod in the snapshot."""
-    (found,) = [each for each in books.snapshot(us(at)).holders if each.pod == pod]
+    (found,) = [each for each in books.snapshot(us(at)).assignments if each.pod == pod]
     return found
 
 
-def gpu_totals(books: DeviceBooks, at: float) -> GpuTotals:
+def gpu_totals(books: DeviceAccounts, at: float) -> GpuTotals:
     """Those of the only GPU."""
     (found,) = books.snapshot(us(at)).gpus
     return found

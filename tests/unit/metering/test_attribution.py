@@ -14,7 +14,7 @@ def replicas(pod: str, count: int, in_all: int) -> PartAllocation:
 
 
 @pytest.mark.parametrize(
-    ("holders", "expected"),
+    ("assignments", "expected"),
     [
         ([], ()),
         ([A], (142_857,)),
@@ -35,20 +35,20 @@ def replicas(pod: str, count: int, in_all: int) -> PartAllocation:
     ],
 )
 def test_shares_are_the_weight_the_replicas_or_an_equal_part_and_never_more_than_the_part(
-    holders: list[PartAllocation], expected: tuple[int, ...]
+    assignments: list[PartAllocation], expected: tuple[int, ...]
 ) -> None:
-    assert shares(142_857, holders) == expected
+    assert shares(142_857, assignments) == expected
 
 
 def test_a_part_too_light_to_be_divided_is_used_in_equal_parts() -> None:
-    holders = [replicas("a", 1, 3), replicas("b", 1, 3)]
+    assignments = [replicas("a", 1, 3), replicas("b", 1, 3)]
 
-    assert shares(1, holders) == (0, 0)
-    assert division(holders, (0, 0), None) == Division((1, 1), 0)
+    assert shares(1, assignments) == (0, 0)
+    assert division(assignments, (0, 0), None) == Division((1, 1), 0)
 
 
 @pytest.mark.parametrize(
-    ("holders", "processes", "expected"),
+    ("assignments", "processes", "expected"),
     [
         pytest.param([], [process("ua", 5)], Division((), 1), id="nobody holds it"),
         pytest.param([A], None, Division((600,), 0), id="no processes known"),
@@ -71,11 +71,11 @@ def test_a_part_too_light_to_be_divided_is_used_in_equal_parts() -> None:
     ],
 )
 def test_use_is_divided_by_what_processes_did_or_else_by_shares(
-    holders: list[PartAllocation], processes: list[Process] | None, expected: Division
+    assignments: list[PartAllocation], processes: list[Process] | None, expected: Division
 ) -> None:
-    held_shares = (600, 400)[: len(holders)]
+    held_shares = (600, 400)[: len(assignments)]
 
-    assert division(holders, held_shares, processes) == expected
+    assert division(assignments, held_shares, processes) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_use_is_divided_by_what_processes_did_or_else_by_shares(
 def test_what_is_divided_adds_up_and_the_first_of_equals_has_what_is_left(
     by: Division, expected: tuple[list[int], int]
 ) -> None:
-    holders, nobody = divided(10, by)
+    assignments, nobody = divided(10, by)
 
-    assert ([*holders], nobody) == expected
+    assert ([*assignments], nobody) == expected
 
 
 @pytest.mark.parametrize(
-    ("holders", "processes", "used", "expected"),
+    ("assignments", "processes", "used", "expected"),
     [
         pytest.param([A], None, 90, [90], id="of the only one, all that is used"),
         pytest.param([A], None, None, None, id="unknown"),
@@ -110,8 +110,8 @@ def test_what_is_divided_adds_up_and_the_first_of_equals_has_what_is_left(
     ],
 )
 def test_memory_is_that_of_the_pods_processes_or_else_divided_by_shares(
-    holders: list[PartAllocation], processes: list[Process] | None, used: int | None, expected: list[int] | None
+    assignments: list[PartAllocation], processes: list[Process] | None, used: int | None, expected: list[int] | None
 ) -> None:
-    found = memory(holders, (600, 400)[: len(holders)], processes, used)
+    found = memory(assignments, (600, 400)[: len(assignments)], processes, used)
 
     assert (None if found is None else [*found]) == expected

@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.metering.assignment_meter import AssignmentMeter
 from gputally.metering.energy import Claim, Meter, spent
-from gputally.metering.holding import HolderMeter
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import held
 
-A, B = (HolderMeter(held=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
+A, B = (AssignmentMeter(held=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
 
 
-def claim(holding: HolderMeter | None, amount: int) -> Claim:
-    return Claim(holding, 0, 1, amount)
+def claim(assignment: AssignmentMeter | None, amount: int) -> Claim:
+    return Claim(assignment, 0, 1, amount)
 
 
 LIMIT = 700_000

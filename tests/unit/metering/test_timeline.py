@@ -19,7 +19,7 @@ def told(*polls: PartAllocations) -> Timeline:
 def pieces(timeline: Timeline, from_s: float, to_s: float, part: str = "GPU-0") -> Spans:
     found: Spans = []
     for from_us, to_us, stretch in timeline.pieces(part, us(from_s), us(to_s)):
-        pods = None if stretch is None else [each.held.pod for each in stretch.holdings]
+        pods = None if stretch is None else [each.held.pod for each in stretch.assignments]
         found.append(((from_us - START_US) / 1e6, (to_us - START_US) / 1e6, pods))
     return found
 
@@ -84,8 +84,8 @@ def test_another_pod_of_the_same_name_is_another_holder() -> None:
 def test_a_pod_whose_uid_becomes_known_or_is_not_told_again_is_the_same_holder() -> None:
     timeline = told(allocations(0, held("a")), allocations(1, held("a", pod_uid="u1")), allocations(2, held("a")))
 
-    (holding,) = timeline.present.values()
-    assert (holding.since_us, holding.held.pod_uid) == (us(0), "u1")
+    (assignment,) = timeline.present.values()
+    assert (assignment.since_us, assignment.held.pod_uid) == (us(0), "u1")
     assert pieces(timeline, 0, 5) == [(0, 1, ["a"]), (1, 5, ["a"])]
 
 

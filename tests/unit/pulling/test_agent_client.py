@@ -16,10 +16,10 @@ from gputally.model.rules import MigBasis
 from gputally.pulling import agent_client as client_module
 from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target
-from tests.core.usage import gpu, holder, hour, report
+from tests.core.usage import assignment, gpu, hour, report
 from tests.fakes.agent import FakeAgent, serving
 
-REPORT = report(holder(hour(12, 20, measured=8, used=6), since=12), at=20, gpus=(gpu(joules=7, watermark=20),))
+REPORT = report(assignment(hour(12, 20, measured=8, used=6), since=12), at=20, gpus=(gpu(joules=7, watermark=20),))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_a_report_comes_as_it_was_told(client: AgentClient, agent: FakeAge
 
 async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent) -> None:
     """Else what is idle could cost more than what is allocated. Agents that do not tell weigh by compute."""
-    on_mig = replace(REPORT, holders=(holder(hour(12, 20, measured=8), since=12, device="MIG-1"),))
+    on_mig = replace(REPORT, assignments=(assignment(hour(12, 20, measured=8), since=12, device="MIG-1"),))
     async with agent_client(AgentChoice(mig_basis=MigBasis.MEMORY)) as client:
         assert await client.report(Target("n1", agent.url)) == REPORT
         agent.body = on_mig
@@ -98,7 +98,7 @@ async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
 
 
 async def test_an_answer_that_does_not_end_is_given_up(client: AgentClient, agent: FakeAgent) -> None:
-    agent.holding.clear()
+    agent.assignment.clear()
 
     assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no complete response within 0.05 s")
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from gputally.model.measured.usage_report import GpuHour
 from gputally.model.units import US_PER_HOUR
 from gputally.pulling.plausible import implausible
-from tests.core.usage import gpu, holder, hour, report
+from tests.core.usage import assignment, gpu, hour, report
 
 HOUR = hour(12, 20, measured=8, used=6, burst=1, joules=5)
-HOLDER = holder(HOUR, since=12)
+ASSIGNMENT = assignment(HOUR, since=12)
 GPU_0 = gpu(joules=7, unattributed=1, watermark=20)
-REPORT = report(HOLDER, at=20, gpus=(GPU_0,))
+REPORT = report(ASSIGNMENT, at=20, gpus=(GPU_0,))
 
 
 def test_what_an_agent_tells_is_plausible() -> None:
@@ -29,7 +29,9 @@ def test_the_head_is_looked_at(more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("more", [{"since_us": -1}, {"until_us": 1 << 62}, {"share": -1}, {"device": "d" * 513}])
 def test_holders_are_looked_at(more: dict[str, Any]) -> None:
-    assert implausible(replace(REPORT, holders=(replace(HOLDER, **more),))) == "the report of ml/a is implausible"
+    assert (
+        implausible(replace(REPORT, assignments=(replace(ASSIGNMENT, **more),))) == "the report of ml/a is implausible"
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,9 +49,9 @@ def test_holders_are_looked_at(more: dict[str, Any]) -> None:
     ],
 )
 def test_hours_are_looked_at(more: dict[str, Any]) -> None:
-    wrong = replace(HOLDER, hours=(HOUR, replace(HOUR, **more)))
+    wrong = replace(ASSIGNMENT, hours=(HOUR, replace(HOUR, **more)))
 
-    assert implausible(replace(REPORT, holders=(HOLDER, wrong))) == "the report of ml/a is implausible"
+    assert implausible(replace(REPORT, assignments=(ASSIGNMENT, wrong))) == "the report of ml/a is implausible"
 
 
 @pytest.mark.parametrize("more", [{"energy": -1}, {"unattributed": 1 << 62}, {"start_us": -1}])
@@ -59,12 +61,12 @@ def test_gpus_are_looked_at(more: dict[str, int]) -> None:
     assert implausible(replace(REPORT, gpus=(wrong,))) == "the report of GPU GPU-0 is implausible"
 
 
-@pytest.mark.parametrize("more", [{"gpus": (GPU_0,) * 65}, {"holders": (HOLDER,) * 20_001}])
+@pytest.mark.parametrize("more", [{"gpus": (GPU_0,) * 65}, {"assignments": (ASSIGNMENT,) * 20_001}])
 def test_a_node_has_no_end_of_gpus_or_containers(more: dict[str, Any]) -> None:
     assert implausible(replace(REPORT, **more)).endswith("are implausible for one node")
 
 
 def test_an_agent_does_not_remember_without_end() -> None:
-    assert implausible(replace(REPORT, holders=(replace(HOLDER, hours=(HOUR,) * 101),)))
+    assert implausible(replace(REPORT, assignments=(replace(ASSIGNMENT, hours=(HOUR,) * 101),)))
     assert implausible(replace(REPORT, gpus=(replace(GPU_0, hours=GPU_0.hours * 101),)))
     assert implausible(replace(REPORT, gpus=(replace(GPU_0, source="s" * 513),)))

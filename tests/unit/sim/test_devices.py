@@ -37,8 +37,10 @@ def using(name: str, curve: str, **behaviour: int) -> Doc:
     return doc
 
 
-def holders(node: GpuNode, at_us: int) -> dict[str, list[str]]:
-    found = {each.pod: [node.device_id(grant.gpu, grant.unit) for grant in each.grants] for each in node.holders(at_us)}
+def assignments(node: GpuNode, at_us: int) -> dict[str, list[str]]:
+    found = {
+        each.pod: [node.device_id(grant.gpu, grant.unit) for grant in each.grants] for each in node.assignments(at_us)
+    }
     return dict(sorted(found.items()))
 
 
@@ -81,8 +83,8 @@ def test_devices_are_given_at_the_binding_and_taken_back_when_containers_have_en
     bound_us, ended_us = node.changes(START_US, sim.agenda.now_us)
     assert bound_us < START_US + SECOND_US
     assert ended_us == START_US + seconds(68)
-    assert holders(node, bound_us - 1) == holders(node, ended_us) == {}
-    assert holders(node, bound_us) == holders(node, ended_us - 1) == {"a": [node.gpus[0].uuid]}
+    assert assignments(node, bound_us - 1) == assignments(node, ended_us) == {}
+    assert assignments(node, bound_us) == assignments(node, ended_us - 1) == {"a": [node.gpus[0].uuid]}
 
 
 def test_a_pod_that_failed_or_completed_gives_back_and_one_kept_for_its_logs_holds_nothing() -> None:
@@ -90,7 +92,7 @@ def test_a_pod_that_failed_or_completed_gives_back_and_one_kept_for_its_logs_hol
     add(sim, pod("a", lasts_us=seconds(10)), pod("b", lasts_us=seconds(10), fails=True))
     sim.run_for(seconds(60))
 
-    assert holders(devices.nodes["n0"], sim.agenda.now_us) == {}
+    assert assignments(devices.nodes["n0"], sim.agenda.now_us) == {}
 
 
 def test_what_existed_before_is_taken_in() -> None:
@@ -101,8 +103,8 @@ def test_what_existed_before_is_taken_in() -> None:
     devices = Devices(sim.registry, seed=1)
 
     node = devices.nodes["n0"]
-    assert holders(node, sim.agenda.now_us) == {"a": [node.gpus[0].uuid]}
-    assert next(iter(node.holders(sim.agenda.now_us))).runs(sim.agenda.now_us)
+    assert assignments(node, sim.agenda.now_us) == {"a": [node.gpus[0].uuid]}
+    assert next(iter(node.assignments(sim.agenda.now_us))).runs(sim.agenda.now_us)
 
 
 def test_no_device_is_ever_given_twice() -> None:
@@ -118,7 +120,7 @@ def test_no_device_is_ever_given_twice() -> None:
         changes = node.changes(START_US, sim.agenda.now_us)
         assert len(changes) > 20
         for at_us in changes:
-            given = Counter(device for devices in holders(node, at_us).values() for device in devices)
+            given = Counter(device for devices in assignments(node, at_us).values() for device in devices)
             assert set(given.values()) <= {1}
             assert set(given) <= node.device_ids()
     bound = [tenancy for node in devices.nodes.values() for tenancy in node._ended]
@@ -133,11 +135,11 @@ def test_who_finds_none_waits_for_the_next_that_is_free() -> None:
         by_hand["spec"]["nodeName"] = "n0"
         add(sim, by_hand)
     node = devices.nodes["n0"]
-    assert list(holders(node, sim.agenda.now_us)) == ["a"]
+    assert list(assignments(node, sim.agenda.now_us)) == ["a"]
 
     sim.registry.delete("pods", key("a"), grace_seconds=0)
 
-    assert list(holders(node, sim.agenda.now_us)) == ["b"]
+    assert list(assignments(node, sim.agenda.now_us)) == ["b"]
 
 
 def test_a_node_that_is_taken_away_takes_its_devices_along() -> None:
@@ -159,7 +161,7 @@ def test_replicas_are_packed_onto_as_few_gpus_as_can_be() -> None:
 
     first, second = (gpu.uuid for gpu in node.gpus)
     assert len(node.device_ids()) == 8
-    assert holders(node, sim.agenda.now_us) == {
+    assert assignments(node, sim.agenda.now_us) == {
         "a": [f"{first}::{unit}" for unit in (0, 1, 2)],
         "b": [f"{second}::{unit}" for unit in (0, 1)],
         "c": [f"{first}::3"],
@@ -196,7 +198,7 @@ def test_energy_follows_utilisation_and_forgetting_does_not_change_it() -> None:
 
     assert before == between == node.energy(0, now_us) == (55 * 300 + 345 * 50) * 1000
     assert node.energy(1, now_us) == 55 * 300 * 1000
-    assert node.holders(now_us) == node._ended == []
+    assert node.assignments(now_us) == node._ended == []
 
 
 def test_who_shares_a_gpu_keeps_its_part_of_it_busy() -> None:
@@ -230,5 +232,5 @@ def test_pods_that_ask_for_none_hold_none() -> None:
     sim.run_for(seconds(5))
 
     assert node_of(sim, "a") == "n0"
-    assert devices.nodes["n0"].holders(sim.agenda.now_us) == []
+    assert devices.nodes["n0"].assignments(sim.agenda.now_us) == []
     assert devices.nodes["n0"].changes(START_US, sim.agenda.now_us) == []

@@ -196,7 +196,7 @@ def needs(
     return needs_of(doc)
 
 
-def holding(*pods: PodNeeds, name: str = "n0", gpus: int = 4) -> NodeState:
+def assignment(*pods: PodNeeds, name: str = "n0", gpus: int = 4) -> NodeState:
     ready = {"type": "Ready", "status": "True"}
     doc: dict[str, Any] = {
         "metadata": {"name": name},
@@ -212,13 +212,13 @@ def victims(found: object) -> list[str]:
 
 def test_only_as_many_go_as_must_and_the_most_important_stay() -> None:
     older = needs("older", 100, started="2026-03-02T05:00:00Z")
-    full = holding(needs("medium", 500), needs("young", 100), older, needs("low", 1))
+    full = assignment(needs("medium", 500), needs("young", 100), older, needs("low", 1))
 
     assert victims(candidate_on(needs("p", 1000, gpus=2), full, [])) == ["young", "low"]
 
 
 def test_a_pod_under_a_budget_that_allows_nothing_goes_last() -> None:
-    full = holding(needs("guarded", 1), needs("bare", 500), gpus=2)
+    full = assignment(needs("guarded", 1), needs("bare", 500), gpus=2)
     budget = Budget(NAMESPACE, {"app": "guarded"}, allowed=0)
 
     found = candidate_on(needs("p", 1000), full, [budget])
@@ -229,14 +229,16 @@ def test_a_pod_under_a_budget_that_allows_nothing_goes_last() -> None:
 
 
 def test_a_budget_that_must_be_violated_is_counted() -> None:
-    found = candidate_on(needs("p", 1000), holding(needs("a", 1), gpus=1), [Budget(NAMESPACE, {"app": "a"}, allowed=0)])
+    found = candidate_on(
+        needs("p", 1000), assignment(needs("a", 1), gpus=1), [Budget(NAMESPACE, {"app": "a"}, allowed=0)]
+    )
 
     assert isinstance(found, Candidate)
     assert found.violations == 1
 
 
 def candidate(name: str, *pods: PodNeeds, violations: int = 0) -> Candidate:
-    return Candidate(holding(*pods, name=name), pods, violations)
+    return Candidate(assignment(*pods, name=name), pods, violations)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ class CapacityTerms(NamedTuple):
     """What the fleet says to the capacity of every node.
 
     `price_of` gives the price of an asset's capacity at an instant, which may change at `price_changes`;
-    `admit` the exported (gpu_model, pool) of a node, bounded.
+    `limit` the exported (gpu_model, pool) of a node, bounded.
     """
 
     price_of: Callable[[Asset, int], Price | None]
     price_changes: tuple[int, ...]
-    admit: Callable[[NodeFacts], tuple[str, str]]
+    limit: Callable[[NodeFacts], tuple[str, str]]
 
 
 def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, int]]:
@@ -75,7 +75,7 @@ def slices_of(
         if record.gone_us is not None and from_us >= record.gone_us:
             facts = replace(facts, physical=0, covered=0, allocatable=0)
         following = CapacitySlice(
-            labels=terms.admit(facts),
+            labels=terms.limit(facts),
             parts=tuple((state.value, quantity) for state, quantity in divide(facts, allocated) if quantity),
             allocated=allocated,
             price=terms.price_of(facts.asset, from_us),

@@ -19,15 +19,13 @@ class Inventory(NamedTuple):
     unpriced: dict[tuple[str, str], int]
 
 
-def inventory_of(
-    accounts: Iterable[NodeAccount], pricing: Pricing, admission: LabelLimiter, *, at_us: int
-) -> Inventory:
+def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, limiter: LabelLimiter, *, at_us: int) -> Inventory:
     """What exists, and has a price, at `at_us`."""
     facts = [each.record.facts[-1][1] for each in accounts if each.record.gone_us is None]
     unpriced: dict[tuple[str, str], int] = {}
     for each in facts:
         if each.physical:
-            group = (admission.shown("gpu_model", each.gpu_model), admission.shown("pool", each.pool))
+            group = (limiter.shown("gpu_model", each.gpu_model), limiter.shown("pool", each.pool))
             missing = 0 if pricing.of_capacity(each.asset, at_us) else each.physical
             unpriced[group] = unpriced.get(group, 0) + missing
     conflicts = sum(1 for each in facts if each.purchase_conflict)

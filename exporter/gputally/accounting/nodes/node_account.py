@@ -82,7 +82,7 @@ class NodeAccount:
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
         """Replace what a pod held by what it is now known to have held; False when that is the same."""
         before, after = tuple(before), tuple(after)
-        if self.finalized_us > self._totals.opened_us:
+        if self.finalized_us > self._totals.accounting_start_us:
             self._correct_final(before, after, at_us=at_us)
         return self.take_up(before, after)
 
@@ -147,7 +147,7 @@ class NodeAccount:
             self._labels, self._price = self.slices[-1].labels, self.slices[-1].price
         else:
             from_us, facts = self.record.facts[-1]
-            self._labels, self._price = terms.admit(facts), terms.price_of(facts.asset, from_us)
+            self._labels, self._price = terms.limit(facts), terms.price_of(facts.asset, from_us)
 
     def _stepped_before(self, at_us: int) -> int:
         """What all steps before `at_us` add up to."""
@@ -240,7 +240,9 @@ class NodeAccount:
         for segment in segments:
             if segment.start_us < until_us:
                 end_us = until_us if segment.end_us is None else min(segment.end_us, until_us)
-                found += segment.quantity * max(0, end_us - max(segment.start_us, from_us, self._totals.opened_us))
+                found += segment.quantity * max(
+                    0, end_us - max(segment.start_us, from_us, self._totals.accounting_start_us)
+                )
         return found
 
 

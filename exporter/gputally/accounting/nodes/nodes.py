@@ -33,12 +33,12 @@ _KEEP_US = US_PER_HOUR
 class Nodes:
     """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
 
-    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: LabelLimiter) -> None:
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, limiter: LabelLimiter) -> None:
         self.accounts: dict[str, NodeAccount] = {}
         self._rules = rules
         self._pricing = pricing
         self._totals = totals
-        self._admission = admission
+        self._limiter = limiter
         self._by_name: dict[str, list[str]] = {}
         self._lineage = Lineage(self.accounts, self._by_name)
         self._changed: set[str] = set()
@@ -46,7 +46,7 @@ class Nodes:
         self._inventory: Inventory | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity is to be derived anew."""
-        self._finalized_us = totals.opened_us
+        self._finalized_us = totals.accounting_start_us
         """Capacity before this was accounted by an earlier process."""
         self.lapses = Lapses()
 
@@ -167,7 +167,7 @@ class Nodes:
             return record
         history = home_of(self._lineage.of(record.node_uid)).history
         since_us = max(changed.since_us, history[0][0])
-        return on_node(record, history, self._rules, since_us=since_us, admit=self._admission.admit)
+        return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit)
 
     def _stand_in_life(self, record: PodRecord) -> NodeLife:
         """A later incarnation ends what was bound to an earlier one that is not known."""
@@ -229,7 +229,7 @@ class Nodes:
     def inventory(self, *, at_us: int) -> Inventory:
         """What there is at the time of the last `catch_up`; worked out anew only after a change."""
         if self._inventory is None:
-            self._inventory = inventory_of(self.accounts.values(), self._pricing, self._admission, at_us=at_us)
+            self._inventory = inventory_of(self.accounts.values(), self._pricing, self._limiter, at_us=at_us)
         return self._inventory
 
     def drain(self) -> tuple[dict[str, NodeRecord | None], dict[tuple[str, int], tuple[str, NodeFacts]]]:
@@ -251,7 +251,7 @@ class Nodes:
             self._lineage.restored(record)
 
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
-        start_us = self._totals.opened_us if since_us is None else since_us
+        start_us = self._totals.accounting_start_us if since_us is None else since_us
         account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
         uids = self._by_name.setdefault(record.name, [])
         uids.append(record.uid)
@@ -290,7 +290,7 @@ class Nodes:
 
     def labels_of(self, facts: NodeFacts) -> tuple[str, str]:
         """The exported (gpu_model, pool), bounded."""
-        return self._admission.admit("gpu_model", facts.gpu_model), self._admission.admit("pool", facts.pool)
+        return self._limiter.limit("gpu_model", facts.gpu_model), self._limiter.limit("pool", facts.pool)
 
 
 def _noticed_us(record: NodeRecord, now_us: int) -> int:

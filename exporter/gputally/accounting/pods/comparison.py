@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from gputally.model.measured.usage_record import Holder
+from gputally.model.measured.usage_record import AssignmentRecord
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -22,14 +22,14 @@ class Difference(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def difference(
-    pods: Mapping[str, PodRecord], holders: Iterable[Holder], *, pool: str, told_us: int, at_us: int
+    pods: Mapping[str, PodRecord], assignments: Iterable[AssignmentRecord], *, pool: str, told_us: int, at_us: int
 ) -> Difference:
     """Both sides as they were at `told_us`, when the kubelet told its own, without what began or ended just before.
 
     A pod is on a side or not: how much it has may differ, since a slice's share depends on how it is weighed.
     """
     known_us = told_us - GRACE_US
-    present = [each for each in holders if each.until_us is None]
+    present = [each for each in assignments if each.until_us is None]
     held = {each.pod_uid for each in present}
     return Difference(
         pool=pool,

@@ -18,14 +18,14 @@ from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.release import released
 from gputally.accounting.pods.segments import segments_of
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.terms.classify import as_posted, kept_labels, placed, readmitted, with_present_terms
+from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Totals
-from gputally.model.allocation import Blind
+from gputally.model.allocation import Gap
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerResolved
@@ -38,14 +38,14 @@ from gputally.shares.request import effective_units
 class Pods:
     """Records by pod UID."""
 
-    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, admission: LabelLimiter, nodes: Nodes) -> None:
+    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, limiter: LabelLimiter, nodes: Nodes) -> None:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
-        self._admit = admission.admit
+        self._limit = limiter.limit
         self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
         self._unaccepted = Unaccepted()
@@ -84,9 +84,9 @@ class Pods:
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
         return self._leave(self._derive(ended, at_us=at_us), at_us)
 
-    def narrowed(self, record: PodRecord, blind: Blind, *, at_us: int) -> PodRecord:
+    def narrowed(self, record: PodRecord, gap: Gap, *, at_us: int) -> PodRecord:
         """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
-        better = replace(record, end_us=blind.from_us, blind=blind)
+        better = replace(record, end_us=gap.from_us, gap=gap)
         return self.amended(record, better, at_us=at_us) if record.node_uid in self._nodes.accounts else record
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
@@ -226,7 +226,7 @@ class Pods:
             record = released(record)
         else:
             home = self._nodes.home_of(record)
-            record = placed(record, home, self._rules, admit=self._admit)
+            record = placed(record, home, self._rules, limit=self._limit)
             record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             self._unaccepted.put(record, at_us=at_us)
@@ -242,10 +242,10 @@ class Pods:
         """`record` under its present terms; what has ended keeps the terms it had."""
         is_guess = record.namespace not in self.namespaces
         if record.terms and not amends and (record.ending or is_guess):
-            return record if record.ending else readmitted(record, at_us=at_us, admit=self._admit)
+            return record if record.ending else relimited(record, at_us=at_us, limit=self._limit)
         if is_guess:
             self.provisional.guess(record.uid)
-        return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, admit=self._admit)
+        return with_present_terms(record, history, tenant, self._rules, at_us=at_us, amends=amends, limit=self._limit)
 
     def _accounted(self, before: PodRecord | None, record: PodRecord, *, at_us: int, since_us: int | None) -> PodRecord:
         posted = before.segments if before else ()

@@ -13,7 +13,7 @@ from gputally.accounting.nodes.node_clock import true_times
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.pods.acceptance import deadline_us
 from gputally.accounting.pods.lifetime import never_held
-from gputally.model.allocation import Blind, End, Ending
+from gputally.model.allocation import End, Ending, Gap
 from gputally.model.node import Span
 from gputally.model.pod import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND
@@ -58,16 +58,16 @@ def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # no
     """`record` with its end, as far as it is known. One that was never accepted held nothing after its deadline."""
     own = record.ending
     if own and never_held(record, own.by):
-        return replace(record, end_by=own.by, end_us=own.to_us, blind=None)
+        return replace(record, end_by=own.by, end_us=own.to_us, gap=None)
     ending = _ending(own, record.clock, node)
     if ending is None:
-        return record if record.end_by is None else replace(record, end_us=None, end_by=None, blind=None)
+        return record if record.end_by is None else replace(record, end_us=None, end_by=None, gap=None)
     limit_us = deadline_us(record) or ending.to_us
     from_us, to_us = min(ending.from_us, limit_us), min(ending.to_us, limit_us)
     from_us = max(from_us, record.scheduled_us or 0, record.started_us or 0)
     if from_us < to_us:
-        return replace(record, end_by=ending.by, end_us=from_us, blind=Blind(from_us=from_us, to_us=to_us))
-    return replace(record, end_by=ending.by, end_us=to_us, blind=None)
+        return replace(record, end_by=ending.by, end_us=from_us, gap=Gap(from_us=from_us, to_us=to_us))
+    return replace(record, end_by=ending.by, end_us=to_us, gap=None)
 
 
 def _ending(own: Ending | None, clock: Clock | None, node: NodeLife) -> Ending | None:

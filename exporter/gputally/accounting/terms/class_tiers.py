@@ -13,12 +13,12 @@ class ClassTiers(StatePart[PriorityClass]):
     name = "class-tier"
     kinds = (Kind.PRIORITY_CLASSES,)
 
-    def __init__(self, rules: Rules, admission: LabelLimiter) -> None:
+    def __init__(self, rules: Rules, limiter: LabelLimiter) -> None:
         self._rules = rules
-        self._admission = admission
+        self._limiter = limiter
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
         name = found.metadata.name
         if isinstance(found, PriorityClass) and not name.startswith("system-"):
-            self._admission.pin("tier", tier_of(name, found.value, self._rules))
+            self._limiter.pin("tier", tier_of(name, found.value, self._rules))

@@ -22,7 +22,7 @@ from gputally.model.rules import Rules
 from gputally.shares.request import limited
 from gputally.shares.schemes import quantities_on, sharing_of
 
-Admit = Callable[[str, str], str]
+LimitLabel = Callable[[str, str], str]
 """How the value of a label is exported."""
 _QUEUE_LABELS = (
     "kueue.x-k8s.io/local-queue-name",
@@ -45,7 +45,9 @@ def _wanted_keys(rules: Rules) -> frozenset[str]:
     return relevant_labels(rules) | JOB_LABEL_KEYS | _QUEUES
 
 
-def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, admit: Admit) -> Terms:
+def terms_of(
+    record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, limit: LimitLabel
+) -> Terms:
     """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
     terms = Terms(
         from_us=from_us,
@@ -57,17 +59,17 @@ def terms_of(record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, 
         asset=facts.asset,
         quantities=quantities_on(record.units, sharing_of(facts.labels), rules),
     )
-    return _exported(terms, admit)
+    return _exported(terms, limit)
 
 
-def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, admit: Admit) -> Sequence[Terms]:
+def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, limit: LimitLabel) -> Sequence[Terms]:
     """`history` with `terms` at its end, if they say anything new; if it `amends`, they were so all along.
 
     Of terms from one instant on the last count, and should a clock have been set back, those told last.
     """
     if amends:
         guess, known = _whose(history[-1]), {"tier": terms.tier, "tenant": terms.tenant, "queue": terms.queue}
-        better = (_exported(replace(each, **known), admit) if _whose(each) == guess else each for each in history)
+        better = (_exported(replace(each, **known), limit) if _whose(each) == guess else each for each in history)
         history = grown((), 0, better)
     latest = history[-1]
     if replace(terms, from_us=latest.from_us) == latest:
@@ -75,8 +77,8 @@ def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, admit: A
     return grown(history, bisect_left(history, terms.from_us, key=_from_us), (terms,))
 
 
-def _exported(terms: Terms, admit: Admit) -> Terms:
-    labels = admit("tier", terms.tier), admit("tenant", terms.tenant), admit("gpu_model", terms.gpu_model)
+def _exported(terms: Terms, limit: LimitLabel) -> Terms:
+    labels = limit("tier", terms.tier), limit("tenant", terms.tenant), limit("gpu_model", terms.gpu_model)
     shown = labels if OTHER in labels else None
     return terms if terms.shown == shown else replace(terms, shown=shown)
 
@@ -97,45 +99,47 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
     return None
 
 
-def placed(record: PodRecord, home: Home, rules: Rules, *, admit: Admit) -> PodRecord:
+def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabel) -> PodRecord:
     """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
-        record = on_node(record, home.history, rules, since_us=0, admit=admit)
+        record = on_node(record, home.history, rules, since_us=0, limit=limit)
     most = limited(record.units, home.history[-1][1].offered, rules)
     return released(record if most == record.limited else replace(record, limited=most), home.life)
 
 
 def with_present_terms(  # noqa: PLR0913 - all that terms follow from
-    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, admit: Admit
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, limit: LimitLabel
 ) -> PodRecord:
     """The bound pod under its present terms: the first ones since its binding, others from `at_us` on.
 
     `history` is its node's. If they `amend`, they were so all along.
     """
     if not record.terms:
-        return _with_first_terms(record, history, tenant, rules, admit=admit)
+        return _with_first_terms(record, history, tenant, rules, limit=limit)
     from_us = max(at_us, record.scheduled_us or 0)
-    terms = terms_of(record, history[-1][1], tenant, rules, from_us=from_us, admit=admit)
-    return replace(record, terms=with_terms(record.terms, terms, amends=amends, admit=admit))
+    terms = terms_of(record, history[-1][1], tenant, rules, from_us=from_us, limit=limit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=amends, limit=limit))
 
 
-def readmitted(record: PodRecord, *, at_us: int, admit: Admit) -> PodRecord:
+def relimited(record: PodRecord, *, at_us: int, limit: LimitLabel) -> PodRecord:
     """The pod under the terms that it has, from `at_us` on as there is room: they may have given way since."""
-    terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), admit)
-    return replace(record, terms=with_terms(record.terms, terms, amends=False, admit=admit))
+    terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), limit)
+    return replace(record, terms=with_terms(record.terms, terms, amends=False, limit=limit))
 
 
-def _with_first_terms(record: PodRecord, history: History, tenant: str, rules: Rules, *, admit: Admit) -> PodRecord:
+def _with_first_terms(
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, limit: LimitLabel
+) -> PodRecord:
     start_us = record.scheduled_us or 0
     began = bisect_right(history, start_us, key=itemgetter(0))
     facts = history[max(0, began - 1)][1]
-    first = terms_of(record, facts, tenant, rules, from_us=start_us, admit=admit)
+    first = terms_of(record, facts, tenant, rules, from_us=start_us, limit=limit)
     record = replace(record, terms=(first,))
-    return record if began == len(history) else on_node(record, history, rules, since_us=start_us, admit=admit)
+    return record if began == len(history) else on_node(record, history, rules, since_us=start_us, limit=limit)
 
 
-def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, admit: Admit) -> PodRecord:
+def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, limit: LimitLabel) -> PodRecord:
     """The pod with what its node's `history` says from `since_us` on; before that its terms stay as they are."""
     if not record.terms:
         return record
@@ -147,7 +151,7 @@ def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int,
         said = terms[max(0, bisect_right(terms, cut_us, key=_from_us) - 1)]
         _, facts = history[max(0, bisect_right(history, cut_us, key=itemgetter(0)) - 1)]
         each = _under(replace(said, from_us=cut_us), record.units, facts, rules)
-        each = each if each.gpu_model == said.gpu_model else _exported(each, admit)
+        each = each if each.gpu_model == said.gpu_model else _exported(each, limit)
         last = fresh[-1] if fresh else terms[kept - 1] if kept else None
         if last is None or replace(last, from_us=cut_us) != each:
             fresh.append(each)

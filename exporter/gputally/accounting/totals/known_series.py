@@ -9,14 +9,14 @@ from gputally.accounting.totals.totals import Total, Totals
 class KnownSeries:
     """Declares what follows from the tiers, once for each tier."""
 
-    def __init__(self, totals: Totals, admission: LabelLimiter) -> None:
+    def __init__(self, totals: Totals, limiter: LabelLimiter) -> None:
         self._totals = totals
-        self._tiers = admission.values["tier"]
+        self._tiers = limiter.values["tier"]
         self._declared: set[str] = set()
 
     def declare(self, *, at_us: int) -> None:
         """See to it that the time-to-schedule histogram and the preemption matrix have all known tiers."""
-        self._totals.declare(Total.UNRESOLVED, (), at_us=at_us)
+        self._totals.declare(Total.UNMATCHED, (), at_us=at_us)
         for tier in sorted(self._tiers.keys() - self._declared):
             self._declared.add(tier)
             self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)

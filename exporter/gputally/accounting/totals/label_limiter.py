@@ -86,7 +86,7 @@ class LabelLimiter:
         named = {*[value for value in values if value not in known][:room], *known}
         return {value: value if value in named else OTHER for value in values}
 
-    def admit(self, label: str, value: str) -> str:
+    def limit(self, label: str, value: str) -> str:
         """`value` itself, or `other` when there is no room for it; each refusal is counted."""
         known = self.values[label]
         if value in known:
@@ -107,7 +107,7 @@ class LabelLimiter:
     def pin(self, label: str, value: str) -> str:
         """Admit a value that follows from the configuration: it gives way to none."""
         self._pinned.add((label, value))
-        return self.admit(label, value)
+        return self.limit(label, value)
 
     def has_room(self, label: str) -> bool:
         """Whether one more value would be admitted."""

@@ -27,7 +27,7 @@ class Posting:
         self._segments(after.segments[kept:], sign=1, at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
-        self._blind(before, after, at_us=at_us)
+        self._gap(before, after, at_us=at_us)
 
     def _segments(self, segments: Iterable[Segment], *, sign: int, at_us: int) -> None:
         for segment in segments:
@@ -35,7 +35,7 @@ class Posting:
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
         """Count the time from creation to binding, once, and only of pods bound since the books were opened."""
-        if record.scheduled_us is None or record.scheduled_us < self._totals.opened_us:
+        if record.scheduled_us is None or record.scheduled_us < self._totals.accounting_start_us:
             return
         waited_us = max(0, record.scheduled_us - record.created_us)
         tier = record.terms[-1].labels[0]
@@ -43,12 +43,12 @@ class Posting:
         self._totals.count(Total.SCHEDULED, (tier, bound), 1, at_us=at_us)
         self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
 
-    def _blind(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
+    def _gap(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
         """What may have been allocated inside the blind interval beyond what is charged."""
-        if before and (before.blind, before.limited) == (after.blind, after.limited):
+        if before and (before.gap, before.limited) == (after.gap, after.limited):
             return
         for record, sign in ((before, -1), (after, 1)):
-            if record and record.blind and record.terms:
-                span = (record.blind.from_us, record.blind.to_us)
+            if record and record.gap and record.terms:
+                span = (record.gap.from_us, record.gap.to_us)
                 quantity = sum(quantity for _, quantity in held(record, record.terms[-1]))
-                self._totals.accrue(Total.BLIND, record.terms[-1].labels, sign * quantity, span, at_us=at_us)
+                self._totals.accrue(Total.UNOBSERVED, record.terms[-1].labels, sign * quantity, span, at_us=at_us)

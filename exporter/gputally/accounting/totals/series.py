@@ -51,10 +51,10 @@ class Published(Struct, frozen=True):
     created_us: list[int]
 
     def __iter__(self) -> Iterator[Point]:
-        return map(Point, self.labels, self.values, self.aheads, self.slopes, self.created_us)
+        return map(Point, self.labels, self.values, self.overcounts, self.slopes, self.created_us)
 
     @property
-    def aheads(self) -> list[int]:
+    def overcounts(self) -> list[int]:
         """By how much each value is ahead of the truth."""
         if self.values == self.truths:  # as nearly always
             return [0] * len(self.values)

@@ -28,7 +28,7 @@ class Total(StrEnum):
     """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
     """Sum of the times to schedule, µs."""
-    BLIND = "blind"
+    UNOBSERVED = "unobserved"
     """GPU-time inside blind intervals: what may have been allocated beyond what was charged."""
     MEASURED = "measured"
     """Allocated time for which agents know the utilisation."""
@@ -38,11 +38,11 @@ class Total(StrEnum):
     IDLE_COST = "idle_cost"
     ENERGY = "energy"
     """mJ, of what pods held."""
-    UNRESOLVED = "unresolved"
+    UNMATCHED = "unmatched"
     """Measured time of holders that are no pod the API told of."""
     UNATTRIBUTED = "unattributed"
     """Use of GPUs that nobody held."""
-    UNHELD_ENERGY = "unheld_energy"
+    UNALLOCATED_ENERGY = "unallocated_energy"
     """mJ, of what nobody held."""
 
 
@@ -50,10 +50,10 @@ _BY_POD: Final = ("tier", "tenant", "gpu_model")
 _BY_NODE: Final = ("gpu_model", "pool")
 LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
-    **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNHELD_ENERGY), _BY_NODE),
+    **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
-    **dict.fromkeys((Total.PHYSICAL, Total.UNRESOLVED), ()),
+    **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }
 """The bounded labels that the labels of each family begin with."""
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
@@ -61,30 +61,30 @@ _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
 
 
 class Totals:
-    """All counters of the fleet. Everything before `opened_us` is left out: the books were not open yet.
+    """All counters of the fleet. Everything before `accounting_start_us` is left out: the books were not open yet.
 
     A new series is published as 0 for `zero_us`, so that every reader sees it begin. It is created at `resumed_us` at
-    the earliest, when this process took the books up. Series with a label that `admission` has evicted
+    the earliest, when this process took the books up. Series with a label that `limiter` has evicted
     are kept, but not published.
     """
 
     def __init__(
         self,
         *,
-        opened_us: int,
+        accounting_start_us: int,
         evaluated_us: int = 0,
         resumed_us: int = 0,
         zero_us: int = 0,
         series: Mapping[tuple[Total, Labels], Series] | None = None,
-        admission: LabelLimiter | None = None,
+        limiter: LabelLimiter | None = None,
     ) -> None:
-        self.opened_us = opened_us
+        self.accounting_start_us = accounting_start_us
         self.evaluated_us = evaluated_us
         self.series: dict[tuple[Total, Labels], Series] = dict(series or {})
         self.changed: set[tuple[Total, Labels]] = set()
         self._resumed_us = resumed_us
         self._zero_us = zero_us
-        self._admission = admission
+        self._limiter = limiter
         self._sorted_out = -1
         """Which state of the admission decided what is exported."""
         self._families = {total: Family() for total in Total}
@@ -112,7 +112,7 @@ class Totals:
 
     def accrue(self, total: Total, labels: Labels, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
         """Add `rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
-        start_us, end_us = max(span[0], self.opened_us), span[1]
+        start_us, end_us = max(span[0], self.accounting_start_us), span[1]
         series = self._change(total, labels, at_us=at_us)
         if end_us is None:
             series.a -= rate * start_us
@@ -122,7 +122,7 @@ class Totals:
 
     def allocate(self, segment: Segment, *, sign: int, at_us: int) -> None:
         """Accrue what a segment allocates and costs, or take it back; put off until somebody looks."""
-        span = max(segment.start_us, self.opened_us), segment.end_us
+        span = max(segment.start_us, self.accounting_start_us), segment.end_us
         self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span, at_us=at_us)
 
     def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
@@ -207,7 +207,7 @@ class Totals:
         return {(total, labels): series.a for total in _GROWTH for labels, series in self.truth(total)}
 
     def _exports(self, total: Total, labels: Labels) -> bool:
-        return self._admission is None or all(map(self._admission.exports, LABELS[total], labels))
+        return self._limiter is None or all(map(self._limiter.exports, LABELS[total], labels))
 
     def _shown_us(self, since_us: int) -> int:
         """From when on the value of a series is shown that is exported since then."""
@@ -215,9 +215,9 @@ class Totals:
 
     def _sort_out(self, now_us: int) -> None:
         """Publish the series of all label values that are admitted, and of no others."""
-        if self._admission is None or self._admission.state == self._sorted_out:
+        if self._limiter is None or self._limiter.state == self._sorted_out:
             return
-        self._sorted_out = self._admission.state
+        self._sorted_out = self._limiter.state
         for total, family in self._families.items():
             leaving = {labels for labels in family.labels if not self._exports(total, labels)}
             for labels in leaving:
@@ -236,7 +236,7 @@ class Totals:
 
         State and currency stay: amounts that differ in these must not be added up.
         """
-        keeps = self._admission.keeps if self._admission else None
+        keeps = self._limiter.keeps if self._limiter else None
         for labels in [each for each in family.withheld if keeps and not all(map(keeps, LABELS[total], each))]:
             series = family.withheld[labels]
             if series.b == 0:

@@ -11,12 +11,12 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.usage.held_usage import HeldUsage, PendingRows, ReportContext
-from gputally.accounting.usage.holders import narrowed
-from gputally.accounting.usage.unheld_usage import UnheldUsage
+from gputally.accounting.usage.assignment_usage import AssignmentUsage, PendingRows, ReportContext
+from gputally.accounting.usage.assignments import narrowed
+from gputally.accounting.usage.unallocated_usage import UnallocatedUsage
 from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
-from gputally.model.measured.usage_record import Holder
+from gputally.model.measured.usage_record import AssignmentRecord
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageReported
 from gputally.model.pod import PodRecord
@@ -32,10 +32,10 @@ _ROUND_US = 600 * US_PER_SECOND
 class FleetLookup:
     """The pods, there and gone, and the labels of those that are not known."""
 
-    def __init__(self, pods: Pods, nodes: Nodes, admission: LabelLimiter, departed: Departed) -> None:
+    def __init__(self, pods: Pods, nodes: Nodes, limiter: LabelLimiter, departed: Departed) -> None:
         self._pods = pods
         self._nodes = nodes
-        self._admission = admission
+        self._limiter = limiter
         self._departed = departed
 
     def pod(self, uid: str) -> PodRecord | None:
@@ -47,42 +47,42 @@ class FleetLookup:
         yield from self._pods.on_node(node)
         yield from self._departed.on_node(node)
 
-    def unmatched_labels(self, holder: Holder) -> tuple[str, str]:
+    def unmatched_labels(self, assignment: AssignmentRecord) -> tuple[str, str]:
         """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
-        namespaces, name = self._pods.namespaces, holder.key.namespace
+        namespaces, name = self._pods.namespaces, assignment.key.namespace
         tenant = namespaces.tenant_in(name) if name in namespaces else UNASSIGNED  # an agent may invent names
-        return self._admission.admit("tenant", tenant), self._nodes.labels_at(holder.node)[0]
+        return self._limiter.limit("tenant", tenant), self._nodes.labels_at(assignment.node)[0]
 
 
 class NodeUsage:
     """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
 
-    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, noted: PendingRows, *, at_us: int) -> None:
+    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, pending: PendingRows, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
         self.allowance = Allowance(at_us=at_us)
-        self.held = HeldUsage(surroundings, posting, noted)
-        self.unheld = UnheldUsage(posting, noted)
+        self.held = AssignmentUsage(surroundings, posting, pending)
+        self.unallocated = UnallocatedUsage(posting, pending)
         self.difference: Difference | None = None
 
     def close(self) -> None:
         """Its agent will not tell of any of it any more."""
         self.held.close()
-        self.unheld.close()
+        self.unallocated.close()
 
 
 class Usage:
     """The nodes with agents. What it tells of a pod is booked once it is known whose it is."""
 
-    def __init__(self, totals: Totals, admission: LabelLimiter, pods: Pods, nodes: Nodes) -> None:
-        self.noted = PendingRows()
+    def __init__(self, totals: Totals, limiter: LabelLimiter, pods: Pods, nodes: Nodes) -> None:
+        self.pending = PendingRows()
         self.restarts = 0
         """Times an agent answered in a new life, its amounts at 0."""
         self._departed = Departed()
         self._nodes_known = nodes
         self._pods = pods
         self._posting = UsagePosting(totals)
-        self._lookup = FleetLookup(pods, nodes, admission, self._departed)
+        self._lookup = FleetLookup(pods, nodes, limiter, self._departed)
         self._nodes: dict[str, NodeUsage] = {}
         self._next_round_us = 0
 
@@ -95,15 +95,15 @@ class Usage:
         known = self._nodes_known.most_physical(report.node)
         node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
         room = Room(report.now_us, node.allowance)
-        telling = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
+        context = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
         labels = self._nodes_known.labels_at(report.node)
-        node.held.told(report.holders, telling)
+        node.held.told(report.assignments, context)
         if node.held.is_undecided:
             reconcile()
             node.held.decide(complete_us=complete_us, at_us=at_us)
-        node.unheld.told(report.gpus, telling, labels)
+        node.unallocated.told(report.gpus, context, labels)
         self._narrow(node, report.node, at_us=at_us)
-        self._compare(node, report, telling, pool=labels[1])
+        self._compare(node, report, context, pool=labels[1])
 
     def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
         """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of.
@@ -136,7 +136,7 @@ class Usage:
         for name in [name for name, node in self._nodes.items() if node.at_us < now_us - _SILENT_US]:
             self._nodes.pop(name).close()
 
-    def differences(self, now_us: int) -> dict[tuple[str, str], int]:
+    def allocation_differences(self, now_us: int) -> dict[tuple[str, str], int]:
         """µGPU by exported pool and the side that alone knows them to be allocated, of all nodes heard of lately."""
         found: dict[tuple[str, str], int] = {}
         for each in filter(None, (node.difference for node in self._nodes.values())):
@@ -155,44 +155,46 @@ class Usage:
 
     def restore(self, saved: Saved, *, has_agent: Callable[[str], bool]) -> None:
         """Take up what an earlier process had booked."""
-        held, unheld, at_us = saved.held_usage, saved.unheld_usage, saved.at_us
-        told = {row.holder.node for row in held} | {each.node for each in unheld}
+        held, unallocated, at_us = saved.assignment_usage, saved.unallocated_usage, saved.at_us
+        told = {row.assignment.node for row in held} | {each.node for each in unallocated}
         for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
             agent = record.node in told or has_agent(record.node)
             labels = not self._nodes_known.has_told_all(record)
             self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
-        for row in sorted(held, key=lambda row: row.holder.seen_us):
-            node = self._node(row.holder.node, at_us=at_us)
+        for row in sorted(held, key=lambda row: row.assignment.seen_us):
+            node = self._node(row.assignment.node, at_us=at_us)
             node.held.restore(row)
-            node.epoch = row.holder.key.epoch
-        for each in unheld:
+            node.epoch = row.assignment.key.epoch
+        for each in unallocated:
             node = self._node(each.node, at_us=at_us)
-            node.unheld.restore(each)
+            node.unallocated.restore(each)
             node.epoch = node.epoch or each.key.epoch
 
     def _node(self, name: str, *, at_us: int) -> NodeUsage:
         if name not in self._nodes:
-            self._nodes[name] = NodeUsage(self._lookup, self._posting, self.noted, at_us=at_us)
+            self._nodes[name] = NodeUsage(self._lookup, self._posting, self.pending, at_us=at_us)
         return self._nodes[name]
 
     def _narrow(self, node: NodeUsage, name: str, *, at_us: int) -> None:
         """Pods that ended while nobody watched may have been seen by the agent until then."""
-        for pod in [pod for pod in self._departed.on_node(name) if pod.blind]:
-            holders = [each.holder for each in node.held.holders.values() if each.holder.pod_uid == pod.uid]
-            if pod.blind and (blind := narrowed(pod.blind, holders)) != pod.blind:
-                revised = self._pods.narrowed(pod, blind, at_us=at_us)
+        for pod in [pod for pod in self._departed.on_node(name) if pod.gap]:
+            assignments = [
+                each.assignment for each in node.held.assignments.values() if each.assignment.pod_uid == pod.uid
+            ]
+            if pod.gap and (gap := narrowed(pod.gap, assignments)) != pod.gap:
+                revised = self._pods.narrowed(pod, gap, at_us=at_us)
                 if revised is not pod:
                     self._departed.revise(revised)
 
-    def _compare(self, node: NodeUsage, report: UsageReport, telling: ReportContext, *, pool: str) -> None:
+    def _compare(self, node: NodeUsage, report: UsageReport, context: ReportContext, *, pool: str) -> None:
         """What the kubelet told of its pods, if it did lately, against what the API tells."""
         node.difference = None
         if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:
             return
-        told_us = report.allocations_us - telling.ahead_us
-        holders = [held.holder for key, held in node.held.holders.items() if key.epoch == report.epoch]
+        told_us = report.allocations_us - context.ahead_us
+        assignments = [held.assignment for key, held in node.held.assignments.items() if key.epoch == report.epoch]
         pods = {pod.uid: pod for pod in self._pods.on_node(report.node)}
-        node.difference = difference(pods, holders, pool=pool, told_us=told_us, at_us=telling.at_us)
-        needed = [each.holder.pod_uid for each in node.held.holders.values()]
+        node.difference = difference(pods, assignments, pool=pool, told_us=told_us, at_us=context.at_us)
+        needed = [each.assignment.pod_uid for each in node.held.assignments.values()]
         if None not in needed:
             self._departed.forget(report.node, told_us=told_us, needed=needed)

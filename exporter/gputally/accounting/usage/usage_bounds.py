@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage_report import Fault, GpuHour, HolderReport, Hour
+from gputally.model.measured.usage_report import AssignmentReport, Fault, GpuHour, Hour
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 
 _LATE_US: Final = 60 * US_PER_SECOND
@@ -84,7 +84,7 @@ class Room:
         before, now = _work(last) if last else UsageAmount(), _work(hour)
         return self._add((gpu, hour.start_us), before, now)
 
-    def unheld(self, gpu: str, last: GpuHour | None, hour: GpuHour) -> Fault | None:
+    def unallocated(self, gpu: str, last: GpuHour | None, hour: GpuHour) -> Fault | None:
         """Why nobody can have done that."""
         if hour.start_us % US_PER_HOUR or hour.start_us > self._now_us:
             return Fault.IMPOSSIBLE
@@ -102,7 +102,7 @@ class Room:
         return None
 
 
-def fault_of_holder(told: HolderReport, *, now_us: int) -> Fault | None:
+def fault_of_assignment(told: AssignmentReport, *, now_us: int) -> Fault | None:
     """Why there cannot be such a holder: it is to come, or has more than a GPU."""
     times = (told.since_us, told.seen_us, told.after_us or 0, told.until_us or 0)
     return Fault.IMPOSSIBLE if told.share > GPU or max(times) > now_us else None

@@ -43,7 +43,7 @@ def held_since(last: Hour | None, hour: Hour, *, ahead_us: int) -> Measured:
     return Measured(from_us - ahead_us, hour.to_us - ahead_us, tuple(map(int.__sub__, now, before)))
 
 
-def unheld_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahead_us: int) -> Measured:
+def unallocated_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahead_us: int) -> Measured:
     """The same of what nobody held, of which the agent has told up to `told_us`: unattributed, energy.
 
     What was told before was told to us, after the books were opened.
@@ -64,25 +64,25 @@ class UsagePosting:
     def held(self, measured: Measured, segments: Sequence[Segment], *, at_us: int) -> None:
         """What a pod did, divided by time among its `segments`; the first and the last reach beyond themselves."""
         last = segments[-1]
-        if measured.from_us >= max(last.start_us, self._totals.opened_us):  # nearly always
+        if measured.from_us >= max(last.start_us, self._totals.accounting_start_us):  # nearly always
             self._count(UsageTerms(last.labels[:3], last.price), measured.amounts, at_us=at_us)
             return
         terms = [UsageTerms(segment.labels[:3], segment.price) for segment in segments]
         self._post(measured, terms, [segment.start_us for segment in segments[1:]], at_us=at_us)
 
-    def unresolved(self, measured: Measured, labels: tuple[str, str, str], *, at_us: int) -> None:
+    def unmatched(self, measured: Measured, labels: tuple[str, str, str], *, at_us: int) -> None:
         """What no pod did that the API told of."""
         gpu_time = self._post(measured, [UsageTerms(labels, None)], [], at_us=at_us)
-        self._totals.count(Total.UNRESOLVED, (), gpu_time, at_us=at_us)
+        self._totals.count(Total.UNMATCHED, (), gpu_time, at_us=at_us)
 
-    def unheld(self, unattributed: int, energy: int, labels: tuple[str, str], *, at_us: int) -> None:
+    def unallocated(self, unattributed: int, energy: int, labels: tuple[str, str], *, at_us: int) -> None:
         """What nobody did, since the opening of the books."""
         self._totals.count(Total.UNATTRIBUTED, labels, unattributed, at_us=at_us)
-        self._totals.count(Total.UNHELD_ENERGY, labels, energy, at_us=at_us)
+        self._totals.count(Total.UNALLOCATED_ENERGY, labels, energy, at_us=at_us)
 
     def since_opening(self, measured: Measured) -> tuple[int, ...]:
         """The amounts without those of the time before the books were opened."""
-        if measured.from_us >= self._totals.opened_us:
+        if measured.from_us >= self._totals.accounting_start_us:
             return measured.amounts
         return next(measured.divided(self._cuts(measured, [])))
 
@@ -100,7 +100,7 @@ class UsagePosting:
 
     def _cuts(self, measured: Measured, changes: Sequence[int]) -> list[int]:
         """Where to divide: what lies before the opening of the books is left out."""
-        begin_us = min(max(measured.from_us, self._totals.opened_us), measured.to_us)
+        begin_us = min(max(measured.from_us, self._totals.accounting_start_us), measured.to_us)
         return [begin_us, *(min(max(us, begin_us), measured.to_us) for us in changes), measured.to_us]
 
     def _count(self, terms: UsageTerms, amounts: tuple[int, ...], *, at_us: int) -> None:

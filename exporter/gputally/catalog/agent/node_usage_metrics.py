@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 from gputally.catalog.agent.node_view import NodeView
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.metering.node_snapshot import HolderTotals
+from gputally.metering.node_snapshot import AssignmentTotals
 from gputally.metering.running import MeasuredWork
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 
 STATES = ("held", "free", "unhealthy", "unsliced", "unknown", "lost")
-_HOLDER = ("gpu", "device", "namespace", "pod", "container")
+_ASSIGNMENT = ("gpu", "device", "namespace", "pod", "container")
 _MJ_PER_JOULE = 1000
 
 
@@ -30,14 +30,14 @@ def _watermarks(view: NodeView) -> Iterator[Row]:
     return (Row((gpu.uuid,), gpu.watermark_us / US_PER_SECOND) for gpu in view.books.gpus)
 
 
-def _holders(value: Callable[[HolderTotals], int | None], *, per: int) -> Callable[[NodeView], Iterator[Row]]:
+def _assignments(value: Callable[[AssignmentTotals], int | None], *, per: int) -> Callable[[NodeView], Iterator[Row]]:
     """A row for each container with a current or past allocation, if it has a value."""
 
     def rows(view: NodeView) -> Iterator[Row]:
-        for holder in view.books.holders:
-            found = value(holder)
+        for assignment in view.books.assignments:
+            found = value(assignment)
             if found is not None:
-                labels = (holder.gpu, holder.part, holder.namespace, holder.pod, holder.container)
+                labels = (assignment.gpu, assignment.part, assignment.namespace, assignment.pod, assignment.container)
                 yield Row(labels, found / per)
 
     return rows
@@ -91,12 +91,12 @@ ENERGY = Metric[NodeView](
     rows=_work(lambda work: work.energy, per=_MJ_PER_JOULE),
 )
 
-UNHELD_ENERGY = Metric[NodeView](
+UNALLOCATED_ENERGY = Metric[NodeView](
     name="gputally_gpu_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
     help="Energy consumed by the GPU outside any allocation.",
     labels=("gpu",),
-    rows=_work(lambda work: work.unheld_energy, per=_MJ_PER_JOULE),
+    rows=_work(lambda work: work.unallocated_energy, per=_MJ_PER_JOULE),
 )
 
 ENERGY_RESETS = Metric[NodeView](
@@ -127,60 +127,70 @@ CONTAINER_SHARE = Metric[NodeView](
     name="gputally_container_gpu_share_ratio",
     kind=MetricType.GAUGE,
     help="Share of the physical GPU that is allocated to the container, 0 after it has ended.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.share, per=GPU),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.share, per=GPU),
 )
 
 CONTAINER_HELD = Metric[NodeView](
     name="gputally_container_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds allocated to the container.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.held, per=GPU_SECOND),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.held, per=GPU_SECOND),
 )
 
 CONTAINER_MEASURED = Metric[NodeView](
     name="gputally_container_measured_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="Allocated GPU-seconds with known utilisation.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.measured, per=GPU_SECOND),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.measured, per=GPU_SECOND),
 )
 
 CONTAINER_USED = Metric[NodeView](
     name="gputally_container_used_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds used by the container.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.used, per=GPU_SECOND),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.used, per=GPU_SECOND),
 )
 
 CONTAINER_BURST = Metric[NodeView](
     name="gputally_container_burst_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="Used GPU-seconds above the share allocated to the container.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.burst, per=GPU_SECOND),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.burst, per=GPU_SECOND),
 )
 
 CONTAINER_MEMORY = Metric[NodeView](
     name="gputally_container_gpu_memory_bytes",
     kind=MetricType.GAUGE,
     help="GPU memory used by the container's processes, or split by share where processes cannot be attributed.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.memory_now, per=1),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.memory_now, per=1),
 )
 
 CONTAINER_ENERGY = Metric[NodeView](
     name="gputally_container_gpu_energy_joules_total",
     kind=MetricType.COUNTER,
     help="GPU energy attributed to the container by share of usage, or by share of allocation while the GPU was idle.",
-    labels=_HOLDER,
-    rows=_holders(lambda holder: holder.energy, per=_MJ_PER_JOULE),
+    labels=_ASSIGNMENT,
+    rows=_assignments(lambda assignment: assignment.energy, per=_MJ_PER_JOULE),
 )
 
 METRICS = (
-    *(STATE_GPU_SECONDS, MEASURED, USED, UNATTRIBUTED, UNKNOWN, ENERGY, UNHELD_ENERGY, ENERGY_RESETS, ENERGY_FAULTS),
+    *(
+        STATE_GPU_SECONDS,
+        MEASURED,
+        USED,
+        UNATTRIBUTED,
+        UNKNOWN,
+        ENERGY,
+        UNALLOCATED_ENERGY,
+        ENERGY_RESETS,
+        ENERGY_FAULTS,
+    ),
     WATERMARK,
     *(CONTAINER_SHARE, CONTAINER_HELD, CONTAINER_MEASURED, CONTAINER_USED, CONTAINER_BURST, CONTAINER_MEMORY),
     CONTAINER_ENERGY,

@@ -9,58 +9,58 @@ from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
 
 
-def residual(snapshot: Snapshot) -> Iterator[Row]:
+def difference(snapshot: Snapshot) -> Iterator[Row]:
     """One row for each pair of independently kept sums."""
-    return (Row((check,), value / GPU_SECOND) for check, value in snapshot.residuals.items())
+    return (Row((check,), value / GPU_SECOND) for check, value in snapshot.differences.items())
 
 
-def ahead_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
+def overcount_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
     """The overcount of each GPU-second counter, as one sum."""
-    for total in (Total.ALLOCATED, Total.UNPRICED, Total.BLIND, Total.CAPACITY):
-        yield Row((total.value,), sum(snapshot.totals[total].aheads) / GPU_SECOND)
+    for total in (Total.ALLOCATED, Total.UNPRICED, Total.UNOBSERVED, Total.CAPACITY):
+        yield Row((total.value,), sum(snapshot.totals[total].overcounts) / GPU_SECOND)
 
 
-def ahead_cost(snapshot: Snapshot) -> Iterator[Row]:
+def overcount_cost(snapshot: Snapshot) -> Iterator[Row]:
     """The overcount of each cost counter, as one sum by currency."""
     for total, by_currency in _BY_CURRENCY.items():
         published = snapshot.totals[total]
         groups = by_currency.of(published.labels)
-        for (currency,), ahead in zip(groups.labels, groups.sums(published.aheads), strict=True):
+        for (currency,), ahead in zip(groups.labels, groups.sums(published.overcounts), strict=True):
             yield Row((total.value, currency), ahead / COST_UNIT)
 
 
 _BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.COST, Total.CAPACITY_COST)}
 
 
-RESIDUAL = Metric[Snapshot](
+RECONCILIATION_DIFFERENCE = Metric[Snapshot](
     name="gputally_reconciliation_difference_gpu_seconds",
     kind=MetricType.GAUGE,
     help="Difference between two independently kept sums of GPU-seconds, which must be 0.",
     labels=("check",),
-    rows=residual,
+    rows=difference,
 )
 
-AHEAD_GPU_SECONDS = Metric[Snapshot](
+OVERCOUNT_GPU_SECONDS = Metric[Snapshot](
     name="gputally_overcount_gpu_seconds",
     kind=MetricType.GAUGE,
     help="GPU-seconds by which a published counter exceeds the corrected accounting, until later accrual offsets them.",
     labels=("counter",),
-    rows=ahead_gpu_seconds,
+    rows=overcount_gpu_seconds,
 )
 
-AHEAD_COST = Metric[Snapshot](
+OVERCOUNT_COST = Metric[Snapshot](
     name="gputally_overcount_cost",
     kind=MetricType.GAUGE,
     help="Cost by which a published counter exceeds the corrected accounting, until later accrual offsets it.",
     labels=("counter", "currency"),
-    rows=ahead_cost,
+    rows=overcount_cost,
 )
 
-BOOKS_OPENED = Metric[Snapshot](
+ACCOUNTING_START = Metric[Snapshot](
     name="gputally_accounting_start_timestamp_seconds",
     kind=MetricType.GAUGE,
     help="Time when accounting started: counters exclude the time before it, the ledger includes it.",
-    rows=lambda snapshot: [Row((), snapshot.opened_us / US_PER_SECOND)],
+    rows=lambda snapshot: [Row((), snapshot.accounting_start_us / US_PER_SECOND)],
 )
 
 PODS = Metric[Snapshot](
@@ -115,10 +115,10 @@ LABEL_REFUSALS = Metric[Snapshot](
 )
 
 METRICS = (
-    RESIDUAL,
-    AHEAD_GPU_SECONDS,
-    AHEAD_COST,
-    BOOKS_OPENED,
+    RECONCILIATION_DIFFERENCE,
+    OVERCOUNT_GPU_SECONDS,
+    OVERCOUNT_COST,
+    ACCOUNTING_START,
     PODS,
     NODES,
     PODS_WITHOUT_TIER,

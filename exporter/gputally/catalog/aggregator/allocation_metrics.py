@@ -72,7 +72,7 @@ BLIND_GPU_SECONDS = Metric[Snapshot](
     kind=MetricType.COUNTER,
     help="GPU-seconds in observation gaps, where an allocation ended unobserved and is charged only up to the gap.",
     labels=("tier", "tenant", "gpu_model"),
-    rows=gpu_seconds(Total.BLIND),
+    rows=gpu_seconds(Total.UNOBSERVED),
 )
 
 METRICS = (ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, BLIND_GPU_SECONDS)

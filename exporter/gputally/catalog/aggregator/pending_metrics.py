@@ -51,7 +51,7 @@ def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:
             labels=(tier,),
             buckets=tuple((_shown(bound), count) for bound, count in zip(_BOUNDS, cumulative, strict=True)),
             sum=total.value / US_PER_SECOND if total else 0.0,
-            created_us=total.created_us if total else snapshot.opened_us,
+            created_us=total.created_us if total else snapshot.accounting_start_us,
         )
 
 

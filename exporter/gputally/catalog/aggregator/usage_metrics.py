@@ -16,9 +16,9 @@ def joules(total: Total) -> Callable[[Snapshot], Iterator[Row]]:
     return lambda snapshot: (Row(p.labels, p.value / _MILLIJOULES, p.created_us) for p in snapshot.totals[total])
 
 
-def differences(snapshot: Snapshot) -> Iterator[Row]:
+def allocation_differences(snapshot: Snapshot) -> Iterator[Row]:
     """Both sides of each pool with agents, as 0 when they agree."""
-    return (Row(labels, quantity / GPU) for labels, quantity in snapshot.differences.items())
+    return (Row(labels, quantity / GPU) for labels, quantity in snapshot.allocation_differences.items())
 
 
 MEASURED_GPU_SECONDS = Metric[Snapshot](
@@ -61,11 +61,11 @@ ENERGY = Metric[Snapshot](
     rows=joules(Total.ENERGY),
 )
 
-UNRESOLVED_USAGE = Metric[Snapshot](
+UNMATCHED_USAGE = Metric[Snapshot](
     name="gputally_unmatched_usage_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="Measured GPU-seconds of pods that the API server did not report, which have the tier unknown.",
-    rows=gpu_seconds(Total.UNRESOLVED),
+    rows=gpu_seconds(Total.UNMATCHED),
 )
 
 UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
@@ -76,12 +76,12 @@ UNATTRIBUTED_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNATTRIBUTED),
 )
 
-UNHELD_ENERGY = Metric[Snapshot](
+UNALLOCATED_ENERGY = Metric[Snapshot](
     name="gputally_unallocated_energy_joules_total",
     kind=MetricType.COUNTER,
     help="Energy consumed by GPUs outside any allocation.",
     labels=("gpu_model", "pool"),
-    rows=joules(Total.UNHELD_ENERGY),
+    rows=joules(Total.UNALLOCATED_ENERGY),
 )
 
 ALLOCATION_DIFFERENCE = Metric[Snapshot](
@@ -90,7 +90,7 @@ ALLOCATION_DIFFERENCE = Metric[Snapshot](
     help="GPUs that only the API server or only a kubelet reports as allocated, on nodes whose agent reported within a "
     "minute.",
     labels=("pool", "side"),
-    rows=differences,
+    rows=allocation_differences,
 )
 
 AGENT_RESTARTS = Metric[Snapshot](
@@ -115,9 +115,9 @@ METRICS = (
     BURST_GPU_SECONDS,
     IDLE_COST,
     ENERGY,
-    UNRESOLVED_USAGE,
+    UNMATCHED_USAGE,
     UNATTRIBUTED_GPU_SECONDS,
-    UNHELD_ENERGY,
+    UNALLOCATED_ENERGY,
     ALLOCATION_DIFFERENCE,
     AGENT_RESTARTS,
     USAGE_FAULTS,

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from gputally.devices.kubelet.holdings import Holding
+from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.parts import Parts
 from gputally.model.measured.device import PartAllocation, PartAllocations
 
 
 def allocations(
-    holdings: Iterable[Holding], replicas: Mapping[str, int], parts: Parts, *, at_us: int
+    assignments: Iterable[DeviceAssignment], replicas: Mapping[str, int], parts: Parts, *, at_us: int
 ) -> PartAllocations:
     """Who holds which part. A device that no GPU here has is counted as unknown.
 
@@ -20,14 +20,14 @@ def allocations(
     seen: dict[str, int] = {}
     held: Counter[PartAllocation] = Counter()
     unknown = 0
-    for holding in holdings:
-        part = parts.find(holding.device)
+    for assignment in assignments:
+        part = parts.find(assignment.device)
         if part is None:
             unknown += 1
             continue
-        if holding.device.replica is not None:
-            seen[part] = max(seen.get(part, 0), holding.device.replica + 1)
-        held[_held(holding, part)] += 1
+        if assignment.device.replica is not None:
+            seen[part] = max(seen.get(part, 0), assignment.device.replica + 1)
+        held[_held(assignment, part)] += 1
     shared = {part: replicas.get(part, seen[part]) for part in seen}
     return PartAllocations(
         at_us=at_us,
@@ -36,14 +36,14 @@ def allocations(
     )
 
 
-def _held(holding: Holding, part: str) -> PartAllocation:
+def _held(assignment: DeviceAssignment, part: str) -> PartAllocation:
     return PartAllocation(
         part=part,
-        namespace=holding.namespace,
-        pod=holding.pod,
-        container=holding.container,
-        resource=holding.resource or holding.driver,
-        unit=holding.unit,
+        namespace=assignment.namespace,
+        pod=assignment.pod,
+        container=assignment.container,
+        resource=assignment.resource or assignment.driver,
+        unit=assignment.unit,
     )
 
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from grpc.aio import AioRpcError, insecure_channel
 
 from gputally.devices.kubelet.call_failures import DIRECTORY, MAX_BYTES, NoSuchPod, NotServed, error_of
-from gputally.devices.kubelet.holdings import NVIDIA, Holding, Wanted, device_ids, holdings
+from gputally.devices.kubelet.device_assignments import NVIDIA, DeviceAssignment, Wanted, assignments, device_ids
 from gputally.devices.kubelet.messages import (
     SERVICE,
     AllocatableResourcesRequest,
@@ -65,7 +65,7 @@ class PodResourcesClient:
         """End the connection, and with it every call."""
         await self._channel.close()
 
-    async def list(self) -> tuple[Holding, ...]:
+    async def list(self) -> tuple[DeviceAssignment, ...]:
         """Who holds what on this node at this moment.
 
         KubeletUnreachable also, once, if it is another kubelet than the last time: it may not know its pods yet.
@@ -73,9 +73,9 @@ class PodResourcesClient:
         reply = await self._ask("List", encode(ListPodResourcesRequest), ListPodResourcesResponse)
         if self._is_another():
             raise KubeletUnreachable(f"{self._path}: the kubelet was restarted")
-        return holdings(reply.pod_resources, self._wanted)
+        return assignments(reply.pod_resources, self._wanted)
 
-    async def get(self, namespace: str, pod: str) -> tuple[Holding, ...] | None:
+    async def get(self, namespace: str, pod: str) -> tuple[DeviceAssignment, ...] | None:
         """What one pod holds, nothing if there is none; None if the kubelet does not serve this (before 1.34)."""
         request = encode(GetPodResourcesRequest, pod_namespace=namespace, pod_name=pod)
         try:
@@ -84,7 +84,7 @@ class PodResourcesClient:
             return None
         except NoSuchPod:
             return ()
-        return holdings([reply.pod_resources], self._wanted)
+        return assignments([reply.pod_resources], self._wanted)
 
     async def allocatable(self) -> Mapping[str, frozenset[str]] | None:
         """The ids of the healthy devices by resource, held or not; None if the kubelet does not serve this.

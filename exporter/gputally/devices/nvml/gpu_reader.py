@@ -41,11 +41,11 @@ class GpuReader:
     It blocks, and one thread alone may use it. Errors of all: NvmlError, split as the table in errors.py says.
     """
 
-    def __init__(self, nvml: Nvml, uuid: str, habits: ReadOptions, since_us: int) -> None:
+    def __init__(self, nvml: Nvml, uuid: str, options: ReadOptions, since_us: int) -> None:
         self.until_us = since_us
         self._nvml = nvml
-        self._habits = habits
-        self._time = DriverTime(habits.clock)
+        self._options = options
+        self._time = DriverTime(options.clock)
         self.handle = nvml.demand(nvml.calls.nvmlDeviceGetHandleByUUID, uuid)
         self.gpu = identity(nvml, self.handle, uuid)
         self._activities: dict[Shared, Activity] = {}
@@ -87,7 +87,7 @@ class GpuReader:
         )
 
     def _layout(self) -> MigLayout:
-        return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._habits.rules)
+        return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._options.rules)
 
     def _check(self, now_us: int) -> None:
         layout = self._layout()
@@ -99,7 +99,7 @@ class GpuReader:
         """Probe anew; only what counts the activity of an instance that has the same devices goes on."""
         self._cut = layout
         self._arranged_us = now_us
-        self._conditions = Conditions(self._nvml, self.handle, self._habits.slow_every)
+        self._conditions = Conditions(self._nvml, self.handle, self._options.slow_every)
         if not layout.mig:
             self.close()
         shared = sharers(layout)
@@ -112,13 +112,13 @@ class GpuReader:
 
     def _activity(self, device: Device) -> Activity:
         if not self._cut.mig:
-            return activity_of_gpu(self._nvml, self.handle, self.until_us, self._habits.interval_us, self._time)
+            return activity_of_gpu(self._nvml, self.handle, self.until_us, self._options.interval_us, self._time)
         return Silence() if device.gi is None else activity_of_instance(self._nvml, self.handle, device.gi)
 
     def _part(self, device: Device, key: Shared, now_us: int) -> "PartReader":
         handle = handle_at(self._nvml, device.address)
-        since_us = max(self.until_us, now_us - self._habits.interval_us)
-        processes = Processes(self._nvml, handle, self._habits.pod_of, since_us, self._time)
+        since_us = max(self.until_us, now_us - self._options.interval_us)
+        processes = Processes(self._nvml, handle, self._options.pod_of, since_us, self._time)
         memory = memory_of(self._nvml, handle)
         return PartReader(device, key, self._activities[key].source, memory, processes)
 

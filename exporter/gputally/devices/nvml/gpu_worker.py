@@ -44,7 +44,7 @@ class GpuWorker:
     Errors of all: DriverChanged, DriverMissing. Others are noted as `trouble`.
     """
 
-    def __init__(self, nvml: Nvml, index: int, habits: ReadOptions, since_us: int) -> None:
+    def __init__(self, nvml: Nvml, index: int, options: ReadOptions, since_us: int) -> None:
         self.uuid = ""
         self.hangs = 0
         self.trouble: Trouble | None = None
@@ -52,7 +52,7 @@ class GpuWorker:
         self.reader: GpuReader | None = None
         self._nvml = nvml
         self._index = index
-        self._habits = habits
+        self._options = options
         self._since_us = since_us
         self._lane = CallThread(f"nvml {index}")
         self._missed = False
@@ -99,7 +99,9 @@ class GpuWorker:
 
     def _start(self) -> None:
         """In the thread: a start that took too long is found there when it has come to its end."""
-        self.reader = GpuReader(self._nvml, self.uuid or uuid_at(self._nvml, self._index), self._habits, self._since_us)
+        self.reader = GpuReader(
+            self._nvml, self.uuid or uuid_at(self._nvml, self._index), self._options, self._since_us
+        )
         self.uuid = self.reader.gpu.uuid
 
     async def _run(self, call: Callable[[], T], deadline_seconds: float) -> T | None:

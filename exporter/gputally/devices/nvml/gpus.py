@@ -44,17 +44,17 @@ class Gpus:
     NVML is initialised anew where it asks for that, both with back-off. `driver` tells the versions.
     """
 
-    def __init__(self, nvml: Nvml, habits: ReadOptions, patience: Timeouts, clock: Callable[[], float]) -> None:
+    def __init__(self, nvml: Nvml, options: ReadOptions, patience: Timeouts, clock: Callable[[], float]) -> None:
         self.driver = Versions(driver="", nvml="")
         self._nvml = nvml
-        self._habits = habits
-        self._patience = patience
-        self._seats: list[GpuWorker] = []
+        self._options = options
+        self._timeouts = patience
+        self._workers: list[GpuWorker] = []
         self._is_down = False
         self._lane = CallThread("nvml")
-        self._now_us = habits.clock()
+        self._now_us = options.clock()
         """When GPUs were read last, from when on those that are found now are told of."""
-        self._xids = XidWatch(nvml, habits.clock)
+        self._xids = XidWatch(nvml, options.clock)
         self._heard: dict[str, Handle] = {}
         self._lost = Retry(clock, LOST_SECONDS)
         self._unavailable = Retry(clock, UNAVAILABLE_SECONDS)
@@ -62,7 +62,7 @@ class Gpus:
     @classmethod
     async def open(
         cls,
-        habits: ReadOptions,
+        options: ReadOptions,
         *,
         patience: Timeouts = Timeouts(),  # noqa: B008 - it is frozen
         nvml: Nvml | None = None,
@@ -72,7 +72,7 @@ class Gpus:
 
         Raises: NvmlError for no pynvml, DriverMissing for no library, driver or GPU, DriverChanged, NvmlUnavailable.
         """
-        gpus = cls(nvml or load(), habits, patience, clock)
+        gpus = cls(nvml or load(), options, patience, clock)
         try:
             await gpus._call(gpus._nvml.initialise)
             gpus.driver = await gpus._call(gpus._nvml.versions)
@@ -97,7 +97,7 @@ class Gpus:
         """
         self._now_us = now_us
         await self._mend()
-        reads = (seat.read(now_us, self._patience.read) for seat in self._seats)
+        reads = (worker.read(now_us, self._timeouts.read) for worker in self._workers)
         outcome = await asyncio.gather(*reads)
         self._listen()
         self._judge()
@@ -109,39 +109,39 @@ class Gpus:
 
     def hangs(self) -> Mapping[str, int]:
         """By UUID how many calls did not come back in time."""
-        return {seat.uuid: seat.hangs for seat in self._seats if seat.hangs}
+        return {worker.uuid: worker.hangs for worker in self._workers if worker.hangs}
 
     async def close(self) -> None:
         """Give back what the driver lent, and end NVML, unless a call is out; takes some seconds at most."""
         await self._quiet()
         self._xids.close()
-        for seat in self._seats:
-            seat.close()
+        for worker in self._workers:
+            worker.close()
         self._lane.close()
 
     async def _find(self, patience_seconds: float) -> None:
         """Take up all GPUs that are there now, besides those known; DriverMissing for none at all."""
         count = await self._call(partial(self._nvml.demand, self._nvml.calls.nvmlDeviceGetCount))
-        if not count and not self._seats:
+        if not count and not self._workers:
             raise DriverMissing(f"the NVIDIA driver shows no GPU; {REMEDY}")
-        known = {seat.uuid: seat for seat in self._seats if seat.uuid}
-        found = [GpuWorker(self._nvml, index, self._habits, self._now_us) for index in range(count)]
-        await asyncio.gather(*(seat.identify(patience_seconds) for seat in found))
-        new = [seat for seat in found if seat.uuid not in known][: max(0, count - len(known))]
-        for seat in (*self._seats, *found):
-            if seat not in new and seat is not known.get(seat.uuid):
-                seat.close()
-        self._seats = [*known.values(), *new]
+        known = {worker.uuid: worker for worker in self._workers if worker.uuid}
+        found = [GpuWorker(self._nvml, index, self._options, self._now_us) for index in range(count)]
+        await asyncio.gather(*(worker.identify(patience_seconds) for worker in found))
+        new = [worker for worker in found if worker.uuid not in known][: max(0, count - len(known))]
+        for worker in (*self._workers, *found):
+            if worker not in new and worker is not known.get(worker.uuid):
+                worker.close()
+        self._workers = [*known.values(), *new]
         await self._open(patience_seconds)
 
     async def _open(self, patience_seconds: float) -> None:
         """Begin to read those that are not read."""
-        await asyncio.gather(*(seat.open(patience_seconds) for seat in self._seats))
+        await asyncio.gather(*(worker.open(patience_seconds) for worker in self._workers))
         self._listen()
 
     def _listen(self) -> None:
         """To the XIDs of those that are new too. Of one that was lost the last ones may still come."""
-        handles = {seat.uuid: seat.reader.handle for seat in self._seats if seat.reader}
+        handles = {worker.uuid: worker.reader.handle for worker in self._workers if worker.reader}
         if any(self._heard.get(uuid) is not handle for uuid, handle in handles.items()):
             self._heard = handles
             self._xids.watch(handles)
@@ -151,7 +151,7 @@ class Gpus:
         if self._unavailable.take():
             await self._begin_anew()
         elif self._lost.take():
-            await (self._begin_anew() if self._lost.is_longest else self._open(self._patience.read))
+            await (self._begin_anew() if self._lost.is_longest else self._open(self._timeouts.read))
 
     async def _begin_anew(self) -> None:
         """Even while a call is out: to initialise twice does no harm, but not at all would."""
@@ -159,7 +159,7 @@ class Gpus:
         await self._quiet()
         try:
             await self._call(self._nvml.initialise)
-            await self._find(self._patience.read)
+            await self._find(self._timeouts.read)
         except (DriverChanged, DriverMissing):
             raise
         except NvmlError as error:
@@ -170,20 +170,20 @@ class Gpus:
 
     async def _quiet(self) -> None:
         """Shut NVML down; not while a call is out, for what that would then do is not known."""
-        await asyncio.gather(*(seat.drop(self._patience.read) for seat in self._seats))
+        await asyncio.gather(*(worker.drop(self._timeouts.read) for worker in self._workers))
         self._heard = {}
         self._xids.watch({})
         with suppress(Hung):
-            settled = await self._lane.run(partial(self._xids.settle, self._patience.read), self._patience.read)
-            if settled and not any(seat.is_busy for seat in self._seats):
-                await self._lane.run(self._nvml.shut_down, self._patience.read)
+            settled = await self._lane.run(partial(self._xids.settle, self._timeouts.read), self._timeouts.read)
+            if settled and not any(worker.is_busy for worker in self._workers):
+                await self._lane.run(self._nvml.shut_down, self._timeouts.read)
 
     def _judge(self) -> None:
-        if self._is_down or any(seat.is_unavailable for seat in self._seats):
+        if self._is_down or any(worker.is_unavailable for worker in self._workers):
             self._unavailable.want()
         else:
             self._unavailable.reset()
-        if any(seat.reader is None for seat in self._seats):
+        if any(worker.reader is None for worker in self._workers):
             self._lost.want()
         else:
             self._lost.reset()
@@ -191,6 +191,6 @@ class Gpus:
     async def _call(self, call: Callable[[], T]) -> T:
         """Of the driver as a whole; NvmlUnavailable where it does not come back."""
         try:
-            return await self._lane.run(call, self._patience.start)
+            return await self._lane.run(call, self._timeouts.start)
         except Hung:
-            raise NvmlUnavailable(f"NVML does not respond within {self._patience.start:g} s") from None
+            raise NvmlUnavailable(f"NVML does not respond within {self._timeouts.start:g} s") from None

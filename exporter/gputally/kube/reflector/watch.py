@@ -48,65 +48,67 @@ async def run_reflector(
     Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived. While an
     optional resource cannot be listed, that is told after each try.
     """
-    feed = Reflector(resource, health, clock=clock, backoff=backoff, resume=resume)
+    reflector = Reflector(resource, health, clock=clock, backoff=backoff, resume=resume)
     while True:
-        with survived(feed):
-            async with aclosing(watch(api, feed) if feed.version else listing(api, feed)) as batches:
+        with survived(reflector):
+            async with aclosing(watch(api, reflector) if reflector.version else listing(api, reflector)) as batches:
                 async for batch in batches:
                     yield batch
-        if unavailable := feed.unavailable():
+        if unavailable := reflector.unavailable():
             yield [unavailable]
-        await feed.rest()
+        await reflector.rest()
 
 
 @contextmanager
-def survived(feed: Reflector) -> Iterator[None]:
+def survived(reflector: Reflector) -> Iterator[None]:
     """The loop goes on after any ApiError; all else is a bug and ends it."""
     try:
         yield
     except ApiError as error:
-        feed.failed(error)
+        reflector.failed(error)
 
 
-async def listing(api: Api, feed: Reflector) -> Batches:
+async def listing(api: Api, reflector: Reflector) -> Batches:
     """All objects as they are now. Items come undecoded, so that a bad one spoils nothing else."""
-    resource, asked_us, items = feed.resource, feed.clock(), ListItems()
-    query = api.stream(resource.path, feed.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
+    resource, asked_us, items = reflector.resource, reflector.clock(), ListItems()
+    query = api.stream(resource.path, reflector.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
     try:
         async with query as chunks:
-            yield [feed.begin_listing(as_of_us=asked_us)]
+            yield [reflector.begin_listing(as_of_us=asked_us)]
             async for chunk in chunks:
-                if told := list(feed.read_items(chunk)):
+                if told := list(reflector.read_items(chunk)):
                     yield told
         last = items.end()
     except ValueError as error:
         raise RequestFailed(f"{api.server}{resource.path}: unexpected response: {error}", Failure.SERVER) from error
-    yield [*feed.read_items(last), feed.listed(items.version)]
+    yield [*reflector.read_items(last), reflector.listed(items.version)]
 
 
-async def watch(api: Api, feed: Reflector) -> Batches:
-    """The changes since the version the feed has come to, until either side closes the response."""
-    resource = feed.resource
-    if feed.is_doubtful:
-        feed.confirm((await api.get_json(resource.path, feed.newest_params(), Page)).metadata.resource_version)
-    query = api.stream(resource.path, feed.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
+async def watch(api: Api, reflector: Reflector) -> Batches:
+    """The changes since the version the reflector has come to, until either side closes the response."""
+    resource = reflector.resource
+    if reflector.is_doubtful:
+        reflector.confirm(
+            (await api.get_json(resource.path, reflector.newest_params(), Page)).metadata.resource_version
+        )
+    query = api.stream(resource.path, reflector.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
     async with query as chunks:
-        with connection(feed):
+        with connection(reflector):
             async for lines in chunks:
                 told: list[Observation] = []
                 try:
-                    told.extend(feed.read(lines, waited_seconds=chunks.waited_seconds))
+                    told.extend(reflector.read(lines, waited_seconds=chunks.waited_seconds))
                 finally:  # what came before an error counts
                     if told:
                         yield told
-            feed.ended(waited_seconds=chunks.waited_seconds)
+            reflector.ended(waited_seconds=chunks.waited_seconds)
 
 
 @contextmanager
-def connection(feed: Reflector) -> Iterator[None]:
-    """`feed` is connected, whatever ends it."""
-    feed.connected()
+def connection(reflector: Reflector) -> Iterator[None]:
+    """`reflector` is connected, whatever ends it."""
+    reflector.connected()
     try:
         yield
     finally:
-        feed.disconnected()
+        reflector.disconnected()

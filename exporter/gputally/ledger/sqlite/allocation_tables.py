@@ -95,8 +95,10 @@ class AllocationTables:
         replaced += self._replaced(plans)
         self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=16)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
-        a, b = line_of(((s.start_us, s.end_us, s.quantity) for p in plans for s in p.fresh), changes.opened_us)
-        less_a, less_b = line_of(replaced, changes.opened_us)
+        a, b = line_of(
+            ((s.start_us, s.end_us, s.quantity) for p in plans for s in p.fresh), changes.accounting_start_us
+        )
+        less_a, less_b = line_of(replaced, changes.accounting_start_us)
         return a - less_a, b - less_b
 
     def of_working(self, kind: str) -> dict[str, list[Segment]]:
@@ -153,8 +155,8 @@ class AllocationTables:
             *(text((each,)) for each in texts),
             *stages,
             text((record.end_by.value,)) if record.end_by else None,
-            record.blind.from_us if record.blind else None,
-            record.blind.to_us if record.blind else None,
+            record.gap.from_us if record.gap else None,
+            record.gap.to_us if record.gap else None,
             len(record.segments),
         )
 
@@ -166,11 +168,11 @@ class AllocationTables:
             yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
 
 
-def line_of(spans: Iterable[Span], opened_us: int) -> Line:
+def line_of(spans: Iterable[Span], accounting_start_us: int) -> Line:
     """GPU-time since the books were opened, as the line (a, b)."""
     a = b = 0
     for start_us, end_us, quantity in spans:
-        from_us = max(start_us, opened_us)
+        from_us = max(start_us, accounting_start_us)
         if end_us is None:
             a, b = a - quantity * from_us, b + quantity
         else:

@@ -33,7 +33,7 @@ ALLOCATION_COLUMNS: Final = (
     *("job_kind", "job", "created_us", "scheduled_us", "started_us", "deletion_us", "end_us"),
 )
 _ALLOCATIONS: Final = f"""
-SELECT {", ".join(ALLOCATION_COLUMNS)}, end_by, blind_from_us, blind_to_us FROM allocations
+SELECT {", ".join(ALLOCATION_COLUMNS)}, end_by, gap_from_us, gap_to_us FROM allocations
 """  # noqa: S608 (literals only)
 ALLOCATIONS: Final = f"""
 {_ALLOCATIONS} WHERE {_PAGE} AND pod_uid IN (
@@ -91,7 +91,7 @@ ORDER BY kind, from_us
 """
 ENDED_UNSEEN: Final = f"""
 SELECT DISTINCT pod_uid FROM allocations
-WHERE {_PAGE} AND max(blind_from_us, :start) < min(blind_to_us, :end)
+WHERE {_PAGE} AND max(gap_from_us, :start) < min(gap_to_us, :end)
 ORDER BY pod_uid
 """  # noqa: S608 (literals only)
 """Those of which any revision says that they ended in there."""

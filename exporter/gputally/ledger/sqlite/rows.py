@@ -92,16 +92,16 @@ def dropped_series(changes: Changes) -> Iterator[Row]:
     return ((total.value, json.dumps(labels)) for (total, labels), s in changes.series.items() if s is None)
 
 
-def admitted(changes: Changes) -> Iterator[Row]:
+def known_values(changes: Changes) -> Iterator[Row]:
     """Label values that are exported, or were."""
-    for (label, value), each in changes.admitted.items():
+    for (label, value), each in changes.known_values.items():
         if each is not None:
             yield label, value, each.grew_us, each.evicted_us
 
 
 def forgotten(changes: Changes) -> Iterator[Row]:
     """Label values that were exported once."""
-    return (value for value, each in changes.admitted.items() if each is None)
+    return (value for value, each in changes.known_values.items() if each is None)
 
 
 def working(changes: Changes) -> Iterator[Row]:

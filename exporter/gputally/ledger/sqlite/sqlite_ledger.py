@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from gputally.accounting.changes import Changes, Saved, new_books
+from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
@@ -101,24 +101,26 @@ class SqliteLedger:
             raise
 
     def _saved(self, now_us: int) -> Saved:
-        opened = self._meta("opened_us")
+        opened = self._meta("accounting_start_us")
         if opened is None:
-            return new_books(now_us)
+            return new_accounts(now_us)
         execute = self._connection.execute
         watches = execute("SELECT kind, version, at_us, rules FROM watches")
         return Saved(
-            opened_us=int(opened),
+            accounting_start_us=int(opened),
             evaluated_us=int(self._meta("evaluated_us") or opened),
             at_us=int(self._meta("at_us") or opened),
             resumed_us=now_us,
             pods=self._pods("pod"),
             departed=self._pods("departed"),
-            held_usage=tuple(map(usage_rows.held_hour, execute(usage_rows.SELECT_HELD))),
-            unheld_usage=tuple(map(usage_rows.unheld_hour, execute(usage_rows.SELECT_UNHELD))),
+            assignment_usage=tuple(map(usage_rows.held_hour, execute(usage_rows.SELECT_ASSIGNED))),
+            unallocated_usage=tuple(map(usage_rows.unallocated_hour, execute(usage_rows.SELECT_UNALLOCATED))),
             nodes=self._working("node", NodeRecord),
             documents={name: found for name, type_ in DOCUMENTS.items() if (found := self._working(name, type_))},
             series=dict(self._series()),
-            admitted={(label, value): KnownValue(*rest) for label, value, *rest in execute("SELECT * FROM admitted")},
+            known_values={
+                (label, value): KnownValue(*rest) for label, value, *rest in execute("SELECT * FROM known_values")
+            },
             resumes={
                 Kind(kind): Checkpoint(version=version, at_us=at_us, rules=digest)
                 for kind, version, at_us, digest in watches
@@ -133,13 +135,13 @@ class SqliteLedger:
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
-        many(usage_rows.UPSERT_HOLDER, usage_rows.holders(changes))
+        many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))
         many(usage_rows.UPSERT_HOUR, usage_rows.hours(changes))
-        many(usage_rows.UPSERT_UNHELD, usage_rows.unheld(changes))
+        many(usage_rows.UPSERT_UNALLOCATED, usage_rows.unallocated(changes))
         many(rows.UPSERT_SERIES, rows.series(changes))
         many("DELETE FROM series WHERE family = ? AND labels = ?", rows.dropped_series(changes))
-        many("INSERT OR REPLACE INTO admitted VALUES (?, ?, ?, ?)", rows.admitted(changes))
-        many("DELETE FROM admitted WHERE label = ? AND value = ?", rows.forgotten(changes))
+        many("INSERT OR REPLACE INTO known_values VALUES (?, ?, ?, ?)", rows.known_values(changes))
+        many("DELETE FROM known_values WHERE label = ? AND value = ?", rows.forgotten(changes))
         many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", rows.working(changes))
         many("DELETE FROM working WHERE kind = ? AND uid = ?", rows.dropped(changes))
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
@@ -148,7 +150,7 @@ class SqliteLedger:
         marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us}
         marks |= {"balance_a": balance[0], "balance_b": balance[1]}
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])
-        many("INSERT OR IGNORE INTO meta VALUES ('opened_us', ?)", [(str(changes.opened_us),)])
+        many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
         return balance
 
     def _balance(self, changes: Changes) -> Line:

@@ -25,8 +25,8 @@ from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
-from gputally.model.allocation import Blind, End
-from gputally.model.measured.usage_record import HeldHour, UnheldHour
+from gputally.model.allocation import End, Gap
+from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price, Purchase
 from gputally.model.units import US_PER_SECOND
 
@@ -63,10 +63,12 @@ class SqliteLedgerReader:
     def state(self) -> LedgerState:
         """See `LedgerReader.state`. Raises: LedgerError while nothing is accounted."""
         meta: dict[str, str] = dict(self._rows(queries.META))
-        if "opened_us" not in meta:
+        if "accounting_start_us" not in meta:
             raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
-        accounted_us = max(int(meta[key]) for key in ("opened_us", "at_us", "evaluated_us") if key in meta)
-        return LedgerState(cluster=meta.get("cluster"), opened_us=int(meta["opened_us"]), accounted_us=accounted_us)
+        accounted_us = max(int(meta[key]) for key in ("accounting_start_us", "at_us", "evaluated_us") if key in meta)
+        return LedgerState(
+            cluster=meta.get("cluster"), accounting_start_us=int(meta["accounting_start_us"]), accounted_us=accounted_us
+        )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""
@@ -96,15 +98,15 @@ class SqliteLedgerReader:
         found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
         return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
 
-    def usage(self, window: Window) -> Iterator[HeldHour]:
+    def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
         for start_us in self._hours(window):
-            yield from map(usage_rows.held_hour, self._rows(usage_rows.HELD_IN_HOUR, {"start": start_us}))
+            yield from map(usage_rows.held_hour, self._rows(usage_rows.ASSIGNED_IN_HOUR, {"start": start_us}))
 
-    def unheld_usage(self, window: Window) -> Iterator[UnheldHour]:
-        """See `LedgerReader.unheld_usage`."""
+    def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
+        """See `LedgerReader.unallocated_usage`."""
         bounds = {"start": window.start_us, "end": window.end_us}
-        return map(usage_rows.unheld_hour, self._rows(usage_rows.UNHELD_IN_WINDOW, bounds))
+        return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
@@ -176,7 +178,7 @@ def _allocation(row: Row) -> AllocationRecord:
     return AllocationRecord(
         **dict(zip(queries.ALLOCATION_COLUMNS, plain, strict=False)),
         end_by=End(end_by) if end_by else None,
-        blind=None if from_us is None else Blind(from_us=from_us, to_us=to_us),
+        gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
     )
 
 
@@ -197,7 +199,7 @@ def _gap(subject: GapSubject, row: Row) -> ObservationGap:
 
 def _gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]:
     """The part in the window of the gap in which the allocation ended, as far as is known now."""
-    if record.blind:
-        start_us, end_us = max(record.blind.from_us, window.start_us), min(record.blind.to_us, window.end_us)
+    if record.gap:
+        start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
         if start_us < end_us:
             yield _gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))

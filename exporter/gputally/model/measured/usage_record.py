@@ -7,7 +7,7 @@ from msgspec import Struct
 from gputally.model.measured.usage_report import GpuHour, Hour
 
 
-class HolderKey(NamedTuple):
+class AssignmentKey(NamedTuple):
     """Which time of which container with which device; no two lives of agents share an `epoch`."""
 
     epoch: str
@@ -18,14 +18,14 @@ class HolderKey(NamedTuple):
     since_us: int
 
 
-class Holder(Struct, frozen=True, kw_only=True, gc=False):
-    """One container's time with one device, as `HolderReport` tells it; times are by the node's own clock.
+class AssignmentRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """One container's time with one device, as `AssignmentReport` tells it; times are by the node's own clock.
 
     `ahead_us` is by how much that clock was ahead of ours. `pod_uid` is whose it is: None as long as that is not
     decided, "" for no pod that the API told of.
     """
 
-    key: HolderKey
+    key: AssignmentKey
     node: str
     gpu: str
     resource: str
@@ -37,10 +37,10 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     pod_uid: str | None = None
 
 
-class HeldHour(Struct, frozen=True, kw_only=True, gc=False):
+class AssignmentHour(Struct, frozen=True, kw_only=True, gc=False):
     """What a holder did in one hour; `open` as long as its agent may still tell of it."""
 
-    holder: Holder
+    assignment: AssignmentRecord
     hour: Hour
     open: bool = True
 
@@ -53,7 +53,7 @@ class GpuKey(NamedTuple):
     start_us: int
 
 
-class UnheldHour(Struct, frozen=True, kw_only=True, gc=False):
+class UnallocatedHour(Struct, frozen=True, kw_only=True, gc=False):
     """What nobody held of a GPU in one hour; `open` as long as its agent may still tell of it."""
 
     key: GpuKey

@@ -45,7 +45,7 @@ class Hour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     energy: int = 0
 
 
-class HolderReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class AssignmentReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What one container did with one device it held, as the kubelet knows it.
 
     `device` is the UUID of a GPU or of a MIG device on it, `gpu` that of the physical GPU, of which it held `share`
@@ -108,4 +108,4 @@ class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     allocations_us: int | None = None
     mig_basis: str = MigBasis.COMPUTE.value
     gpus: tuple[GpuReport, ...] = ()
-    holders: tuple[HolderReport, ...] = ()
+    assignments: tuple[AssignmentReport, ...] = ()

@@ -1,8 +1,8 @@
 import pytest
 
 from gputally.devices.kubelet.allocations import allocations
+from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.holdings import Holding
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
 from gputally.model.measured.device import BUSY, Gpu, Part, PartAllocation, Reading
@@ -20,8 +20,8 @@ SLICES = (
 PARTS = Parts([gpu("GPU-0", 0), gpu("GPU-1", 1), gpu("GPU-2", 2, *SLICES)])
 
 
-def holding(device: str, pod: str = "train", resource: str = "nvidia.com/gpu") -> Holding:
-    return Holding(namespace="ml", pod=pod, container="main", resource=resource, device=parse(device))
+def assignment(device: str, pod: str = "train", resource: str = "nvidia.com/gpu") -> DeviceAssignment:
+    return DeviceAssignment(namespace="ml", pod=pod, container="main", resource=resource, device=parse(device))
 
 
 def held(part: str, pod: str = "train", *, replicas: int = 1, in_all: int = 1) -> PartAllocation:
@@ -58,21 +58,21 @@ def test_a_part_is_found_by_every_name_that_device_plugins_give_it(device: str, 
 
 
 def test_whole_gpus_are_held_alone_and_unknown_ones_are_counted() -> None:
-    found = allocations([holding("GPU-0"), holding("GPU-1"), holding("GPU-9")], {}, PARTS, at_us=5)
+    found = allocations([assignment("GPU-0"), assignment("GPU-1"), assignment("GPU-9")], {}, PARTS, at_us=5)
 
     assert found.held == (held("GPU-0"), held("GPU-1"))
     assert (found.at_us, found.unknown) == (5, 1)
 
 
 def test_replicas_are_counted_of_all_that_there_are() -> None:
-    held_now = [holding("GPU-0::0"), holding("GPU-0::2"), holding("GPU-0::1", "eval")]
+    held_now = [assignment("GPU-0::0"), assignment("GPU-0::2"), assignment("GPU-0::1", "eval")]
     found = allocations(held_now, {"GPU-0": 4}, PARTS, at_us=0)
 
     assert found.held == (held("GPU-0", "eval", in_all=4), held("GPU-0", replicas=2, in_all=4))
 
 
 def test_where_the_kubelet_does_not_say_the_highest_replica_seen_tells_how_many_there_are() -> None:
-    found = allocations([holding("GPU-0::0"), holding("GPU-0::2", "eval")], {}, PARTS, at_us=0)
+    found = allocations([assignment("GPU-0::0"), assignment("GPU-0::2", "eval")], {}, PARTS, at_us=0)
 
     assert found.held == (held("GPU-0", "eval", in_all=3), held("GPU-0", in_all=3))
 

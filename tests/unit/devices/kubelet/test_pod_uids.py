@@ -9,8 +9,8 @@ def held(pod: str, namespace: str = "ml") -> PartAllocation:
     return PartAllocation(part="GPU-0", namespace=namespace, pod=pod, container="main", resource="nvidia.com/gpu")
 
 
-def uids(known: PodUids, *holders: PartAllocation) -> list[str]:
-    return [each.pod_uid for each in known.name(PartAllocations(at_us=0, held=holders)).held]
+def uids(known: PodUids, *assignments: PartAllocation) -> list[str]:
+    return [each.pod_uid for each in known.name(PartAllocations(at_us=0, held=assignments)).held]
 
 
 def test_a_pod_is_known_by_the_folder_of_its_logs(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def reading(  # noqa: PLR0913 - how a reader is set up
     rules: Rules = Rules(),  # noqa: B008 - frozen
 ) -> Iterator[GpuReader]:
     """A reader that began `seconds_ago`; what it reads is closed at the end."""
-    habits = ReadOptions(pod_of=pod_of, clock=clock, slow_every=slow_every, rules=rules)
-    reader = GpuReader(nvml, uuid, habits, now_us() - round(seconds_ago * SECOND_US))
+    options = ReadOptions(pod_of=pod_of, clock=clock, slow_every=slow_every, rules=rules)
+    reader = GpuReader(nvml, uuid, options, now_us() - round(seconds_ago * SECOND_US))
     try:
         yield reader
     finally:

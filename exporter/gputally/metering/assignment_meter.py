@@ -58,8 +58,8 @@ class Tally(Struct, eq=False, gc=False):
     until_us: int | None = None
 
 
-class HolderMeter(Struct, eq=False, kw_only=True):
-    """One container that holds a part, since `since_us`; times are as in model/usage.HolderReport.
+class AssignmentMeter(Struct, eq=False, kw_only=True):
+    """One container that holds a part, since `since_us`; times are as in model/usage.AssignmentReport.
 
     `gpu` and `share` (µGPU) are as last known: "" and 0 as long as nothing was read of the part.
     """

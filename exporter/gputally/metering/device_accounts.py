@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from gputally.metering.gpu_books import GpuBook
+from gputally.metering.gpu_account import GpuAccount
 from gputally.metering.journal import Journal, forget_hours
 from gputally.metering.node_snapshot import DeviceSnapshot
-from gputally.metering.reporting import gpu_report, gpu_totals, holder_report, holder_totals, watermark_us
+from gputally.metering.reporting import assignment_report, assignment_totals, gpu_report, gpu_totals, watermark_us
 from gputally.metering.timeline import Timeline
 from gputally.model.measured.device import PartAllocations, Reading
 from gputally.model.measured.usage_report import VERSION, UsageReport
@@ -17,11 +17,11 @@ BELIEVED_US: Final = 10 * US_PER_SECOND
 MOST_HOLDERS: Final = 10_000
 
 
-class DeviceBooks:
+class DeviceAccounts:
     """One writer feeds them, in the order of time; all times are µs of one clock of the node that is never set back.
 
     What the kubelet tells is believed for `believed_us`: it is to be asked more often. What ended stays in the report
-    for `journal_us`, and of holders `most_holders` are kept in all, those that ended longest ago leaving first.
+    for `journal_us`, and of holders `most_assignments` are kept in all, those that ended longest ago leaving first.
     `mig_basis` is what the parts that are read are weighed by.
     """
 
@@ -30,14 +30,14 @@ class DeviceBooks:
         *,
         journal_us: int = JOURNAL_US,
         believed_us: int = BELIEVED_US,
-        most_holders: int = MOST_HOLDERS,
+        most_assignments: int = MOST_HOLDERS,
         mig_basis: MigBasis = MigBasis.COMPUTE,
     ) -> None:
         self._mig_basis = mig_basis
         self._journal_us = journal_us
         self._timeline = Timeline(believed_us=believed_us)
-        self._journal = Journal(journal_us=journal_us, most=most_holders)
-        self._gpus: dict[str, GpuBook] = {}
+        self._journal = Journal(journal_us=journal_us, most=most_assignments)
+        self._gpus: dict[str, GpuAccount] = {}
         self._unknown_devices = 0
 
     def allocated(self, allocations: PartAllocations) -> None:
@@ -54,7 +54,7 @@ class DeviceBooks:
         """Take in one look at a GPU; the first one begins its books, and one that is not newer changes nothing."""
         book = self._gpus.get(reading.gpu.uuid)
         if book is None:
-            self._gpus[reading.gpu.uuid] = GpuBook(reading)
+            self._gpus[reading.gpu.uuid] = GpuAccount(reading)
             self._place()
         elif book.read(reading, self._timeline):
             self._place()
@@ -78,7 +78,9 @@ class DeviceBooks:
             allocations_us=self._timeline.at_us,
             mig_basis=self._mig_basis.value,
             gpus=tuple([gpu_report(book) for book in books]),
-            holders=tuple([holder_report(each) for each in (*self._journal.ended, *self._timeline.present.values())]),
+            assignments=tuple(
+                [assignment_report(each) for each in (*self._journal.ended, *self._timeline.present.values())]
+            ),
         )
 
     def snapshot(self, now_us: int) -> DeviceSnapshot:
@@ -90,7 +92,7 @@ class DeviceBooks:
             unknown_devices=self._unknown_devices,
             dropped=self._journal.dropped,
             gpus=tuple(map(gpu_totals, self._gpus.values())),
-            holders=tuple(map(holder_totals, self._journal)),
+            assignments=tuple(map(assignment_totals, self._journal)),
         )
 
     def _place(self) -> None:
@@ -98,8 +100,8 @@ class DeviceBooks:
         for uuid, book in self._gpus.items():
             for slot in book.layout.slots.values():
                 stretch = self._timeline.latest(slot.uuid)
-                for holding, share in zip(stretch.holdings, stretch.shares_of(slot.weight), strict=True):
-                    holding.gpu, holding.share = uuid, share
+                for assignment, share in zip(stretch.assignments, stretch.shares_of(slot.weight), strict=True):
+                    assignment.gpu, assignment.share = uuid, share
 
     def _forget(self, now_us: int) -> None:
         self._journal.forget(now_us, self._timeline.present.values())

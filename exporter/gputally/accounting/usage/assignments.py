@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from gputally.model.allocation import Blind
-from gputally.model.measured.usage_record import Holder
+from gputally.model.allocation import Gap
+from gputally.model.measured.usage_record import AssignmentRecord
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -12,17 +12,17 @@ TOLERANCE_US = 5 * US_PER_SECOND
 and the kubelet takes a moment."""
 
 
-def span_of(holder: Holder) -> tuple[int, int]:
+def span_of(assignment: AssignmentRecord) -> tuple[int, int]:
     """From when to when, by our clock, it was known to hold the device."""
-    since_us = holder.key.since_us
-    end_us = max(since_us, holder.seen_us if holder.until_us is None else holder.until_us)
-    return since_us - holder.ahead_us, end_us - holder.ahead_us
+    since_us = assignment.key.since_us
+    end_us = max(since_us, assignment.seen_us if assignment.until_us is None else assignment.until_us)
+    return since_us - assignment.ahead_us, end_us - assignment.ahead_us
 
 
-def owner(holder: Holder, pods: Iterable[PodRecord]) -> PodRecord | None:
+def owner(assignment: AssignmentRecord, pods: Iterable[PodRecord]) -> PodRecord | None:
     """The pod of that name, on that node, that had GPUs for most of the holder's time; None if none had at all."""
-    from_us, to_us = span_of(holder)
-    name = (holder.key.namespace, holder.key.pod)
+    from_us, to_us = span_of(assignment)
+    name = (assignment.key.namespace, assignment.key.pod)
     found = [(_overlap(pod, from_us, to_us), pod) for pod in pods if (pod.namespace, pod.name) == name]
     fitting = [(overlap_us, start_us, pod) for (overlap_us, start_us), pod in found if overlap_us >= -TOLERANCE_US]
     return max(fitting, key=lambda each: each[:2])[2] if fitting else None
@@ -33,18 +33,18 @@ def allocation(pod: PodRecord) -> tuple[int, int | None] | None:
     if not pod.segments:
         return None
     end_us = None if any(s.end_us is None for s in pod.segments) else max(s.end_us or 0 for s in pod.segments)
-    if end_us is not None and pod.blind:
-        end_us = max(end_us, pod.blind.to_us)
+    if end_us is not None and pod.gap:
+        end_us = max(end_us, pod.gap.to_us)
     return min(s.start_us for s in pod.segments), end_us
 
 
-def narrowed(blind: Blind, holders: Sequence[Holder]) -> Blind:
+def narrowed(gap: Gap, assignments: Sequence[AssignmentRecord]) -> Gap:
     """When a pod with these holders ended: after each of them was last there, and before the last was found gone."""
-    from_us = max((each.seen_us - each.ahead_us for each in holders), default=blind.from_us)
-    from_us = min(max(from_us, blind.from_us), blind.to_us)
-    gone_us = [each.until_us - each.ahead_us for each in holders if each.until_us is not None]
-    to_us = max(gone_us) if gone_us and len(gone_us) == len(holders) else blind.to_us
-    return Blind(from_us=from_us, to_us=min(max(to_us, from_us), blind.to_us))
+    from_us = max((each.seen_us - each.ahead_us for each in assignments), default=gap.from_us)
+    from_us = min(max(from_us, gap.from_us), gap.to_us)
+    gone_us = [each.until_us - each.ahead_us for each in assignments if each.until_us is not None]
+    to_us = max(gone_us) if gone_us and len(gone_us) == len(assignments) else gap.to_us
+    return Gap(from_us=from_us, to_us=min(max(to_us, from_us), gap.to_us))
 
 
 def _overlap(pod: PodRecord, from_us: int, to_us: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from gputally.model.units import GPU
 _TRUEST_FIRST = tuple(Source)
 
 
-class GpuBook:
+class GpuAccount:
     """Begins with the first reading, of which only what is new later counts."""
 
     def __init__(self, reading: Reading) -> None:
@@ -106,8 +106,8 @@ class GpuBook:
             left -= energy
             if not energy:
                 continue
-            if claim.holding:
-                claim.holding.spent(claim.from_us, claim.to_us, energy=energy)
+            if claim.assignment:
+                claim.assignment.spent(claim.from_us, claim.to_us, energy=energy)
             else:
                 self.sums.spent(claim.from_us, energy)
         if left:

@@ -1,4 +1,4 @@
-"""Who holds what, from the kubelet's replies: one `Holding` for each container and device."""
+"""Who holds what, from the kubelet's replies: one `DeviceAssignment` for each container and device."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 NVIDIA: Final = Wanted()
 
 
-class Holding(Struct, frozen=True, kw_only=True, gc=False):
+class DeviceAssignment(Struct, frozen=True, kw_only=True, gc=False):
     """A container that has a device, from a device plugin (`resource`) or by a claim (`claim`, `driver`, `pool`).
 
     What does not apply is "". `claim` is `namespace/name`; other pods may hold it too. `pool` is unknown with kubelets
@@ -71,7 +71,7 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     unit: int = 0
 
 
-def holdings(pods: "Iterable[PodResources]", wanted: Wanted = NVIDIA) -> tuple[Holding, ...]:
+def assignments(pods: "Iterable[PodResources]", wanted: Wanted = NVIDIA) -> tuple[DeviceAssignment, ...]:
     """What is held of what is `wanted`, sorted; a pod that is listed twice and a device of two pods are there twice."""
     return tuple(sorted((each for pod in pods for each in _of_pod(pod, wanted)), key=_rank))
 
@@ -85,22 +85,22 @@ def device_ids(devices: "Iterable[ContainerDevices]", wanted: Wanted = NVIDIA) -
     return found
 
 
-def _rank(holding: Holding) -> tuple[str, ...]:
-    owner = (holding.namespace, holding.pod, holding.container)
-    return (*owner, holding.resource, holding.claim, holding.driver, holding.pool, holding.device.text)
+def _rank(assignment: DeviceAssignment) -> tuple[str, ...]:
+    owner = (assignment.namespace, assignment.pod, assignment.container)
+    return (*owner, assignment.resource, assignment.claim, assignment.driver, assignment.pool, assignment.device.text)
 
 
-def _of_pod(pod: "PodResources", wanted: Wanted) -> Iterator[Holding]:
+def _of_pod(pod: "PodResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
     for container in pod.containers:
         yield from _of_plugins(pod, container, wanted)
         yield from _of_claims(pod, container, wanted)
 
 
-def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[Holding]:
+def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
     devices = (each for each in container.devices if wanted.has(each.resource_name))
     named = ((each.resource_name, device_id) for each in devices for device_id in each.device_ids)
     for resource, device_id in dict.fromkeys(named):  # a device is told once for each of its NUMA nodes
-        yield Holding(
+        yield DeviceAssignment(
             namespace=pod.namespace,
             pod=pod.name,
             container=container.name,
@@ -110,12 +110,12 @@ def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wa
         )
 
 
-def _of_claims(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[Holding]:
+def _of_claims(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
     for claim in container.dynamic_resources:
         for resource in claim.claim_resources:
             for driver, device in _named(resource):
                 if driver in wanted.drivers:
-                    yield Holding(
+                    yield DeviceAssignment(
                         namespace=pod.namespace,
                         pod=pod.name,
                         container=container.name,

@@ -3,8 +3,8 @@
 import random
 from typing import Any
 
+from gputally.devices.kubelet.device_assignments import NVIDIA, DeviceAssignment, Wanted, assignments
 from gputally.devices.kubelet.device_ids import DeviceId
-from gputally.devices.kubelet.holdings import NVIDIA, Holding, Wanted, holdings
 from gputally.devices.kubelet.messages import ListPodResourcesResponse, decode, encode
 from gputally.model.rules import ResourceRule, Rules
 from tests.fakes.kubelet import cdi, claim, claimed, pod
@@ -12,17 +12,17 @@ from tests.fakes.kubelet import cdi, claim, claimed, pod
 CLAIM_UID = "dab5ab50-d59a-42a6-af16-cfd4628c0f7a"
 
 
-def held(*pods: dict[str, Any], wanted: Wanted = NVIDIA) -> tuple[Holding, ...]:
+def held(*pods: dict[str, Any], wanted: Wanted = NVIDIA) -> tuple[DeviceAssignment, ...]:
     reply = decode(ListPodResourcesResponse, encode(ListPodResourcesResponse, pod_resources=pods))
-    return holdings(reply.pod_resources, wanted)
+    return assignments(reply.pod_resources, wanted)
 
 
 def texts(*pods: dict[str, Any], wanted: Wanted = NVIDIA) -> list[str]:
     return [each.device.text for each in held(*pods, wanted=wanted)]
 
 
-def by_claim(device: DeviceId, *, pool: str = "node-1") -> Holding:
-    return Holding(
+def by_claim(device: DeviceId, *, pool: str = "node-1") -> DeviceAssignment:
+    return DeviceAssignment(
         namespace="ml",
         pod="train",
         container="main",
@@ -35,7 +35,7 @@ def by_claim(device: DeviceId, *, pool: str = "node-1") -> Holding:
 
 def test_a_container_holds_each_of_its_devices() -> None:
     assert held(pod("ml/train", {"nvidia.com/gpu": ["GPU-a", "GPU-b"]}, container="worker")) == tuple(
-        Holding(
+        DeviceAssignment(
             namespace="ml",
             pod="train",
             container="worker",
