@@ -87,7 +87,8 @@ HALF_DONE = """
 import os, signal, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.executescript("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
-connection.executemany("INSERT INTO known_values VALUES (?, ?, 0, 0)", ((str(number), "x" * 500) for number in range(2000)))
+rows = ((str(number), "x" * 500) for number in range(2000))
+connection.executemany("INSERT INTO known_values VALUES (?, ?, 0, 0)", rows)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
