@@ -70,7 +70,7 @@ def test_every_job_is_that_of_a_naive_walk_and_nothing_is_wanted_in_the_end(
             walks.job(records[uid])
 
     assert {uid: walks.job(record) for uid, record in records.items()} == {
-        uid: job_by(parents, record) for uid, record in records.items()
+        uid: (*job_by(parents, record), False) for uid, record in records.items()
     }
     assert len(asked) == len(set(asked)), "an owner was asked for twice"
     assert walks._waits == {}

@@ -15,18 +15,16 @@ class Coverage:
     def __init__(self, resumes: Mapping[Kind, Checkpoint], *, accounting_start_us: int) -> None:
         self.resumes = dict(resumes)
         self._accounting_start_us = accounting_start_us
+        self.is_listing = False
+        """Whether any listing has begun and is not complete."""
         self._listing: dict[Kind, set[str]] = {}
         self._resumed: dict[Kind, Checkpoint] = {}
         self._interruptions: dict[tuple[Kind, int], int] = {}
 
-    @property
-    def is_listing(self) -> bool:
-        """Whether any listing has begun and is not complete."""
-        return bool(self._listing)
-
     def begin(self, kind: Kind) -> None:
         """A listing begins."""
         self._listing[kind] = set()
+        self.is_listing = True
 
     def note(self, kind: Kind, uid: str) -> None:
         """An object is there: it belongs to the listing under way, if there is one."""
@@ -38,7 +36,9 @@ class Coverage:
         since_us = self._complete_us(listed)
         if since_us < listed.at_us and listed.kind in _DATED:
             self._interruptions[listed.kind, since_us] = listed.at_us
-        return self._listing.pop(listed.kind, set()), since_us
+        found = self._listing.pop(listed.kind, set())
+        self.is_listing = bool(self._listing)
+        return found, since_us
 
     def came_to(self, kind: Kind, resume: Checkpoint) -> bool:
         """All before that is known; False during a listing, whose items do not come in the order of their versions."""

@@ -121,9 +121,11 @@ class Fleet:
         if now_us >= self._next_round_us:
             self.reconcile()
         self.now_us = max(self.now_us, now_us)
-        self.pods.advance(self.now_us)
-        changed_us = self.pricing.advance(self.now_us)
-        if changed_us is not None:
+        self.pricing.now_us = self.now_us
+        if self._is_due(self.pods.unaccepted.next_us):
+            self.pods.advance(self.now_us)
+        if self._is_due(self.pricing.next_us):
+            changed_us = self.pricing.advance()
             self.nodes.outdate_all(since_us=changed_us)
             self.pods.reprice(at_us=self.now_us, since_us=changed_us)
         if self.now_us < self._next_round_us:
@@ -136,6 +138,9 @@ class Fleet:
         self.pods.forget_departed(self.now_us)
         self.usage.advance(self.now_us)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
+
+    def _is_due(self, deadline_us: int | None) -> bool:
+        return deadline_us is not None and deadline_us <= self.now_us
 
     def resume_of(self, kind: Kind) -> Checkpoint | None:
         """Where the watch left off; None where all must be seen anew, since by other rules more or less was kept."""
@@ -175,7 +180,8 @@ class Fleet:
         return changes
 
     def _seen(self, seen: Upserted, found: Object) -> None:
-        self.coverage.note(seen.kind, found.metadata.uid)
+        if self.coverage.is_listing:
+            self.coverage.note(seen.kind, found.metadata.uid)
         at_us = seen.at_us
         match found:
             case Pod():

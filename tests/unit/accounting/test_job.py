@@ -111,7 +111,7 @@ def test_owners_of_pods_that_are_gone_are_forgotten() -> None:
 
     walks.forget([pod()])
 
-    assert walks.job(pod()) == ("ReplicaSet", "web-5d9")
+    assert walks.job(pod()) == ("ReplicaSet", "web-5d9", True)
     assert walks.wanted == {REPLICAS: {"p"}}
     assert len(walks._known) == 1
 
@@ -158,4 +158,4 @@ def test_a_reference_that_borrows_the_uid_of_another_owner_names_no_job_of_other
     walks.learn(seen(first))
     walks.learn(seen(second, REPLICAS))
 
-    assert walks.job(pod("ours")) == ("ReplicaSet", "web-5d9")
+    assert walks.job(pod("ours")) == ("ReplicaSet", "web-5d9", True)

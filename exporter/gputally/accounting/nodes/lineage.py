@@ -57,6 +57,15 @@ class Lineage:
             found.append(self._accounts[uid])
         return found
 
+    def home_of(self, uid: str) -> Home:
+        """What the incarnation and those that continue it say to their pods."""
+        accounts = self.of(uid)
+        first = accounts[0]
+        if len(accounts) == 1:
+            return first.home
+        records = [account.record for account in accounts]
+        return first.home._replace(history=classes(chained(records)), life=_life_of(records))
+
     def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
         """What of two states of a pod falls to each incarnation that it was on."""
         accounts = self.of(uid)
@@ -83,15 +92,6 @@ class Lineage:
         """When the next incarnation of the name was created; by then the one before was gone."""
         births = (self._accounts[uid].record.created_us for uid in self._by_name.get(record.name, ()))
         return min((birth_us for birth_us in births if birth_us > record.created_us), default=None)
-
-
-def home_of(accounts: Sequence[NodeAccount]) -> Home:
-    """What incarnations that continue each other say to their pods."""
-    first = accounts[0]
-    if len(accounts) == 1:
-        return first.home
-    records = [account.record for account in accounts]
-    return first.home._replace(history=classes(chained(records)), life=_life_of(records))
 
 
 def _life_of(records: Sequence[NodeRecord]) -> NodeLife:

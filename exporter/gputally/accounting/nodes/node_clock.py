@@ -43,22 +43,20 @@ class NodeClocks:
     """By how much nodes are off, by name, as the pod bound there last shows."""
 
     def __init__(self) -> None:
-        self._shown_by: dict[str, tuple[int, Clock]] = {}
+        self.shown_by: dict[str, tuple[int, Clock]] = {}
 
     def learn(self, record: PodRecord) -> None:
-        """Look at a pod that its kubelet took up."""
-        if record.clock is None and record.node not in self._shown_by:
-            return  # as nearly always
+        """Look at a pod whose clock is off, or whose node's was."""
         bound_us = record.scheduled_us or 0
-        if not record.accepted or bound_us < self._shown_by.get(record.node, (0,))[0]:
+        if not record.accepted or bound_us < self.shown_by.get(record.node, (0,))[0]:
             return
         if record.clock:
-            self._shown_by[record.node] = bound_us, record.clock
+            self.shown_by[record.node] = bound_us, record.clock
         else:
-            del self._shown_by[record.node]
+            del self.shown_by[record.node]
 
     def worst(self, exists: Callable[[str], bool]) -> dict[str, int]:
         """µs by which existing nodes are ahead, negative for behind: of those that are off the worst."""
-        self._shown_by = {node: known for node, known in self._shown_by.items() if exists(node)}
-        skews = {node: (clock.least_us + clock.most_us) // 2 for node, (_, clock) in self._shown_by.items()}
+        self.shown_by = {node: known for node, known in self.shown_by.items() if exists(node)}
+        skews = {node: (clock.least_us + clock.most_us) // 2 for node, (_, clock) in self.shown_by.items()}
         return dict(sorted(skews.items(), key=lambda skew: -abs(skew[1]))[:_SHOWN])

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
-from gputally.accounting.nodes.lineage import Lineage, home_of, may_have_existed
+from gputally.accounting.nodes.lineage import Lineage, may_have_existed
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
@@ -156,7 +156,7 @@ class Nodes:
     def home_of(self, record: PodRecord) -> Home:
         """All that a bound pod's node says to it."""
         uid = self.of_pod(record).record.uid
-        home = home_of(self._lineage.of(uid))
+        home = self._lineage.home_of(uid)
         return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
@@ -165,9 +165,9 @@ class Nodes:
             return record
         if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
             return record
-        history = home_of(self._lineage.of(record.node_uid)).history
+        history = self._lineage.home_of(record.node_uid).history
         since_us = max(changed.since_us, history[0][0])
-        return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit)
+        return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit_pod)
 
     def _stand_in_life(self, record: PodRecord) -> NodeLife:
         """A later incarnation ends what was bound to an earlier one that is not known."""

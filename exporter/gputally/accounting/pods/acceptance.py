@@ -25,9 +25,10 @@ def lapsed_us(record: PodRecord, at_us: int) -> int | None:
 
 
 class Unaccepted:
-    """UIDs of the pods that may reach their deadline."""
+    """UIDs of the pods that may reach their deadline; `next_us` is the earliest one."""
 
     def __init__(self) -> None:
+        self.next_us: int | None = None
         self._uids: set[str] = set()
         self._deadlines: list[tuple[int, str]] = []
 
@@ -37,6 +38,7 @@ class Unaccepted:
         if deadline is not None and deadline > at_us and record.uid not in self._uids:
             self._uids.add(record.uid)
             heappush(self._deadlines, (deadline, record.uid))
+            self.next_us = self._deadlines[0][0]
 
     def due(self, now_us: int) -> Iterator[str]:
         """Those whose deadline has passed since the last call."""
@@ -44,3 +46,4 @@ class Unaccepted:
             _, uid = heappop(self._deadlines)
             self._uids.discard(uid)
             yield uid
+        self.next_us = self._deadlines[0][0] if self._deadlines else None

@@ -46,8 +46,8 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
 
 
 def given(record: PodRecord, pod: Pod, rules: Rules) -> PodRecord:
-    """`record` with what `pod` was given when it was bound, which its scheduler tells in annotations."""
-    if record.node or not pod.spec.node_name or not pod.metadata.annotations:
+    """The unbound `record` with what its scheduler assigned when it bound the pod, which annotations say."""
+    if not pod.spec.node_name or not pod.metadata.annotations:
         return record
     try:
         units = effective_units(pod, rules)

@@ -30,7 +30,8 @@ class PodIndex:
         _mark(self.pending, record.uid, belongs=lasts and record.scheduled_us is None)
         _mark(self.without_tier, record.uid, belongs=lasts and tier == NO_TIER)
         self.assign(record, tenant)
-        self.clocks.learn(record)
+        if record.clock or record.node in self.clocks.shown_by:
+            self.clocks.learn(record)
         self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
         if record.node:
             self.on_node.setdefault(record.node, {})[record.uid] = None

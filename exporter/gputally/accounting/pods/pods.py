@@ -45,10 +45,10 @@ class Pods:
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
-        self._limit = limiter.limit
+        self._limit = limiter.limit_pod
         self._posting = Posting(totals)
         self.namespaces = Namespaces(rules)
-        self._unaccepted = Unaccepted()
+        self.unaccepted = Unaccepted()
         self.provisional = Provisional()
         self._gone = LatelyGone()
         self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
@@ -141,7 +141,7 @@ class Pods:
 
     def advance(self, now_us: int) -> None:
         """Pods that no kubelet has accepted in time hold their GPUs no more."""
-        for uid in self._unaccepted.due(now_us):
+        for uid in self.unaccepted.due(now_us):
             if uid in self.records:
                 self._derive(self.records[uid], at_us=now_us)
 
@@ -171,7 +171,7 @@ class Pods:
                 self.provisional.take_up(record.uid)
             known = as_posted(record)
             self.index.put(known, tenant=self.namespaces.tenant(known))
-            self._unaccepted.put(known, at_us=0)
+            self.unaccepted.put(known, at_us=0)
             if known.walking:
                 self.walks.job(known)  # as far as it had come by then; this wants the first owner again
             if known.left_us is not None:
@@ -180,7 +180,7 @@ class Pods:
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         if record := self.records.get(pod.metadata.uid):
-            return lifetime.given(record, pod, self._rules)
+            return record if record.node else lifetime.given(record, pod, self._rules)
         if pod.metadata.uid in self._gone:
             return None
         units = effective_units(pod, self._rules)
@@ -220,8 +220,8 @@ class Pods:
         """
         before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
-        kind, name = self.walks.job(record)
-        record = replace(record, job_kind=kind, job=name, walking=self.walks.waits(record.uid))
+        kind, name, walking = self.walks.job(record)
+        record = replace(record, job_kind=kind, job=name, walking=walking)
         if record.scheduled_us is None:
             record = released(record)
         else:
@@ -229,7 +229,8 @@ class Pods:
             record = placed(record, home, self._rules, limit=self._limit)
             record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
-            self._unaccepted.put(record, at_us=at_us)
+            if not record.accepted:
+                self.unaccepted.put(record, at_us=at_us)
         self.records[record.uid] = record
         if record.uid in self._news:
             self._news[record.uid] = record, at_us
@@ -240,7 +241,7 @@ class Pods:
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` under its present terms; what has ended keeps the terms it had."""
-        is_guess = record.namespace not in self.namespaces
+        is_guess = record.namespace not in self.namespaces.known_marks
         if record.terms and not amends and (record.ending or is_guess):
             return record if record.ending else relimited(record, at_us=at_us, limit=self._limit)
         if is_guess:
@@ -253,7 +254,7 @@ class Pods:
             record,
             before,
             since_us=since_us,
-            until_us=lapsed_us(record, at_us),
+            until_us=None if record.accepted else lapsed_us(record, at_us),
             prices=self._pricing.keeping(posted, until_us=since_us),
         )
         if before and segments is posted and is_of_one_revision(before, record):

@@ -55,7 +55,7 @@ def segments_of(
     if kept and kept == len(posted):
         return posted
     start_us = posted[kept].start_us if kept else span[0]
-    return grown(posted, kept, _segments(record, (start_us, span[1]), prices))
+    return grown(posted, kept, [*_segments(record, (start_us, span[1]), prices)])
 
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:

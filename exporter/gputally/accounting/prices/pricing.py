@@ -11,31 +11,33 @@ from gputally.model.price import Asset, Price
 
 
 class Pricing:
-    """Prices at instants, of a book loaded at `now_us`. Without a book everything is unpriced."""
+    """Prices at instants, of a book loaded at `now_us`. Without a book everything is unpriced.
+
+    `now_us` is set as time passes. `next_us` is when prices change next: then `advance` is due.
+    """
 
     def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
         self.book = book
         self.loaded_us = now_us
         self._all = tuple(sorted({now_us, *(book.changes() if book else ())}))
-        self._now_us = now_us
+        self.now_us = now_us
+        self.next_us: int | None = None
         self.changes: tuple[int, ...] = ()
         self.label_keys: frozenset[str] = book.label_keys() if book else frozenset()
-        self.advance(now_us)
+        self.advance()
 
-    def advance(self, now_us: int) -> int | None:
-        """Let time pass; the first instant since the last call at which a price may have changed."""
-        self._now_us = max(self._now_us, now_us)
-        before, passed = len(self.changes), bisect_right(self._all, now_us)
-        if passed <= before:
-            return None
+    def advance(self) -> int:
+        """Let prices change up to now; returns the first instant since the last call at which one may have changed."""
+        before, passed = len(self.changes), bisect_right(self._all, self.now_us)
         self.changes = self._all[:passed]
+        self.next_us = self._all[passed] if passed < len(self._all) else None
         return self._all[before]
 
     def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
         """The price of one GPU-hour under `terms`, and how it changes until `until_us`, or up to now."""
         if self.book is None:
             return iter(((from_us, None),))
-        until_us = self._now_us + 1 if until_us is None else min(until_us, self._now_us + 1)
+        until_us = self.now_us + 1 if until_us is None else min(until_us, self.now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 
     def outdates(self, record: PodRecord, since_us: int) -> bool:

@@ -12,7 +12,7 @@ from gputally.accounting.pods.release import Home, released
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.totals.label_limiter import OTHER
+from gputally.accounting.totals.label_limiter import OTHER, PodLabels
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.kube import Labels
@@ -22,8 +22,8 @@ from gputally.model.rules import Rules
 from gputally.shares.request import limited
 from gputally.shares.schemes import quantities_on, sharing_of
 
-LimitLabel = Callable[[str, str], str]
-"""How the value of a label is exported."""
+LimitLabels = Callable[[PodLabels], PodLabels]
+"""How a pod's labels are exported."""
 _QUEUE_LABELS = (
     "kueue.x-k8s.io/local-queue-name",
     "kueue.x-k8s.io/queue-name",
@@ -46,7 +46,7 @@ def _wanted_keys(rules: Rules) -> frozenset[str]:
 
 
 def terms_of(
-    record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, limit: LimitLabel
+    record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, limit: LimitLabels
 ) -> Terms:
     """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
     terms = Terms(
@@ -62,7 +62,7 @@ def terms_of(
     return _exported(terms, limit)
 
 
-def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, limit: LimitLabel) -> Sequence[Terms]:
+def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, limit: LimitLabels) -> Sequence[Terms]:
     """`history` with `terms` at its end, if they say anything new; if it `amends`, they were so all along.
 
     Of terms from one instant on the last count, and should a clock have been set back, those told last.
@@ -77,9 +77,10 @@ def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, limit: L
     return grown(history, bisect_left(history, terms.from_us, key=_from_us), (terms,))
 
 
-def _exported(terms: Terms, limit: LimitLabel) -> Terms:
-    labels = limit("tier", terms.tier), limit("tenant", terms.tenant), limit("gpu_model", terms.gpu_model)
-    shown = labels if OTHER in labels else None
+def _exported(terms: Terms, limit: LimitLabels) -> Terms:
+    full = terms.tier, terms.tenant, terms.gpu_model
+    labels = limit(full)
+    shown = None if labels == full else labels
     return terms if terms.shown == shown else replace(terms, shown=shown)
 
 
@@ -99,7 +100,7 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
     return None
 
 
-def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabel) -> PodRecord:
+def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabels) -> PodRecord:
     """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
@@ -109,7 +110,7 @@ def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabel) ->
 
 
 def with_present_terms(  # noqa: PLR0913 - all that terms follow from
-    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, limit: LimitLabel
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, limit: LimitLabels
 ) -> PodRecord:
     """The bound pod under its present terms: the first ones since its binding, others from `at_us` on.
 
@@ -122,14 +123,14 @@ def with_present_terms(  # noqa: PLR0913 - all that terms follow from
     return replace(record, terms=with_terms(record.terms, terms, amends=amends, limit=limit))
 
 
-def relimited(record: PodRecord, *, at_us: int, limit: LimitLabel) -> PodRecord:
+def relimited(record: PodRecord, *, at_us: int, limit: LimitLabels) -> PodRecord:
     """The pod under the terms that it has, from `at_us` on as there is room: they may have given way since."""
     terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), limit)
     return replace(record, terms=with_terms(record.terms, terms, amends=False, limit=limit))
 
 
 def _with_first_terms(
-    record: PodRecord, history: History, tenant: str, rules: Rules, *, limit: LimitLabel
+    record: PodRecord, history: History, tenant: str, rules: Rules, *, limit: LimitLabels
 ) -> PodRecord:
     start_us = record.scheduled_us or 0
     began = bisect_right(history, start_us, key=itemgetter(0))
@@ -139,7 +140,7 @@ def _with_first_terms(
     return record if began == len(history) else on_node(record, history, rules, since_us=start_us, limit=limit)
 
 
-def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, limit: LimitLabel) -> PodRecord:
+def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, limit: LimitLabels) -> PodRecord:
     """The pod with what its node's `history` says from `since_us` on; before that its terms stay as they are."""
     if not record.terms:
         return record

@@ -23,35 +23,32 @@ _NO_MARKS = NamespaceMarks()
 
 
 class Namespaces:
-    """By name, as they are now. `name in namespaces` tells whether one is known."""
+    """The namespaces that exist now; `known_marks` are theirs by name."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._label_keys = relevant_labels(rules)
-        self._marks: dict[str, NamespaceMarks] = {}
+        self.known_marks: dict[str, NamespaceMarks] = {}
         self._tenants: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._marks
 
     def seen(self, namespace: Namespace) -> bool:
         """Take in a namespace's present form; whether tenants may follow from it that did not before."""
         meta = namespace.metadata
         marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
-        if self._marks.get(meta.name) == marks:
+        if self.known_marks.get(meta.name) == marks:
             return False
-        self._marks[meta.name] = marks
+        self.known_marks[meta.name] = marks
         self._tenants.clear()
         return True
 
     def gone(self, uid: str) -> None:
         """Forget a namespace: one of the same name may belong to somebody else."""
-        self._marks = {name: marks for name, marks in self._marks.items() if marks.uid != uid}
+        self.known_marks = {name: marks for name, marks in self.known_marks.items() if marks.uid != uid}
         self._tenants.clear()
 
     def known(self) -> set[str]:
         """UIDs of the namespaces that exist as far as we know."""
-        return {marks.uid for marks in self._marks.values()}
+        return {marks.uid for marks in self.known_marks.values()}
 
     def tenant(self, record: PodRecord) -> str:
         """The pod's tenant by its present marks and its namespace's."""
@@ -69,7 +66,7 @@ class Namespaces:
         return found
 
     def _tenant(self, namespace: str, labels: tuple[tuple[str, str], ...]) -> str:
-        marks = self._marks.get(namespace, _NO_MARKS)
+        marks = self.known_marks.get(namespace, _NO_MARKS)
         return tenant_of(
             namespace,
             pod_labels=dict(labels),

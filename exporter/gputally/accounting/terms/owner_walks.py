@@ -20,22 +20,21 @@ class OwnerWalks:
         self._known: dict[Owner, OwnerResolved] = {}
         self._waits: dict[str, Owner] = {}
 
-    def job(self, record: PodRecord) -> tuple[str, str]:
-        """(kind, name) of the pod's job as far as the walk has come; what it needs to go on is wanted from now on."""
-        owner = Owner(record.namespace, record.owner) if record.owner else None
-        walked = (
-            record.job and owner and owner not in self._known
-        )  # by an earlier process; the owner may be gone by now
-        if walked and not record.walking:
-            return record.job_kind, record.job
-        labels = dict(record.labels)
-        if unknown := unknown_owner(labels, owner, self._known):
-            self._want(unknown, record.uid)
-        return (record.job_kind, record.job) if walked else job_of(record.name, labels, owner, self._known)
+    def job(self, record: PodRecord) -> tuple[str, str, bool]:
+        """(kind, name) of the pod's job as far as its owners are known, and whether the walk waits for another one.
 
-    def waits(self, uid: str) -> bool:
-        """Whether the pod's walk needs an owner that is not known yet."""
-        return uid in self._waits
+        The owner it waits for is wanted from now on.
+        """
+        owner = Owner(record.namespace, record.owner) if record.owner else None
+        # An earlier process may have walked; the owner may be gone by now.
+        walked = record.job and owner and owner not in self._known
+        if walked and not record.walking:
+            return record.job_kind, record.job, record.uid in self._waits
+        labels = dict(record.labels)
+        if owner and (unknown := unknown_owner(labels, owner, self._known)):
+            self._want(unknown, record.uid)
+        kind, name = (record.job_kind, record.job) if walked else job_of(record.name, labels, owner, self._known)
+        return kind, name, record.uid in self._waits
 
     def drain(self) -> list[Owner]:
         """The owners that are wanted since the last call."""

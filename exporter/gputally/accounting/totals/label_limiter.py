@@ -19,11 +19,14 @@ _LOOK_US: Final = 60 * US_PER_SECOND
 _NOTED_US: Final = 600 * US_PER_SECOND
 """The time of a value's last growth is noted once in so long."""
 _NEVER: Final = 0
+_OF_POD: Final = ("tier", "tenant", "gpu_model")
 _KEPT: Final = 4
 """Of how many evicted values the amounts are kept, in multiples of the limit."""
 
 Value = tuple[str, str]
 """A label and its value."""
+PodLabels = tuple[str, str, str]
+"""A pod's tier, tenant and gpu_model."""
 Growth = Callable[[], tuple[set[Value], set[Value]]]
 """The values of which anything has grown since the last call, and those of which there is anything."""
 
@@ -103,6 +106,15 @@ class LabelLimiter:
             self.state += 1
         self._note(label, value, self._now_us)
         return value
+
+    def limit_pod(self, values: PodLabels) -> PodLabels:
+        """`limit` for the tier, tenant and gpu_model of a pod; the same tuple if all are exported, as nearly always."""
+        asked = tuple(zip(_OF_POD, values, strict=True))
+        if all(value in self.values[label] for label, value in asked):
+            self._asked.update(asked)
+            return values
+        tier, tenant, gpu_model = values
+        return self.limit("tier", tier), self.limit("tenant", tenant), self.limit("gpu_model", gpu_model)
 
     def pin(self, label: str, value: str) -> str:
         """Admit a value that follows from the configuration: it gives way to none."""

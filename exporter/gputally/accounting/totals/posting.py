@@ -1,11 +1,9 @@
 """Posting allocations to the totals: what changed between two states of a record, and nothing else."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
 
 from gputally.accounting.pods.segments import held
 from gputally.accounting.totals.totals import Total, Totals
-from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -23,15 +21,10 @@ class Posting:
 
     def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
         """Replace `before` by `after` in the totals, where the first `kept` segments of both are the same."""
-        self._segments(before.segments[kept:] if before else (), sign=-1, at_us=at_us)
-        self._segments(after.segments[kept:], sign=1, at_us=at_us)
+        self._totals.allocate(before.segments[kept:] if before else (), after.segments[kept:], at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
         self._gap(before, after, at_us=at_us)
-
-    def _segments(self, segments: Iterable[Segment], *, sign: int, at_us: int) -> None:
-        for segment in segments:
-            self._totals.allocate(segment, sign=sign, at_us=at_us)
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
         """Count the time from creation to binding, once, and only of pods bound since the books were opened."""

@@ -1,6 +1,6 @@
 """Published counters: lines a + b·t per label group that never fall, across corrections and restarts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from enum import StrEnum
 from typing import Final
@@ -120,10 +120,9 @@ class Totals:
         elif end_us > start_us:
             series.a += rate * (end_us - start_us)
 
-    def allocate(self, segment: Segment, *, sign: int, at_us: int) -> None:
-        """Accrue what a segment allocates and costs, or take it back; put off until somebody looks."""
-        span = max(segment.start_us, self.accounting_start_us), segment.end_us
-        self._allocated.add(segment.labels, segment.price, sign * segment.quantity, span, at_us=at_us)
+    def allocate(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
+        """Replace what segments allocate and cost by what others do; deferred until the totals are read."""
+        self._allocated.replace(before, after, from_us=self.accounting_start_us, at_us=at_us)
 
     def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
         """Add the line a + b·t."""

@@ -50,7 +50,9 @@ class FleetLookup:
     def unmatched_labels(self, assignment: AssignmentRecord) -> tuple[str, str]:
         """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
         namespaces, name = self._pods.namespaces, assignment.key.namespace
-        tenant = namespaces.tenant_in(name) if name in namespaces else UNASSIGNED  # an agent may invent names
+        tenant = (
+            namespaces.tenant_in(name) if name in namespaces.known_marks else UNASSIGNED
+        )  # an agent may invent names
         return self._limiter.limit("tenant", tenant), self._nodes.labels_at(assignment.node)[0]
 
 

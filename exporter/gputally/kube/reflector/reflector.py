@@ -247,7 +247,6 @@ class Reflector:
             decoded = self._decode(line)
             if isinstance(decoded, Change):
                 self.health.events += 1
-                identified(decoded.object)
         except UNDECODABLE as error:
             self._skip(error)
             return deletion(line, self.resource.type)
