@@ -56,6 +56,7 @@ class LabelLimiter:
         """Those that gave way, the first to go first."""
         self._pinned: set[Value] = set()
         self._asked: set[Value] = set()
+        self._asked_by_pods: set[PodLabels] = set()
         """Values asked for since the last look: whether anything of them grows now is only known with the next."""
         self._full: set[str] = set()
         """Labels for whose values there was no room since the last look."""
@@ -109,11 +110,11 @@ class LabelLimiter:
 
     def limit_pod(self, values: PodLabels) -> PodLabels:
         """`limit` for the tier, tenant and gpu_model of a pod; the same tuple if all are exported, as nearly always."""
-        asked = tuple(zip(_OF_POD, values, strict=True))
-        if all(value in self.values[label] for label, value in asked):
-            self._asked.update(asked)
-            return values
         tier, tenant, gpu_model = values
+        known = self.values
+        if tier in known["tier"] and tenant in known["tenant"] and gpu_model in known["gpu_model"]:
+            self._asked_by_pods.add(values)
+            return values
         return self.limit("tier", tier), self.limit("tenant", tenant), self.limit("gpu_model", gpu_model)
 
     def pin(self, label: str, value: str) -> str:
@@ -150,6 +151,7 @@ class LabelLimiter:
                 elif (label, value) in grown and self._now_us - grew_us >= _NOTED_US:
                     self._note(label, value, self._now_us)
         self._asked.clear()
+        self._asked_by_pods.clear()
 
     def _note(self, label: str, value: str, grew_us: int) -> None:
         self.values[label][value] = grew_us
@@ -157,7 +159,8 @@ class LabelLimiter:
 
     def _idle(self, label: str) -> str | None:
         """The value that has not grown for longest, if that is long enough."""
-        long_ago_us, kept = self._now_us - self._idle_us, self._pinned | self._asked
+        by_pods = {pair for labels in self._asked_by_pods for pair in zip(_OF_POD, labels, strict=True)}
+        long_ago_us, kept = self._now_us - self._idle_us, self._pinned | self._asked | by_pods
         idle = [
             (grew_us, value)
             for value, grew_us in self.values[label].items()
