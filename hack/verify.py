@@ -30,6 +30,7 @@ GATES: Final = (
     Gate("types", "mypy"),
     Gate("imports", "lint-imports"),
     Gate("generated", "python", ("-m", "hack.generate", "--check")),
+    Gate("metrics", "python", ("-m", "monitoring.check", "metrics")),
     Gate("queries", "python", ("-m", "monitoring.check", "queries")),
     Gate("dashboards", "python", ("-m", "monitoring.check", "dashboards")),
     Gate("alerts", "python", ("-m", "monitoring.check", "alerts")),

@@ -1,4 +1,4 @@
-"""What `make verify` asks of dashboards and rules, in three parts."""
+"""What `make verify` asks of dashboards and rules, by part."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -15,6 +15,7 @@ from monitoring.check import (
     counters,
     coverage,
     lint,
+    metric_names,
     navigation,
     promtool_test,
     queries,
@@ -44,6 +45,11 @@ def gathered(root: Path) -> Evidence:
     known = with_recorded(questions, vocabulary(METRICS, foreign=allowed.FOREIGN, target=allowed.TARGET_LABELS))
     found, unanswered = answers(questions, known)
     return Evidence(loaded=loaded, known=known, answers=found, unanswered=unanswered)
+
+
+def of_metrics(_: Evidence) -> Iterator[Problem]:
+    """Every metric has a conventional name, help text and labels."""
+    return metric_names.problems(METRICS)
 
 
 def of_queries(evidence: Evidence) -> Iterator[Problem]:
@@ -82,6 +88,7 @@ def of_alerts(evidence: Evidence) -> Iterator[Problem]:
 
 
 GATES: Final[Mapping[str, Callable[[Evidence], Iterator[Problem]]]] = {
+    "metrics": of_metrics,
     "queries": of_queries,
     "dashboards": of_dashboards,
     "alerts": of_alerts,
