@@ -9,7 +9,8 @@ _ALL: Final = "gputally_time_to_schedule_seconds_count"
 _IN_TIME: Final = "gputally_time_to_schedule_seconds_bucket"
 _SOON: Final = 'le=~"$objective_seconds([.]0)?"'
 """Prometheus before 3.0 keeps `le` as exposed, later versions write it as a float: this matches both."""
-_INFERENCE: Final = 'tier=~"$inference_tiers"'
+_SERVING: Final = 'and on (cluster, tier) gputally_tier_info{serving="true"}'
+"""Of tiers that serve user traffic, by the aggregator's configuration."""
 
 _REQUESTED: Final = (
     '{{ with printf "max by (tier, tenant) (gputally_pending_gpus{cluster=%q, tier=%q, tenant=%q})" '
@@ -51,12 +52,13 @@ def _burning(rate: str, *, over: str, still: str) -> str:
     """The late share is too large over the long and the short window, and enough pods were late."""
     return f"""\
 (
-  {_slow_share(over)}{{{_INFERENCE}}} > {rate} * $objective_allowed
+  {_slow_share(over)} > {rate} * $objective_allowed
   and
-  {_slow_share(still)}{{{_INFERENCE}}} > {rate} * $objective_allowed
+  {_slow_share(still)} > {rate} * $objective_allowed
   and
-  sum by (cluster, tier) (increase({_ALL}{{{_INFERENCE}}}[{over}]))
-    - sum by (cluster, tier) (increase({_IN_TIME}{{{_INFERENCE}, {_SOON}}}[{over}])) >= $pods
+  sum by (cluster, tier) (increase({_ALL}[{over}]))
+    - sum by (cluster, tier) (increase({_IN_TIME}{{{_SOON}}}[{over}])) >= $pods
+  {_SERVING}
 )
 """
 
@@ -70,7 +72,7 @@ GROUP = Group(
             name="InferencePodsPending",
             expression=f"""\
 time() - max by (cluster, tier, tenant) (
-  gputally_pending_oldest_timestamp_seconds{{{_INFERENCE}}}
+  gputally_pending_oldest_timestamp_seconds {_SERVING}
 ) > $seconds
 """,
             summary="Inference pods wait for GPUs.",
@@ -83,6 +85,49 @@ time() - max by (cluster, tier, tenant) (
             ),
             dashboard="pending",
             variables=("cluster", "tier", "tenant"),
+        ),
+        Alert(
+            name="GpuPodsStarving",
+            expression="""\
+time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_seconds) > $seconds
+""",
+            summary="Pods have waited for GPUs for hours.",
+            description=(
+                "The oldest pod of tier {{ $labels.tier }} of tenant {{ $labels.tenant }} has waited for GPUs for "
+                f"{{{{ $value | humanizeDuration }}}}{_REQUESTED}. Of the cluster's GPUs {_FREE} are free{_OTHERS}. "
+                "Check whether a quota, a gang or the size of the pod blocks it, and whether tiers of higher priority "
+                "leave it any GPUs."
+            ),
+            dashboard="pending",
+            variables=("cluster", "tier", "tenant"),
+        ),
+        Alert(
+            name="NoServingTier",
+            expression="""\
+sum by (cluster) (max by (cluster, tier, tenant) (gputally_pending_pods)) > 0
+unless on (cluster) gputally_tier_info{serving="true"}
+unless on (cluster) gputally_serving_expected == 0
+""",
+            summary="Pods wait for GPUs, and no tier pages for them.",
+            description=(
+                '{{ $value | printf "%.0f" }} pods wait for GPUs, but no tier of the cluster serves user traffic by '
+                "its configuration, so InferencePodsPending cannot fire. List the serving tiers as `serving` in the "
+                "configuration of the aggregator, or write `serving: []` if the cluster only trains."
+            ),
+            dashboard="pending",
+            variables=("cluster",),
+        ),
+        Alert(
+            name="ServingPatternUnmatched",
+            expression="max by (cluster) (gputally_serving_patterns_unmatched) > 0\n",
+            summary="A serving tier in the configuration does not exist.",
+            description=(
+                '{{ $value | printf "%.0f" }} patterns in `serving` match no tier of the cluster, so the pods that '
+                "they are meant for cannot page. Compare them with the tiers in gputally_tier_info, and correct the "
+                "spelling."
+            ),
+            dashboard="pending",
+            variables=("cluster",),
         ),
         Alert(
             name="TimeToScheduleBurnFast",

@@ -22,9 +22,9 @@ sum by (cluster, victim_tier) (increase(gputally_preemptions_total[$window])) >=
         Alert(
             name="InferencePodsPreempted",
             expression="""\
-sum by (cluster, victim_tier, preemptor_tier) (
-  increase(gputally_preemptions_total{victim_tier=~"$inference_tiers"}[$window])
-) > 0
+sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_preemptions_total[$window])) > 0
+and on (cluster, victim_tier)
+label_replace(gputally_tier_info{serving="true"}, "victim_tier", "$1", "tier", "(.+)")
 """,
             summary="Inference pods were preempted.",
             description=(

@@ -12,11 +12,13 @@ PAGE_AFTER = "<InferencePodsPending.seconds>"
 PENDING = select.now("gputally_pending_pods")
 REQUESTED = select.now("gputally_pending_gpus")
 OLDEST = select.now("gputally_pending_oldest_timestamp_seconds")
-OLDEST_INFERENCE = select.now("gputally_pending_oldest_timestamp_seconds", 'tier=~"<objective.tiers>"')
+SERVING_TIERS = select("gputally_tier_info", 'serving="true"')
+SERVING = f"and on (cluster, tier) {SERVING_TIERS}"
+"""Of tiers that serve user traffic."""
+OLDEST_INFERENCE = f"{OLDEST} {SERVING}"
 BUCKETS = select("gputally_time_to_schedule_seconds_bucket")
-INFERENCE = 'tier=~"<objective.tiers>"'
-IN_TIME = select("gputally_time_to_schedule_seconds_bucket", INFERENCE, 'le=~"<objective.seconds>([.]0)?"')
-SCHEDULED = select("gputally_time_to_schedule_seconds_count", INFERENCE)
+IN_TIME = select("gputally_time_to_schedule_seconds_bucket", 'le=~"<objective.seconds>([.]0)?"')
+SCHEDULED = select("gputally_time_to_schedule_seconds_count")
 FREE = 'max by (cluster, gpu_model, pool) (gputally_capacity_gpus{cluster=~"$cluster", state="free"})'
 UNAVAILABLE = (
     "max by (cluster, gpu_model, pool, state) "
@@ -89,7 +91,10 @@ NOW = Row(
                 empty="no pods scheduled",
                 steps={"<objective.allowed>": RED},
             ),
-            Query(f"1 - sum(increase({IN_TIME}[$__range])) / sum(increase({SCHEDULED}[$__range]))", "late"),
+            Query(
+                f"1 - sum(increase({IN_TIME}[$__range]) {SERVING}) / sum(increase({SCHEDULED}[$__range]) {SERVING})",
+                "late",
+            ),
         ),
         table(
             Look(
@@ -184,8 +189,8 @@ TIME_TO_SCHEDULE = Row(
                 width=24,
             ),
             Query(
-                f"1 - sum by (tier) (rate({IN_TIME}[$__rate_interval]))"
-                f" / sum by (tier) (rate({SCHEDULED}[$__rate_interval]))",
+                f"1 - sum by (tier) (rate({IN_TIME}[$__rate_interval]) {SERVING})"
+                f" / sum by (tier) (rate({SCHEDULED}[$__rate_interval]) {SERVING})",
                 "{{tier}}",
             ),
         ),

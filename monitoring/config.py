@@ -42,7 +42,6 @@ class Objective(Struct, frozen=True, forbid_unknown_fields=True):
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that may differ. `alerts` has for each alert its severity, how long it waits, and its thresholds."""
 
-    inference_tiers: str
     hardware_xids: str
     runbooks: str
     grafana: str
@@ -53,9 +52,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def shared(self) -> Terms:
         """What every text may name with `$`."""
         return {
-            "inference_tiers": self.inference_tiers,
             "hardware_xids": self.hardware_xids,
-            "objective_tiers": self.inference_tiers,
             "objective_seconds": self.objective.seconds,
             "objective_share": self.objective.share,
             "objective_allowed": round(1 - self.objective.share, 9),

@@ -109,10 +109,3 @@ def test_an_objective_that_no_bucket_ends_at_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigInvalid, match=r"ours\.yaml: seconds: 90 is none of 1, 2, 5, 10, 30, 60, 120"):
         read(file)
-
-
-def test_inference_tiers_of_ones_own_are_used_wherever_they_count(tmp_path: Path) -> None:
-    found = [each for each in written(tmp_path, "inference_tiers: gold") if "tier=~" in each]
-
-    assert len(found) == 4
-    assert all('tier=~"gold"' in each and "inference" not in each for each in found)

@@ -86,4 +86,4 @@ def test_an_unknown_gate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit, match="2"):
         main(["panels"], tmp_path)
 
-    assert "no gate is called panels; there are queries, dashboards, alerts" in capsys.readouterr().err
+    assert "no gate is called panels; there are metrics, queries, dashboards, alerts" in capsys.readouterr().err

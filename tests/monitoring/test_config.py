@@ -14,14 +14,13 @@ def stated(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
-    mine = read(stated(tmp_path, "alerts: {InferencePodsPending: {seconds: 30}}\ninference_tiers: prod"))
+    mine = read(stated(tmp_path, "alerts: {InferencePodsPending: {seconds: 30}}\nhardware_xids: '48'"))
 
     assert mine.terms("InferencePodsPending")["seconds"] == 30
     assert mine.terms("InferencePodsPending")["severity"] == read().terms("InferencePodsPending")["severity"]
     assert mine.terms("GpuLost") == {
         **read().terms("GpuLost"),
-        "inference_tiers": "prod",
-        "objective_tiers": "prod",
+        "hardware_xids": "48",
     }
 
 
@@ -53,7 +52,7 @@ def test_thresholds_of_ones_own_are_in_the_rules(tmp_path: Path) -> None:
     config = read(stated(tmp_path, "alerts: {GpuLost: {severity: critical, for: 7m}}\ngrafana: https://g.example.com"))
     alert = Alert(
         name="GpuLost",
-        expression='up{tier=~"$inference_tiers"} < 1',
+        expression='up{xid=~"$hardware_xids"} < 1',
         summary="Gone.",
         description="Gone {{ $labels.gpu }}, {{ $value }}.",
         dashboard="node",
@@ -64,7 +63,7 @@ def test_thresholds_of_ones_own_are_in_the_rules(tmp_path: Path) -> None:
 
     assert "for: 7m\n" in text
     assert "severity: critical\n" in text
-    assert f'expr: up{{tier=~"{config.inference_tiers}"}} < 1\n' in text
+    assert f'expr: up{{xid=~"{config.hardware_xids}"}} < 1\n' in text
     assert "description: Gone {{ $labels.gpu }}, {{ $value }}.\n" in text
     assert "dashboard_url: https://g.example.com/d/gputally-node?var-gpu={{ $labels.gpu | urlquery }}\n" in text
 

@@ -1,16 +1,19 @@
 """An immutable view of the fleet at one instant: all that the metrics read."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
+from gputally.model.rules import Rules
 from gputally.shares.schemes import covered
 
 
@@ -20,6 +23,14 @@ class Waiting(Struct, frozen=True, kw_only=True):
     pods: int
     quantity: int
     oldest_us: int
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """Whether each tier serves user traffic, and whether any is expected to; patterns `unmatched` by all tiers."""
+
+    tiers: Mapping[str, bool]
+    expected: bool
+    unmatched: int
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -33,6 +44,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     accounting_start_us: int
     totals: Mapping[Total, Published]
     tiers: tuple[str, ...]
+    serving: Serving
     waiting: Mapping[tuple[str, str], Waiting]
     unpriced: Mapping[tuple[str, str], int]
     without_tier: int
@@ -62,12 +74,14 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     totals = fleet.totals.publish(now_us)
     evaluated_us = fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
+    tiers, waiting = _tiers(fleet, totals), _waiting(fleet)
     return Snapshot(
         now_us=evaluated_us,
         accounting_start_us=fleet.totals.accounting_start_us,
         totals=totals,
-        tiers=_tiers(fleet, totals),
-        waiting=_waiting(fleet),
+        tiers=tiers,
+        serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
+        waiting=waiting,
         unpriced=inventory.unpriced,
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
@@ -88,6 +102,11 @@ def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
     """Every exported tier, `other` too once pods of refused tiers were bound."""
     bound = {labels[0] for labels in totals[Total.SCHEDULED].labels}
     return tuple(sorted(fleet.limiter.values["tier"].keys() | bound))
+
+
+def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
+    found = {tier: serves(tier, rules) for tier in tiers}
+    return Serving(tiers=found, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
 
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:

@@ -13,6 +13,7 @@ from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
+from gputally.catalog.aggregator import tier_metrics as tiers
 from gputally.catalog.aggregator import usage_metrics as usage
 from gputally.catalog.metric import Metric
 
@@ -20,6 +21,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *allocation.METRICS,
     *usage.METRICS,
     *capacity.METRICS,
+    *tiers.METRICS,
     *pending.METRICS,
     *preemption.METRICS,
     *prices.METRICS,
@@ -32,6 +34,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
+    "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
     "Preemption": preemption.METRICS,
     "Prices": prices.METRICS,

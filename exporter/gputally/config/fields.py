@@ -87,6 +87,11 @@ class Field:
             self.refuse(str(error))
             return key
 
+    @property
+    def is_empty_list(self) -> bool:
+        """Whether this is `[]`."""
+        return isinstance(self.node, yaml.SequenceNode) and not self.node.value
+
     def items(self) -> list["Field"]:
         """The entries of this list, which has to have some."""
         if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:

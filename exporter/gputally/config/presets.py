@@ -6,6 +6,14 @@ from typing import Final
 PRIORITY_CLASS: Final = "priority-class"
 """Each PriorityClass is its own tier: what applies without a configuration."""
 
+SERVING: Final[Mapping[str, tuple[str, ...]]] = {
+    "inference-training": ("inference-critical", "inference-standard"),
+    "four-tier": ("gpu-serving",),
+    "three-tier": ("critical",),
+    "research": (),
+}
+"""The tiers of each preset that serve user traffic; without one, names decide."""
+
 PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
     PRIORITY_CLASS: (),
     # Inference by day, training by night: priorities 10000, 5000, 1000, 500, 100.

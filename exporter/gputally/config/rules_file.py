@@ -11,8 +11,8 @@ from gputally.config.document import load
 from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
-from gputally.config.tier_rules import tiers
-from gputally.config.values import label_key, member, object_name, whole
+from gputally.config.tier_rules import Tiers, tiers
+from gputally.config.values import label_key, member, object_name, pattern, whole
 from gputally.model.rules import AgentMarks, HamiBasis, KaiNames, Limits, MigBasis, Rules
 
 CONFIGURATION: Final = "Configuration"
@@ -43,13 +43,14 @@ def with_agents(found: Rules, marks: AgentMarks) -> Rules:
 
 def rules(root: Field) -> Rules:
     """The rules at the top of a file; meaningless once `root` has problems."""
-    section = root.section("kind", "tiers", "tenants", "resources", "pools", "mig", "hami", "kai", "limits")
+    section = root.section("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits")
     default = Rules()
     written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
-    tier_rules, known = section.read("tiers", tiers, (default.tiers, default.known_tiers))
+    by_tier = section.read("tiers", tiers, Tiers(default.tiers, default.known_tiers, default.serving))
     found = Rules(
-        tiers=tier_rules,
-        known_tiers=known,
+        tiers=by_tier.rules,
+        known_tiers=by_tier.known,
+        serving=section.read("serving", _serving, by_tier.serving),
         tenants=section.read("tenants", tenants, default.tenants),
         resources=written,
         built_in_resources=built_in,
@@ -59,9 +60,16 @@ def rules(root: Field) -> Rules:
         kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
     )
-    if len(known) > found.limits.tiers:
-        section["tiers"].refuse(f"defines {len(known)} tiers, but limits.tiers allows {found.limits.tiers}; raise it")
+    if len(by_tier.known) > found.limits.tiers:
+        section["tiers"].refuse(
+            f"defines {len(by_tier.known)} tiers, but limits.tiers allows {found.limits.tiers}; raise it"
+        )
     return _stamped(found)
+
+
+def _serving(field: Field) -> tuple[str, ...] | None:
+    """Patterns of tier names; an empty list says that no tier serves user traffic."""
+    return () if field.is_empty_list else values(pattern)(field)
 
 
 def _pool_labels(field: Field) -> tuple[str, ...]:
@@ -91,4 +99,5 @@ def _limits(field: Field) -> Limits:
 
 
 def _stamped(found: Rules) -> Rules:
-    return replace(found, digest=digest(found))
+    """With the digest of what pods are classified by; which tiers serve is not part of that."""
+    return replace(found, digest=digest(replace(found, serving=())))

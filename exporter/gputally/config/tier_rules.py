@@ -2,21 +2,30 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gputally.accounting.terms.template import placeholders
 from gputally.config.fields import Field, Parser, Section, value, values
 from gputally.config.overlap import check_reached, takes
-from gputally.config.presets import PRESETS, PRIORITY_CLASS
+from gputally.config.presets import PRESETS, PRIORITY_CLASS, SERVING
 from gputally.config.template_parser import template
 from gputally.config.values import choice, pattern, tier_name, whole
-from gputally.model.rules import TierRule
+from gputally.model.rules import SERVING_BY_NAME, TierRule
 
 _PRIORITIES = whole(-(2**31), 2**31 - 1)  # PriorityClass values are 32 bits wide
 _OWN_TIER = (TierRule(tier="{class}"),)
 
 
-def tiers(field: Field) -> tuple[tuple[TierRule, ...], tuple[str, ...]]:
-    """The rules in their order, those written before those of the preset, and the tiers known in advance."""
+class Tiers(NamedTuple):
+    """The rules in their order, those written before those of the preset; tiers known in advance; those that serve."""
+
+    rules: tuple[TierRule, ...]
+    known: tuple[str, ...]
+    serving: tuple[str, ...]
+
+
+def tiers(field: Field) -> Tiers:
+    """What the section says."""
     section = field.section("preset", "rules", "known")
     written = section.read("rules", _rules, ())
     preset = section.read("preset", value(choice(PRESETS)), "" if "rules" in section else PRIORITY_CLASS)
@@ -27,7 +36,13 @@ def tiers(field: Field) -> tuple[tuple[TierRule, ...], tuple[str, ...]]:
         *PRESETS.get(preset, ()),
         *section.read("known", values(tier_name), ()),
     )
-    return (*written, *_preset_rules(preset)), tuple(dict.fromkeys(known))
+    return Tiers((*written, *_preset_rules(preset)), tuple(dict.fromkeys(known)), _serving(preset))
+
+
+def _serving(preset: str) -> tuple[str, ...]:
+    """Patterns of the tiers that serve user traffic where the file does not list them."""
+    named = SERVING.get(preset)
+    return () if named == () else (SERVING_BY_NAME, *map(re.escape, named or ()))
 
 
 def _preset_rules(preset: str) -> tuple[TierRule, ...]:

@@ -102,15 +102,21 @@ class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
     )
 
 
+SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realtime|real-time)([-_.].*)?"
+"""Tiers that serve user traffic unless the configuration says otherwise: one of these words is a part of the name."""
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
-    `known_tiers` are exported as 0 before any pod has them. `resources` come before those that ways to share GPUs know
-    by themselves, which count unless `built_in_resources` is off. `digest` changes with the content.
+    `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
+    the tiers that serve user traffic; none in a cluster that only trains. `resources` come before those that ways to
+    share GPUs know by themselves, which count unless `built_in_resources` is off. `digest` changes with the content.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
     known_tiers: tuple[str, ...] = ()
+    serving: tuple[str, ...] = (SERVING_BY_NAME,)
     tenants: tuple[TenantRule, ...] = (TenantRule(source=TenantSource.NAMESPACE),)
     resources: tuple[ResourceRule, ...] = ()
     built_in_resources: bool = True

@@ -83,7 +83,7 @@ def test_a_pod_of_whose_node_nothing_is_told_is_remembered_for_an_hour_or_until_
 
 
 def test_of_pods_that_wait_for_labels_the_last_ones_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.accounting.pods.departed._MOST_UNDESCRIBED", 1)
+    monkeypatch.setattr("gputally.accounting.pods.departed._MAX_UNDESCRIBED", 1)
     departed = Departed()
     departed.add(A, at_us=us(20), agent=False, labels=True)
     departed.add(B, at_us=us(30), agent=False, labels=True)

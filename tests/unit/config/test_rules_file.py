@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
@@ -52,6 +53,37 @@ def test_a_preset_knows_its_tiers_and_leaves_other_classes_out(preset: str, tier
     assert list(found.known_tiers) == tiers
     assert [tier_of(name, 0, found) for name in tiers] == tiers
     assert {tier_of("system-node-critical", 2_000_001_000, found), tier_of("", 0, found)} == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("text", "serving", "not_serving"),
+    [
+        ("", ["prod-serving"], ["gold", "critical"]),
+        ("tiers: {preset: inference-training}", ["inference-standard", "prod-serving"], ["training-high"]),
+        ("tiers: {preset: four-tier}", ["gpu-serving"], ["gpu-training", "gpu-interactive"]),
+        ("tiers: {preset: three-tier}", ["critical"], ["normal", "critical-2"]),
+        ("tiers: {preset: research}", [], ["production-retrain", "prod-serving"]),
+        ("tiers: {preset: research}\nserving: [production-retrain]", ["production-retrain"], ["development"]),
+        ("serving: gold", ["gold"], ["prod-serving"]),
+        ("serving: []", [], ["prod-serving"]),
+    ],
+)
+def test_the_list_the_preset_or_the_names_say_which_tiers_serve(
+    text: str, serving: list[str], not_serving: list[str], tmp_path: Path
+) -> None:
+    found = rules(text, tmp_path)
+
+    assert [tier for tier in (*serving, *not_serving) if serves(tier, found)] == serving
+
+
+def test_which_tiers_serve_changes_nothing_that_pods_are_classified_by(tmp_path: Path) -> None:
+    assert rules("serving: [gold]", tmp_path).digest == rules("serving: []", tmp_path).digest == default_rules().digest
+
+
+def test_a_serving_pattern_that_is_no_expression_is_refused(tmp_path: Path) -> None:
+    [problem] = problems("serving: [gold, '(']", tmp_path)
+
+    assert problem.startswith("serving[1]: ")
 
 
 def test_own_tier_rules_come_before_those_of_the_preset(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Pods that ask for GPUs: when they held them, and as which segments."""
+"""Pods that request GPUs: when they hold them, and as which segments."""

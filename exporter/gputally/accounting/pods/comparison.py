@@ -1,4 +1,4 @@
-"""Allocations as the API tells them, against those a node's kubelet tells."""
+"""Allocations according to the API, compared with a kubelet's device assignments."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,11 +9,11 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 GRACE_US = 15 * US_PER_SECOND
-"""What is younger may not be known everywhere: a kubelet starts a pod, and is asked, some seconds after its binding."""
+"""Younger allocations may be known to one side only: a kubelet starts a pod, and is polled, seconds after its binding."""
 
 
 class Difference(Struct, frozen=True, kw_only=True, gc=False):
-    """µGPU of one node that only one side knows to be allocated, as of `at_us`; `pool` is the exported one."""
+    """µGPU of one node that only one side reports as allocated, as of `at_us`; `pool` is the exported pool label."""
 
     pool: str
     at_us: int
@@ -24,34 +24,34 @@ class Difference(Struct, frozen=True, kw_only=True, gc=False):
 def difference(
     pods: Mapping[str, PodRecord], assignments: Iterable[AssignmentRecord], *, pool: str, told_us: int, at_us: int
 ) -> Difference:
-    """Both sides as they were at `told_us`, when the kubelet told its own, without what began or ended just before.
+    """Compare both sides at `told_us`, the time of the kubelet's report; ignore what began or ended just before.
 
-    A pod is on a side or not: how much it has may differ, since a slice's share depends on how it is weighed.
+    Only the presence of a pod counts, not its quantity: a slice's share depends on how it is weighted.
     """
-    known_us = told_us - GRACE_US
+    settled_us = told_us - GRACE_US
     present = [each for each in assignments if each.until_us is None]
     held = {each.pod_uid for each in present}
     return Difference(
         pool=pool,
         at_us=at_us,
-        api_only=sum(_had_all_along(pod, known_us) for uid, pod in pods.items() if uid not in held),
+        api_only=sum(_stable_quantity(pod, settled_us) for uid, pod in pods.items() if uid not in held),
         device_only=sum(
             each.share
             for each in present
             if each.pod_uid is not None
-            and each.key.since_us - each.ahead_us <= known_us
-            and (each.pod_uid not in pods or _had_nothing(pods[each.pod_uid], known_us))
+            and each.key.since_us - each.ahead_us <= settled_us
+            and (each.pod_uid not in pods or _is_released(pods[each.pod_uid], settled_us))
         ),
     )
 
 
-def _had_all_along(pod: PodRecord, known_us: int) -> int:
-    """The µGPU of a pod that was bound by then and has not ended."""
-    if pod.scheduled_us is None or pod.scheduled_us > known_us:
+def _stable_quantity(pod: PodRecord, settled_us: int) -> int:
+    """The open µGPU of a pod that was bound by `settled_us`; 0 for later ones."""
+    if pod.scheduled_us is None or pod.scheduled_us > settled_us:
         return 0
     return sum(segment.quantity for segment in pod.segments if segment.end_us is None)
 
 
-def _had_nothing(pod: PodRecord, known_us: int) -> bool:
-    """Whether the pod had no GPUs any more by then."""
-    return all(segment.end_us is not None and segment.end_us <= known_us for segment in pod.segments)
+def _is_released(pod: PodRecord, settled_us: int) -> bool:
+    """Whether the pod had released all GPUs by `settled_us`."""
+    return all(segment.end_us is not None and segment.end_us <= settled_us for segment in pod.segments)

@@ -1,4 +1,4 @@
-"""Pods that exist no longer, for as long as agents, or labels of their nodes, may still tell of them."""
+"""Deleted pods, kept while agent reports or node labels may still add to them."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,17 +8,17 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 _LATE_US = 60 * US_PER_SECOND
-"""How long after a pod has gone its node's kubelet may still list its devices."""
-_MOST_US = 24 * US_PER_HOUR
-"""How long a pod is remembered whose node's agent does not answer."""
+"""How long a kubelet may still list the devices of a deleted pod."""
+_MAX_US = 24 * US_PER_HOUR
+"""How long a deleted pod is kept while its node's agent does not answer."""
 _UNDESCRIBED_US = US_PER_HOUR
-"""How long one is remembered of whose node's GPUs labels have not told all."""
-_MOST_UNDESCRIBED = 4000
-"""How many such pods are remembered: where nothing ever tells of GPUs, they are all that there are."""
+"""How long a deleted pod is kept while its node's GPU labels are incomplete."""
+_MAX_UNDESCRIBED = 4000
+"""Limit of such pods: in a cluster without GPU labels, every deleted pod is one."""
 
 
 class Departed:
-    """By UID. `_agents` and `_labels` say since when each may still be told of, in the order of their going."""
+    """Deleted pods by UID. `_agents` and `_labels` hold the deletion time of pods that await either, oldest first."""
 
     def __init__(self) -> None:
         self._records: dict[str, PodRecord] = {}
@@ -28,59 +28,59 @@ class Departed:
         self._changed: set[str] = set()
 
     def restore(self, record: PodRecord, *, at_us: int, agent: bool, labels: bool) -> None:
-        """Take up what an earlier process remembered; forget it if no news of it can come any more.
+        """Restore a record of an earlier process; drop it if no update can arrive any more.
 
-        One that does not say since when, as earlier versions kept it, is taken to have gone at `at_us`.
+        Records of earlier versions have no deletion time; `at_us` replaces it.
         """
         self._put(record, at_us if record.remembered_us is None else record.remembered_us, agent=agent, labels=labels)
         if not agent and not labels:
             self._drop(record.uid)
 
     def add(self, record: PodRecord, *, at_us: int, agent: bool = True, labels: bool = False) -> None:
-        """Remember a pod of which an agent, or labels of its node, may still tell."""
+        """Keep a deleted pod while its agent, or labels of its node, may still report about it."""
         if agent or labels:
             self._put(replace(record, remembered_us=at_us), at_us, agent=agent, labels=labels)
             self._changed.add(record.uid)
 
     def revise(self, record: PodRecord) -> None:
-        """More is known of a pod that is remembered."""
+        """Replace the record of a kept pod."""
         self._records[record.uid] = record
         self._changed.add(record.uid)
 
     def get(self, uid: str) -> PodRecord | None:
-        """The pod as it was last known."""
+        """The latest record of the pod."""
         return self._records.get(uid)
 
     def on_node(self, node: str) -> Iterator[PodRecord]:
-        """Those that were on `node`."""
+        """The deleted pods of `node`."""
         return (self._records[uid] for uid in self._on_node.get(node, ()))
 
     def forget(self, node: str, *, told_us: int, needed: Iterable[str | None]) -> None:
-        """The agent of `node` has told what there was up to `told_us`: it will not tell of others than `needed`."""
+        """Drop pods of `node` that are not `needed`, once its agent has reported past their deletion."""
         if node in self._on_node:
-            wanted = set(needed)
-            for uid in [uid for uid in self._on_node[node] if uid not in wanted]:
+            needed_uids = set(needed)
+            for uid in [uid for uid in self._on_node[node] if uid not in needed_uids]:
                 if self._agents.get(uid, told_us) < told_us - _LATE_US:
                     self._release(uid, self._agents)
 
-    def described(self, node: str, has_told_all: Callable[[PodRecord], bool]) -> None:
-        """Labels of `node` have told something."""
+    def described(self, node: str, is_complete: Callable[[PodRecord], bool]) -> None:
+        """Labels of `node` changed: stop waiting for pods whose description is complete."""
         for uid in [uid for uid in self._on_node.get(node, ()) if uid in self._labels]:
-            if has_told_all(self._records[uid]):
+            if is_complete(self._records[uid]):
                 self._release(uid, self._labels)
 
     def advance(self, now_us: int) -> None:
-        """Forget those of whom nothing was told for too long."""
-        for since, kept_us in ((self._agents, _MOST_US), (self._labels, _UNDESCRIBED_US)):
+        """Drop pods that have waited too long."""
+        for since, kept_us in ((self._agents, _MAX_US), (self._labels, _UNDESCRIBED_US)):
             while since and next(iter(since.values())) < now_us - kept_us:
                 self._release(next(iter(since)), since)
 
     def touch_all(self) -> None:
-        """Let every record be written again."""
+        """Mark every record as changed."""
         self._changed.update(self._records)
 
     def drain(self) -> dict[str, PodRecord | None]:
-        """What changed since the last call; None for those forgotten."""
+        """Records changed since the last call; None for dropped ones."""
         changed = {uid: self.get(uid) for uid in self._changed}
         self._changed.clear()
         return changed
@@ -92,11 +92,11 @@ class Departed:
             self._agents[record.uid] = at_us
         if labels:
             self._labels[record.uid] = at_us
-            if len(self._labels) > _MOST_UNDESCRIBED:
+            if len(self._labels) > _MAX_UNDESCRIBED:
                 self._release(next(iter(self._labels)), self._labels)
 
     def _release(self, uid: str, since: dict[str, int]) -> None:
-        """One of the reasons to remember the pod is gone."""
+        """Stop waiting for one of the sources; drop the pod if it waits for neither."""
         del since[uid]
         if uid not in self._agents and uid not in self._labels:
             self._drop(uid)

@@ -1,4 +1,4 @@
-"""What became of pods that the ledger was not told yet."""
+"""Pod changes that are not yet in the ledger."""
 
 from collections.abc import Mapping
 
@@ -9,35 +9,35 @@ from gputally.model.pod import PodRecord
 
 
 class Handover:
-    """Allocations revised, and pods whose working state changed, with how much of their histories is as it was told."""
+    """Revised allocations and changed pods, with how much of each history the ledger already has."""
 
     def __init__(self) -> None:
         self._revised: dict[str, PodRecord] = {}
-        self._told: dict[str, PodRecord | None] = {}
-        """Pods that changed, as they were told of last."""
+        self._written: dict[str, PodRecord | None] = {}
+        """Changed pods, as they were last handed to the ledger; None for new ones."""
 
     def revise(self, record: PodRecord, *, at_us: int) -> PodRecord:
-        """A new revision, above whatever was told of this UID before it was forgotten, or by an earlier process."""
+        """A new revision, higher than any written for this UID before, also by an earlier process."""
         record = replace(record, revision=max(record.revision + 1, at_us))
         self._revised[record.uid] = record
         return record
 
     def touch(self, before: PodRecord | None, record: PodRecord) -> None:
-        """The pod is another than it was."""
+        """Mark the pod as changed."""
         if before is None:
-            self._told[record.uid] = None
+            self._written[record.uid] = None
         else:
-            self._told.setdefault(record.uid, before)
+            self._written.setdefault(record.uid, before)
 
     def drop(self, uid: str) -> None:
-        """The pod is no longer kept."""
-        self._told.setdefault(uid, None)
+        """Mark the pod as dropped."""
+        self._written.setdefault(uid, None)
 
     def drain(
         self, records: Mapping[str, PodRecord]
     ) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
-        """Since the last call: revisions, working state as in `records`, and what of both was told before."""
-        revised, told = self._revised, self._told
-        self._revised, self._told = {}, {}
-        pods = {uid: records.get(uid) for uid in told}
-        return revised, pods, {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in told.items()}
+        """Changes since the last call: revisions, working state from `records`, and what the ledger already has of both."""
+        revised, written = self._revised, self._written
+        self._revised, self._written = {}, {}
+        pods = {uid: records.get(uid) for uid in written}
+        return revised, pods, {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in written.items()}

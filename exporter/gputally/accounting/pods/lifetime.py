@@ -1,8 +1,7 @@
-"""When a pod's allocation began, ran, was asked to stop and ended, merged over observations in any order.
+"""When a pod's allocation began, ran, was requested to stop and ended, merged over observations in any order.
 
-Every rule here is commutative: a repeated, late or reordered observation leads to the same record.
-An API timestamp later than the observation itself is held to the observation (the server's clock is
-ahead of ours), and no later stage ever precedes an earlier one.
+Every rule is commutative: repeated, late or reordered observations lead to the same record. API timestamps
+are capped at the time of the observation (the server's clock may be ahead), and no stage precedes an earlier one.
 """
 
 from msgspec.structs import replace
@@ -22,15 +21,15 @@ from gputally.shares.request import effective_units
 _TERMINAL = ("Succeeded", "Failed")
 _REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 _PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
-"""The second is what 1.25 and 1.26 wrote."""
+"""Kubernetes 1.25 and 1.26 write the second."""
 _POD_GC = "DeletionByPodGC"
-_PROMPT_US = 2 * US_PER_SECOND
-"""What is told within this time is told at once: API timestamps are cut to the second, and news takes its time."""
-_SUREST_FIRST = tuple(End)
+_IMMEDIATE_US = 2 * US_PER_SECOND
+"""Events that arrive within this time count as immediate: API timestamps have whole seconds, and events take time."""
+_MOST_RELIABLE_FIRST = tuple(End)
 
 
 def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
-    """What never changes of a pod that asks for `units`."""
+    """A new record of a pod that requests `units`, with its immutable fields."""
     meta = pod.metadata
     return PodRecord(
         uid=meta.uid,
@@ -45,8 +44,8 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
     )
 
 
-def given(record: PodRecord, pod: Pod, rules: Rules) -> PodRecord:
-    """The unbound `record` with what its scheduler assigned when it bound the pod, which annotations say."""
+def with_assigned_units(record: PodRecord, pod: Pod, rules: Rules) -> PodRecord:
+    """The unbound `record` with the units that the scheduler assigned at binding, from the pod's annotations."""
     if not pod.spec.node_name or not pod.metadata.annotations:
         return record
     try:
@@ -57,7 +56,7 @@ def given(record: PodRecord, pod: Pod, rules: Rules) -> PodRecord:
 
 
 def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
-    """`record` with what the observed form of `pod` adds to it."""
+    """`record` updated from the observed state of `pod`."""
     bound_us = _scheduled_us(pod, at_us)
     claimed_us = record.claimed_us if bound_us else _earliest(record.claimed_us, _claimed_us(pod, at_us))
     scheduled_us = _earliest(record.scheduled_us, bound_us)
@@ -79,41 +78,41 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
 
 
 def gone(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
-    """`record` after the DELETED event that carried `pod` as its last form."""
+    """`record` after a DELETED event with the last state of `pod`."""
     record = seen(record, pod, at_us=at_us, since_us=since_us)
-    since_us, until_us = _went(pod, at_us=at_us, since_us=since_us)
+    since_us, until_us = _deleted_between(pod, at_us=at_us, since_us=since_us)
     return _end(record, End.DELETED, at_us=until_us, since_us=since_us)
 
 
-def _went(pod: Pod, *, at_us: int, since_us: int) -> tuple[int, int]:
-    """The earliest and the latest moment a deleted pod can have gone: its last deletion request allowed no grace.
+def _deleted_between(pod: Pod, *, at_us: int, since_us: int) -> tuple[int, int]:
+    """The earliest and latest moment at which the pod can have been deleted: its last request had no grace period.
 
-    That shows, too, when a stream which seemed live told of it late, or was complete only up to an earlier moment.
+    So a late event is noticed even on a stream that seemed live.
 
     Source: k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete.
     """
     meta = pod.metadata
     if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
         return since_us, at_us
-    last_us = min(to_us(meta.deletion_timestamp), at_us)  # cut to the second
-    if since_us == at_us and at_us - last_us <= _PROMPT_US:
-        return (prompt_us := min(at_us, last_us + US_PER_SECOND)), prompt_us
-    return last_us, at_us
+    requested_us = min(to_us(meta.deletion_timestamp), at_us)  # whole seconds
+    if since_us == at_us and at_us - requested_us <= _IMMEDIATE_US:
+        return (deleted_us := min(at_us, requested_us + US_PER_SECOND)), deleted_us
+    return requested_us, at_us
 
 
 def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
-    """`record` of a pod that a listing no longer has: it ended somewhere in [since_us, at_us]."""
+    """`record` of a pod that is missing from a relist: it ended within [since_us, at_us]."""
     return _end(record, End.VANISHED, at_us=at_us, since_us=since_us)
 
 
 def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
-    """The end of a terminal pod; a finishing time replaces an end that was only observed, and the last one counts."""
+    """The end of a terminal pod. A finish time replaces an observed end; the last finish time counts."""
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
     finished = None if starts_again(pod) and _is_collected(pod) else finished_at(pod)
     finished_us = to_us(finished) if finished else None
     if finished_us is None or true_times(finished_us, record.clock)[1] < (record.scheduled_us or 0) - OFF_US:
-        collected_us = _collected_us(pod, at_us)  # nobody knows, or a clock that stepped back
+        collected_us = _collected_us(pod, at_us)  # no finish time, or the clock stepped back
         return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
     held_us = _held_us(record, pod, at_us)
     ending = Ending(by=End.FINISHED, from_us=finished_us, to_us=at_us, held_us=held_us)
@@ -121,7 +120,7 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
 
 
 def _later(known: Ending | None, new: Ending) -> Ending:
-    """Of two finishing times the last; what was held longer by one form alone was told too late of the other."""
+    """The later of two finish times, with the smaller `held_us`: the larger one comes from a late event."""
     if known is None or known.by is not End.FINISHED:
         return new
     last = max(known, new, key=lambda ending: (ending.from_us, -ending.to_us))
@@ -129,10 +128,10 @@ def _later(known: Ending | None, new: Ending) -> Ending:
 
 
 def _held_us(record: PodRecord, pod: Pod, at_us: int) -> int:
-    """Until when a terminal pod had its devices at least: one whose containers start again, until it was to be deleted.
+    """The least time until which a terminal pod held its devices: if its containers restart, until its deletion request.
 
-    The kubelet then writes the end of their last runs, which may be long ago. It gives a reason for a pod that it ended
-    itself. Such a pod was terminal before its deletion was asked for.
+    For such a pod the kubelet writes the end of the last runs, which may be long ago. If the kubelet ended the pod
+    itself, it sets a reason; that pod was terminal before its deletion was requested.
 
     Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses.
     """
@@ -140,7 +139,7 @@ def _held_us(record: PodRecord, pod: Pod, at_us: int) -> int:
 
 
 def _collected_us(pod: Pod, at_us: int) -> int:
-    """By when a terminal pod was so: PodGC notes when it makes one terminal.
+    """When the pod had become terminal at the latest: PodGC records the time when it makes a pod terminal.
 
     Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition.
     """
@@ -157,15 +156,15 @@ def _is_collected(pod: Pod) -> bool:
 
 
 def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:
-    """An end without a timestamp of its own. The surest counts, and of equally sure ones the first observed."""
+    """An end without a timestamp. The most reliable kind wins, then the first observed."""
     known = record.ending
-    if known and (_SUREST_FIRST.index(known.by), known.to_us) <= (_SUREST_FIRST.index(by), at_us):
+    if known and (_MOST_RELIABLE_FIRST.index(known.by), known.to_us) <= (_MOST_RELIABLE_FIRST.index(by), at_us):
         return record
     return replace(record, ending=Ending(by=by, from_us=min(since_us, at_us), to_us=at_us))
 
 
 def never_held(record: PodRecord, by: End | None) -> bool:
-    """Whether a pod that ended so was refused from the start: a restarted kubelet may refuse one that has long run.
+    """Whether the pod was rejected before it ran: a restarted kubelet may also reject a pod that has long run.
 
     Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, HandlePodAdditions.
     """
@@ -173,7 +172,7 @@ def never_held(record: PodRecord, by: End | None) -> bool:
 
 
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
-    """When the pod was bound, as the scheduler's binding or the kubelet tells."""
+    """When the pod was bound, according to the scheduler or the kubelet."""
     condition = _condition(pod, "PodScheduled") if pod.spec.node_name else None
     if condition is None or condition.status != "True" or condition.last_transition_time is None:
         return None
@@ -182,25 +181,25 @@ def _scheduled_us(pod: Pod, at_us: int) -> int | None:
 
 
 def _claimed_us(pod: Pod, at_us: int) -> int | None:
-    """The creation of a pod that its creator bound by hand: it names a node that no scheduler chose.
+    """The binding time of a pod whose creator set its node: its creation.
 
-    A scheduler that does not hear that its binding succeeded calls the pod unscheduled afterwards: such a pod was bound
-    by the time its kubelet took it up.
+    A scheduler that misses the success of its binding marks the pod as unscheduled afterwards. Such a pod was bound
+    by its start time, which the kubelet sets.
 
     Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, handleBindingCycleError.
     """
     if not pod.spec.node_name:
         return None
-    scheduled, taken_up = _condition(pod, "PodScheduled"), pod.status.start_time
+    scheduled, started = _condition(pod, "PodScheduled"), pod.status.start_time
     if scheduled is None:
         return created_us(pod, at_us)
-    if scheduled.status == "True" or taken_up is None:
+    if scheduled.status == "True" or started is None:
         return None
-    return max(created_us(pod, at_us), min(to_us(taken_up), at_us))
+    return max(created_us(pod, at_us), min(to_us(started), at_us))
 
 
 def created_us(pod: Pod, at_us: int) -> int:
-    """The pod's creation, at the latest now."""
+    """The pod's creation, `at_us` at the latest."""
     created = pod.metadata.creation_timestamp
     return min(to_us(created), at_us) if created else at_us
 
@@ -214,9 +213,9 @@ def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
 
 
 def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
-    """When deletion was asked for: `deletionTimestamp` is that instant plus the grace period.
+    """When deletion was requested: `deletionTimestamp` minus the grace period.
 
-    A grace period so long that this would precede the pod overflowed in the server: it was asked for by now.
+    If that precedes the pod's creation, the grace period overflowed in the server; then `at_us` is used.
 
     Source: k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete.
     """
@@ -228,10 +227,10 @@ def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
 
 
 def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
-    """When a pod was marked as preempted, of which `pod` is the newest form.
+    """When the pod was marked as preempted; `pod` is its newest state.
 
-    That form decides, as the mark may be taken back, but not once deletion was asked for: PodGC, which writes over the
-    mark, makes no preemption undone.
+    The newest state decides because the condition may be withdrawn, but not after the deletion request: PodGC may
+    overwrite the condition, which does not undo the preemption.
     """
     condition = _condition(pod, "DisruptionTarget")
     if condition is None or condition.status != "True" or condition.reason not in _PREEMPTION:
@@ -241,12 +240,12 @@ def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
 
 
 def _rejected(pod: Pod) -> bool:
-    """The kubelet refused the pod at admission, so it never held a device."""
+    """Whether the kubelet rejected the pod at admission, so that it never held a device."""
     status = pod.status
     if status.phase != "Failed":
         return False
-    refused = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
-    return refused and not starts(pod)
+    rejected = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
+    return rejected and not starts(pod)
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:

@@ -187,10 +187,7 @@ class Pods:
         return lifetime.born(pod, units, at_us=at_us) if units else None
 
     def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
-        """What only the newest form tells, which is the latest told: labels, and whether it is marked as preempted.
-
-        Versions say nothing: they go back when etcd is restored.
-        """
+        """What the form observed last decides: labels and the preemption mark. A restored etcd resets versions."""
         labels, preempted_us = kept_labels(pod.metadata.labels, self._rules), lifetime.preempted_us(record, pod, at_us)
         if labels == record.labels and preempted_us == record.preempted_us:
             return record
