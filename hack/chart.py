@@ -17,7 +17,7 @@ CHART: Final = "helm/gputally"
 FILES: Final = f"{CHART}/files"
 """Where there is nothing but copies."""
 VALUES: Final = f"{CHART}/values.yaml"
-_COPIED: Final = {"dashboards/generated/": f"{FILES}/dashboards/", "alerts/generated/rules/": f"{FILES}/rules/"}
+_COPIED: Final = {"dashboards/generated/": f"{FILES}/dashboards/"}
 _DESCRIBED: Final = "# -- "
 _ABOUT: Final = """\
 <!-- Written by `make generate` from values.yaml: change that. -->
@@ -27,7 +27,7 @@ Exact GPU accounting for Kubernetes: an aggregator with its ledger, and an agent
 newer, Helm 3.
 
 ```console
-$ helm install gputally helm/gputally --namespace gputally --create-namespace --values values.yaml
+$ helm install gputally helm/gputally --namespace gputally --create-namespace --set image.repository=IMAGE
 ```
 
 [docs/install.md](../../docs/install.md) has clusters, sizes, upgrades and what goes wrong;

@@ -12,8 +12,9 @@ from gputally.catalog.all import GROUPS
 from gputally.catalog.metrics_page import document
 from gputally.setting import Setting, variable
 from hack import chart
+from monitoring.chart_rules import chart_rules, defaults
 from monitoring.config import ConfigInvalid, read
-from monitoring.generate import generated
+from monitoring.generate import generated, groups
 
 ROOT: Final = Path(__file__).parents[1]
 BEGIN: Final = "<!-- begin: flags, written by `make generate` from {module} -->\n"
@@ -62,8 +63,11 @@ FOLDERS: Final = ("alerts/generated", "dashboards/generated", chart.FILES)
 def wanted(root: Path) -> dict[Path, str | None]:
     """What each generated file should hold; nothing for one that nothing declares any more. Raises: ConfigInvalid."""
     files: dict[Path, str | None] = {path: None for folder in FOLDERS for path in _files(root / folder)}
-    monitoring, values = generated(read()), _held(root / chart.VALUES) or ""
+    config, values = read(), _held(root / chart.VALUES) or ""
+    monitoring = generated(config)
     made = {**monitoring, **chart.copies(monitoring, values), f"{chart.CHART}/README.md": chart.readme(values)}
+    made |= {f"{chart.FILES}/rules/{name}.yaml": chart_rules(group, config) for name, group in groups().items()}
+    made[f"{chart.FILES}/alerts.yaml"] = defaults(config)
     files |= {root / name: content for name, content in made.items()}
     return files | {root / name: make(_held(root / name) or "") for name, make in GENERATED.items()}
 

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GputallyError as error:
         sys.stderr.write(f"gputally: {error}\n")
         return error.exit_status
-    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -106,7 +106,7 @@ def aggregator(parsed: argparse.Namespace) -> int:
 
 @contextmanager
 def _needing(remedy: str) -> Iterator[None]:
-    """Import what may not be installed. Raises: ConfigError with the package and the `remedy`."""
+    """Import an optional dependency. Raises: ConfigError with the package and the `remedy`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -145,7 +145,7 @@ def demo(parsed: argparse.Namespace) -> int:
 
 
 def check(parsed: argparse.Namespace) -> int:
-    """Report what is wrong with the files."""
+    """Report all problems of the files."""
     from gputally.config.check import check as problems_of  # noqa: PLC0415 - heavy
 
     problems = problems_of(parsed.files)
@@ -181,20 +181,20 @@ def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
             await task
         except asyncio.CancelledError:
             if not task.cancelling():
-                raise  # nobody asked for it
+                raise  # not cancelled by a signal
         except BaseExceptionGroup as group:
-            raise _the_one(group) from None
+            raise _single_error(group) from None
 
     asyncio.run(stoppable())
     return 0
 
 
-def _the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _single_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error to report to the user, if the group contains only such errors; otherwise the group."""
-    mendable, bugs = group.split((GputallyError, BrokenPipeError))
-    if mendable is None or bugs:
+    fixable, bugs = group.split((GputallyError, BrokenPipeError))
+    if fixable is None or bugs:
         return group
-    error: BaseException = mendable
+    error: BaseException = fixable
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

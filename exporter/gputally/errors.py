@@ -1,4 +1,4 @@
-"""The errors a user or an operator meets, split by what the caller does next.
+"""The errors that a user or an operator sees, by what the caller does next.
 
 GputallyError            shown in one line; all else is a bug
 ├─ ConfigError           the user fixes it
@@ -60,7 +60,7 @@ class ApiError(GputallyError):
 
 
 class ApiUnreachable(ApiError):
-    """No answer, a broken answer, or an answer that says: later."""
+    """No response, a broken response, or a response that asks to retry later."""
 
 
 class ApiForbidden(ApiError):
@@ -89,7 +89,7 @@ class LedgerUnwritable(LedgerError):
 
 
 class LedgerDamaged(LedgerError):
-    """Rows of the ledger cannot be read, or contradict each other; what can be read is still right."""
+    """Rows of the ledger cannot be read, or contradict each other; the readable rows are still correct."""
 
 
 class AddressTaken(GputallyError):
@@ -105,7 +105,7 @@ class KubeletError(GputallyError):
 
 
 class KubeletUnreachable(KubeletError):
-    """No answer, a broken answer, or an answer that says: later."""
+    """No response, a broken response, or a response that asks to retry later."""
 
 
 class KubeletRefused(KubeletError):
@@ -123,7 +123,7 @@ class DriverMissing(NvmlError):
 
 
 class DriverChanged(NvmlError):
-    """The driver was replaced while this process ran, whose library no longer matches it."""
+    """The driver was replaced while this process ran; the loaded library no longer matches it."""
 
 
 class GpuLost(NvmlError):

@@ -1,4 +1,4 @@
-"""One setting of a command, from which flag, environment variable and help derive; and the checks of its value.
+"""Settings of a command: each defines a flag, an environment variable and a help text. Also checks their values.
 
 A check returns its problems, none for a valid value.
 """
@@ -27,7 +27,7 @@ class Setting(NamedTuple):
 def add_flags(
     parser: argparse.ArgumentParser, settings: Iterable[Setting], environment: Mapping[str, str] = os.environ
 ) -> None:
-    """One flag for each setting; its default is shown as it stands, the environment included."""
+    """Add a flag for each setting. The environment overrides the default, also in the help text."""
     for setting in settings:
         default = environment.get(variable(setting.name), setting.default)
         parser.add_argument(
@@ -45,7 +45,7 @@ def variable(name: str) -> str:
 
 
 def file(text: str) -> Path | None:
-    """The path; None for none."""
+    """The path; None for an empty text."""
     return Path(text) if text else None
 
 
@@ -57,7 +57,7 @@ def unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> l
 
 
 def missing(values: Mapping[str, Any], name: str) -> list[Problem]:
-    """Empty, where a file must be named."""
+    """The value is empty, but must name a file."""
     return [] if values[name] else [Problem("", f"--{name}", "is empty; specify a file")]
 
 
@@ -85,7 +85,7 @@ def no_port(values: Mapping[str, Any], name: str) -> list[Problem]:
     return problems
 
 
-def lonely_key(values: Mapping[str, Any]) -> list[Problem]:
+def key_without_certificate(values: Mapping[str, Any]) -> list[Problem]:
     """A key without a certificate."""
     if values["agents.key-file"] and not values["agents.cert-file"]:
         return [Problem("", "--agents.key-file", "has no certificate; specify it with --agents.cert-file")]
@@ -93,7 +93,7 @@ def lonely_key(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
-    """Each part of a list is a pair of which neither side is missing, and no key comes twice."""
+    """The list has an incomplete pair or a repeated key."""
     found = pairs(values[name])
     problems = [
         Problem(
@@ -103,8 +103,8 @@ def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
         if not (key and text)
     ]
     keys = [key for key, _ in found]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    return problems or [Problem("", f"--{name}", f"names '{key}' more than once") for key in twice]
+    repeated = sorted({key for key in keys if keys.count(key) > 1})
+    return problems or [Problem("", f"--{name}", f"names '{key}' more than once") for key in repeated]
 
 
 def no_urls(values: Mapping[str, Any], name: str) -> list[Problem]:
@@ -114,13 +114,13 @@ def no_urls(values: Mapping[str, Any], name: str) -> list[Problem]:
 
 
 def pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """`KEY=VALUE,...` as pairs, however incomplete."""
+    """`KEY=VALUE,...` as pairs, including incomplete ones."""
     parts = [part.strip().partition("=") for part in text.split(",") if part.strip()]
     return tuple((key.strip(), value.strip()) for key, _, value in parts)
 
 
 def no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
-    """Nothing to listen on."""
+    """The list has an invalid address, or none."""
     try:
         parse_all(addresses(values[name]))
     except ConfigError as error:
@@ -129,5 +129,5 @@ def no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
 
 
 def addresses(text: str) -> tuple[str, ...]:
-    """The parts of a list."""
+    """The entries of a comma-separated list."""
     return tuple(part.strip() for part in text.split(","))

@@ -12,6 +12,8 @@ from tests.cluster.manifests import Json
 CHART = Path(__file__).parents[2] / "helm" / "gputally"
 RELEASE = "gputally"
 NAMESPACE = "gpu-accounting"
+IMAGED = ("--values", str(Path(__file__).parent / "image.yaml"))
+"""Where the image is: the chart has no default as long as none is published."""
 REMEDY = "helm is not built: python -m hack.build helm kubeconform"
 
 
@@ -23,7 +25,7 @@ def rendered(values: object, scratch: Path, *, release: str = RELEASE, chart: Pa
     """All manifests of the chart, tests too. Raises: Refused."""
     file = scratch / "values.yaml"
     file.write_text(values if isinstance(values, str) else yaml.safe_dump(values))
-    return run("template", release, str(chart), "--namespace", NAMESPACE, "--values", str(file))
+    return run("template", release, str(chart), "--namespace", NAMESPACE, *IMAGED, "--values", str(file))
 
 
 def run(*arguments: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.product import Product
-from tests.chart.helm import CHART, Refused, run
+from tests.chart.helm import CHART, IMAGED, Refused, run
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, namespace
@@ -38,7 +38,7 @@ def helm(control_plane: ControlPlane, place: str) -> Iterator[Helm]:
 
 
 async def test_an_installation_has_all_its_objects(helm: Helm, api: Api, place: str) -> None:
-    said = helm("install", "gputally", str(CHART))
+    said = helm("install", "gputally", str(CHART), *IMAGED)
 
     assert "port-forward service/gputally-aggregator 9836" in said
     deployment = await api.get(f"/apis/apps/v1/namespaces/{place}/deployments/gputally-aggregator")
@@ -48,16 +48,16 @@ async def test_an_installation_has_all_its_objects(helm: Helm, api: Api, place: 
 
 async def test_a_bad_value_fails_the_installation_and_leaves_nothing(helm: Helm, api: Api, place: str) -> None:
     with pytest.raises(Refused, match=r"at '/priceBook/currency': value must be one of"):
-        helm("install", "gputally", str(CHART), "--set", "priceBook.currency=EURO")
+        helm("install", "gputally", str(CHART), *IMAGED, "--set", "priceBook.currency=EURO")
 
     assert (await api.list(f"/apis/apps/v1/namespaces/{place}/deployments"))["items"] == []
 
 
 async def test_the_token_is_made_once(helm: Helm, api: Api, place: str) -> None:
-    helm("install", "gputally", str(CHART))
+    helm("install", "gputally", str(CHART), *IMAGED)
     first = await token(api, place)
 
-    helm("upgrade", "gputally", str(CHART))
+    helm("upgrade", "gputally", str(CHART), *IMAGED)
 
     assert len(first) == 64
     assert await token(api, place) == first
@@ -74,7 +74,7 @@ async def test_an_upgrade_that_reuses_the_values_of_an_older_chart_works(
 ) -> None:
     older = shutil.copytree(CHART, tmp_path / "gputally")
     (older / "values.yaml").write_text(knew)
-    helm("install", "gputally", str(older), "--set", "log.level=debug")
+    helm("install", "gputally", str(older), *IMAGED, "--set", "log.level=debug")
 
     helm("upgrade", "gputally", str(CHART), "--reuse-values")
 
@@ -91,12 +91,12 @@ async def aggregator_arguments(api: Api, place: str) -> list[str]:
 
 
 async def test_the_ledger_outlives_the_release_and_is_taken_up_again(helm: Helm, api: Api, place: str) -> None:
-    helm("install", "gputally", str(CHART))
+    helm("install", "gputally", str(CHART), *IMAGED)
     kept = await claim(api, place)
 
     helm("uninstall", "gputally")
     await api.wait_for_items(f"/apis/apps/v1/namespaces/{place}/deployments", lambda items: not items)
-    helm("install", "gputally", str(CHART))
+    helm("install", "gputally", str(CHART), *IMAGED)
 
     assert (await claim(api, place))["metadata"]["uid"] == kept["metadata"]["uid"]
 
@@ -104,7 +104,7 @@ async def test_the_ledger_outlives_the_release_and_is_taken_up_again(helm: Helm,
 async def test_the_installed_account_is_all_that_the_aggregator_needs(
     helm: Helm, api: Api, control_plane: ControlPlane, place: str, tmp_path: Path
 ) -> None:
-    helm("install", "gputally", str(CHART))
+    helm("install", "gputally", str(CHART), *IMAGED)
 
     kubeconfig = await logged_in(api, control_plane, "gputally", place, tmp_path / "kubeconfig")
     product = Product(tmp_path, kubeconfig)

@@ -9,7 +9,7 @@ import yaml
 from gputally.cli import parser
 from gputally.config.check import check
 from gputally.config.web_file import read_web_config
-from tests.chart.helm import CHART, NAMESPACE, container, objects, of_kind, pods, rendered, run
+from tests.chart.helm import CHART, IMAGED, NAMESPACE, container, objects, of_kind, pods, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED
 from tests.cluster.manifests import Json
 from tests.conftest import Golden
@@ -158,7 +158,7 @@ def test_dashboards_and_rules_are_those_that_are_generated(tmp_path: Path) -> No
 
 def test_releases_of_one_name_in_two_namespaces_share_nothing(tmp_path: Path) -> None:
     here = objects(rendered({}, tmp_path))
-    there = objects(run("template", "gputally", str(CHART), "--namespace", "elsewhere"))
+    there = objects(run("template", "gputally", str(CHART), *IMAGED, "--namespace", "elsewhere"))
     clusterwide = {"ClusterRole", "ClusterRoleBinding"}
 
     assert not {name(each) for each in here if each["kind"] in clusterwide} & {name(each) for each in there}

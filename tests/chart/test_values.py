@@ -14,7 +14,7 @@ import yaml
 from gputally.config.check import check
 from gputally.config.presets import PRESETS
 from gputally.config.prices.currencies import CURRENCIES
-from tests.chart.helm import CHART, RELEASE, Refused, objects, rendered, run
+from tests.chart.helm import CHART, IMAGED, RELEASE, Refused, objects, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED, MUTUAL
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
@@ -194,7 +194,7 @@ def test_values_of_a_chart_that_knew_less_render_as_the_defaults_do(kept: str, t
 @cache
 def as_installed(chart: Path) -> list[Any]:
     """What is rendered without values, but for the token, which is made by chance."""
-    return [{**each, "data": None} for each in objects(run("template", RELEASE, str(chart)))]
+    return [{**each, "data": None} for each in objects(run("template", RELEASE, str(chart), *IMAGED))]
 
 
 @pytest.mark.parametrize("section", [name for name, value in VALUES.items() if isinstance(value, dict) and value])

@@ -40,7 +40,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 def test_every_flag_mentioned_exists(page: str) -> None:
     known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO
     kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--show-labels"}
-    helm = {"--create-namespace", "--reuse-values", "--values"}
+    helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))

@@ -14,7 +14,7 @@ import bcrypt
 from aiohttp import ClientSession, web
 
 from gputally.export.web import Readiness, Scrape, Site, serve
-from gputally.serving import doors
+from gputally.serving import policy_source
 
 PAGE = b"""# HELP gputally_gpus GPUs.
 # TYPE gputally_gpus gauge
@@ -108,8 +108,8 @@ async def policies(
         routes=[web.get("/v1/usage", usage)],
         tokens=tokens or {},
     )
-    entered = doors(config)
-    async with serve(site, addresses=["127.0.0.1:0"], doors=entered) as [address]:
+    entered = policy_source(config)
+    async with serve(site, addresses=["127.0.0.1:0"], policy_source=entered) as [address]:
         yield Entrance(entered().scheme, address.host, address.port)
 
 

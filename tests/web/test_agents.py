@@ -11,7 +11,7 @@ from gputally.export.web import Readiness, Site, serve
 from gputally.model.agent_pod import Outcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.choice import AgentChoice, Target
-from gputally.serving import doors, own_token
+from gputally.serving import own_token, policy_source
 from tests.core.usage import report
 from tests.fakes.certificates import Certificates
 from tests.fakes.policies import MUTUAL, config, page
@@ -24,7 +24,7 @@ async def agent(web_config: Path, token: Path) -> AsyncIterator[Target]:
     tokens: dict[str, Callable[[], str]] = own_token(token, PATH, role="--usage.token-file")
     route = usage_route(lambda: REPORT)
     site = Site(title="t", about="a", version="1", scrape=page, ready=Readiness, routes=[route], tokens=tokens)
-    async with serve(site, addresses=["127.0.0.1:0"], doors=doors(web_config)) as [address]:
+    async with serve(site, addresses=["127.0.0.1:0"], policy_source=policy_source(web_config)) as [address]:
         yield Target("n1", f"https://{address}")
 
 

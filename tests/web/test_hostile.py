@@ -232,7 +232,7 @@ def test_the_documentation_has_all_of_these_with_their_outcomes() -> None:
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.export.connection.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("gputally.export.connection.IDLE_SECONDS", 0.3)
     monkeypatch.setattr("gputally.export.accept._SWEEP_SECONDS", 0.05)
 
 

@@ -1,7 +1,7 @@
-"""The state of the fleet: one writer applies observations in the order they come; readers get snapshots.
+"""The state of the fleet: one writer applies observations in order of arrival; readers get snapshots.
 
-Observations of different kinds come from different watches in no common order, so every rule here derives
-its result anew from all that is known, and the totals are corrected by the difference.
+Observations of different kinds come from different watches in no common order, so every rule recomputes its
+result from the complete state, and corrects the totals by the difference.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from gputally.accounting.state_part import StatePart
 
 _ROUND_US = 5 * US_PER_SECOND
-"""How often deadlines are looked at."""
-_OF_ONE_KIND = (Upserted, Deleted, Bookmark)
+"""How often deadlines are checked."""
+_WATCH_EVENTS = (Upserted, Deleted, Bookmark)
 
 
 class Fleet:
-    """Pods, nodes and what else is known, the totals they add up to, and the changes not yet in the ledger."""
+    """Pods, nodes and other parts, the totals computed from them, and the changes not yet in the ledger."""
 
     def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
         self.rules = rules
@@ -74,48 +74,48 @@ class Fleet:
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us = saved.at_us
-        self._told_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
+        self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self._next_round_us = 0
         self.limiter.look(self.totals.growth)
         self._restore(saved)
 
     def apply(self, observation: Observation) -> None:
-        """Take in one observation and account it. Raises: MalformedObject, see `observe`."""
+        """Observe and account one observation. Raises: MalformedObject, see `observe`."""
         self.observe(observation)
         self.reconcile()
 
     def reconcile(self) -> None:
-        """Account what was learned of pods since the last call: before anything else is told or shown."""
+        """Account pending pod updates; runs before any other kind of observation and before each read."""
         for record, at_us in self.pods.reconcile():
             self.preemptions.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
-        """Take in one observation; what it tells of a pod may wait to be accounted with others by `reconcile`.
+        """Apply one observation; pod updates may stay pending until `reconcile` accounts them.
 
-        Raises: MalformedObject for an object that contradicts itself; nothing has changed then.
+        Raises: MalformedObject, without any change, for an inconsistent object.
         """
-        of_pods = isinstance(observation, _OF_ONE_KIND) and observation.kind is Kind.PODS
-        if not (of_pods or isinstance(observation, UsageReported)):
-            self.reconcile()  # what follows may change how pods are accounted from then on
+        is_pod_event = isinstance(observation, _WATCH_EVENTS) and observation.kind is Kind.PODS
+        if not (is_pod_event or isinstance(observation, UsageReported)):
+            self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)
         match observation:
             case Upserted(kind=kind, object=found):
-                self._seen(observation, found)
-                self._came_to(kind, found.metadata.resource_version, observation.since_us)
+                self._upserted(observation, found)
+                self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
             case Deleted(kind=kind, object=found):
-                self._gone(observation, found)
-                self._came_to(kind, found.metadata.resource_version, observation.since_us)
+                self._deleted(observation, found)
+                self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
             case RelistStarted(kind=kind):
                 self.coverage.begin(kind)
             case RelistFinished():
-                self._listed(observation)
+                self._relist_finished(observation)
             case Bookmark(kind=kind, version=version):
-                self._came_to(kind, version, observation.since_us)
+                self._save_checkpoint(kind, version, observation.since_us)
             case OwnerResolved() | UsageReported():
-                self._answered(observation)
+                self._apply_response(observation)
 
     def advance(self, now_us: int) -> None:
-        """Let time pass: prices change, and what was awaited long enough is decided."""
+        """Advance the time: apply price changes and expired deadlines."""
         if now_us <= self.now_us < self._next_round_us:
             return
         if now_us >= self._next_round_us:
@@ -143,12 +143,12 @@ class Fleet:
         return deadline_us is not None and deadline_us <= self.now_us
 
     def resume_of(self, kind: Kind) -> Checkpoint | None:
-        """Where the watch left off; None where all must be seen anew, since by other rules more or less was kept."""
+        """The checkpoint from which the watch resumes; None if it must relist, as other rules kept other objects."""
         resume = self.coverage.resumes.get(kind)
         return resume if resume and resume.rules == self._digest(kind) else None
 
     def drain(self) -> Changes:
-        """What has changed since the last call, as one consistent step for the ledger."""
+        """Changes since the last call, as one consistent step for the ledger."""
         self.reconcile()
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
@@ -179,19 +179,19 @@ class Fleet:
         self.usage.pending.clear()
         return changes
 
-    def _seen(self, seen: Upserted, found: Object) -> None:
+    def _upserted(self, event: Upserted, found: Object) -> None:
         if self.coverage.is_listing:
-            self.coverage.note(seen.kind, found.metadata.uid)
-        at_us = seen.at_us
+            self.coverage.note(event.kind, found.metadata.uid)
+        at_us = event.at_us
         match found:
             case Pod():
-                self.pods.seen(found, at_us=at_us, since_us=seen.since_us)
+                self.pods.seen(found, at_us=at_us, since_us=event.since_us)
             case Node():
-                for changed in self.nodes.seen(found, at_us=at_us, since_us=seen.since_us):
+                for changed in self.nodes.seen(found, at_us=at_us, since_us=event.since_us):
                     self._reclassify(changed, at_us=at_us)
             case _:
                 pass
-        for part in self._told_of[seen.kind]:
+        for part in self._parts_of[event.kind]:
             part.seen(found, at_us=at_us)
 
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
@@ -199,62 +199,61 @@ class Fleet:
             self.pods.reclassify(changed, at_us=at_us)
             self.usage.reclassify(changed, at_us=at_us)
 
-    def _gone(self, gone: Deleted, found: Object) -> None:
+    def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
-                record = self.pods.gone(found, at_us=gone.at_us, since_us=gone.since_us)
+                record = self.pods.gone(found, at_us=event.at_us, since_us=event.since_us)
                 if record:
-                    self._left(record, at_us=gone.at_us)
+                    self._pod_deleted(record, at_us=event.at_us)
             case Node():
-                changed = self.nodes.gone(found.metadata.uid, at_us=gone.at_us, since_us=gone.since_us)
-                self._reclassify(changed, at_us=gone.at_us)
+                changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
+                self._reclassify(changed, at_us=event.at_us)
             case _:
                 pass
-        for part in self._told_of[gone.kind]:
-            part.gone(found.metadata.uid, at_us=gone.at_us)
+        for part in self._parts_of[event.kind]:
+            part.gone(found.metadata.uid, at_us=event.at_us)
 
-    def _left(self, record: PodRecord, *, at_us: int) -> None:
+    def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _answered(self, answer: OwnerResolved | UsageReported) -> None:
-        """Take in what was asked for."""
-        match answer:
+    def _apply_response(self, response: OwnerResolved | UsageReported) -> None:
+        match response:
             case OwnerResolved():
-                self.pods.owner_seen(answer, at_us=self.now_us)
+                self.pods.owner_seen(response, at_us=self.now_us)
             case UsageReported():
                 pods = self.coverage.resumes.get(Kind.PODS)
-                self.usage.seen(answer, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
+                self.usage.seen(response, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
 
-    def _listed(self, listed: RelistFinished) -> None:
-        """Whatever is known and was not in the listing has vanished while nobody watched."""
+    def _relist_finished(self, listed: RelistFinished) -> None:
+        """Known objects that are missing from the list were deleted during the gap in the watch."""
         found, since_us = self.coverage.complete(listed)
-        self._vanished(listed.kind, found, at_us=listed.at_us, since_us=since_us)
-        for part in self._told_of[listed.kind]:
+        self._delete_missing(listed.kind, found, at_us=listed.at_us, since_us=since_us)
+        for part in self._parts_of[listed.kind]:
             part.listed(found, at_us=listed.at_us)
-        self._came_to(listed.kind, listed.version, listed.as_of_us)
+        self._save_checkpoint(listed.kind, listed.version, listed.as_of_us)
 
-    def _vanished(self, kind: Kind, found: set[str], *, at_us: int, since_us: int) -> None:
-        """All of the kind but these have."""
+    def _delete_missing(self, kind: Kind, found: set[str], *, at_us: int, since_us: int) -> None:
+        """Delete all objects of `kind` except `found`."""
         if kind is Kind.PODS:
             for uid in self.pods.known() - found:
-                self._left(self.pods.vanished(uid, at_us=at_us, since_us=since_us), at_us=at_us)
+                self._pod_deleted(self.pods.vanished(uid, at_us=at_us, since_us=since_us), at_us=at_us)
         elif kind is Kind.NODES:
             for uid in self.nodes.known() - found:
                 self._reclassify(self.nodes.gone(uid, at_us=at_us, since_us=since_us), at_us=at_us)
 
-    def _came_to(self, kind: Kind, version: str, complete_us: int) -> None:
-        """All before `complete_us` is known, and what follows `version` is to be told."""
+    def _save_checkpoint(self, kind: Kind, version: str, complete_us: int) -> None:
+        """The watch is complete up to `complete_us` and resumes at `version`."""
         resume = Checkpoint(version=version, at_us=complete_us, rules=self._digest(kind))
-        came = self.coverage.came_to(kind, resume)
-        if came and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
+        stored = self.coverage.store_checkpoint(kind, resume)
+        if stored and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
             for changed in self.nodes.lapse(complete_us):
                 self._reclassify(changed, at_us=self.now_us)
 
     def _digest(self, kind: Kind) -> str:
-        """By what objects of a kind were kept, and read; of nodes nothing is kept that is not looked at.
+        """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys.
 
-        That of namespaces is by what all pods are classified, which takes their namespaces.
+        The namespace digest identifies the rules that classify all pods, which needs their namespaces.
         """
         if kind is Kind.NODES:
             return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
@@ -266,11 +265,11 @@ class Fleet:
         return self.limiter.limit("tier", tier)
 
     def _restore_pods(self, saved: Saved) -> None:
-        """Where they may be classified otherwise now, it is noted that they are not all classified alike."""
+        """If pods may be classified differently now, clear the rules digest of the namespace checkpoint."""
         alike = self.resume_of(Kind.NAMESPACES) is not None and not saved.is_moved
         self.pods.restore(saved.pods, by_same_rules=alike)
-        if not alike and (told := self.coverage.resumes.get(Kind.NAMESPACES)):
-            self.coverage.came_to(Kind.NAMESPACES, replace(told, rules=""))
+        if not alike and (checkpoint := self.coverage.resumes.get(Kind.NAMESPACES)):
+            self.coverage.store_checkpoint(Kind.NAMESPACES, replace(checkpoint, rules=""))
 
     def _restore(self, saved: Saved) -> None:
         for tier in self.rules.known_tiers:

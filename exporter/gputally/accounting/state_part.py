@@ -1,4 +1,4 @@
-"""What follows from watched objects besides pods and nodes themselves: one part for each subject, all of one shape."""
+"""State derived from watched objects besides pods and nodes: one part per subject, with a common interface."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Generic, TypeVar
@@ -11,33 +11,32 @@ Document = TypeVar("Document", bound=Struct)
 
 
 class StatePart(Generic[Document]):
-    """The state of one subject, changed by what is told of objects of its `kinds`. What a part does not say is nothing.
+    """The state of one subject, updated by events of its `kinds`. Methods that a part does not override do nothing.
 
-    What it needs again after a restart are documents of one type, each by a key, which any ledger keeps under the
-    part's `name`: see `documents`.
+    Its state for a restart is a set of documents of one type, by key, which a ledger stores under the part's `name`.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[Collection[Kind]]
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """An object is there, in this form. Raises: MalformedObject if it cannot be; nothing has changed then."""
+        """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""
 
     def gone(self, uid: str, *, at_us: int) -> None:
-        """An object of this UID is not there any more."""
+        """The object with this UID was deleted."""
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
-        """These objects of a kind are there, which were all seen, and no others."""
+        """A list is complete: exactly these objects of a kind exist, and `seen` was called for each."""
 
     def advance(self, now_us: int) -> None:
-        """Time has come to `now_us`."""
+        """Advance the time to `now_us`."""
 
     def drain(self) -> Mapping[str, Document | None]:
-        """What changed since the last call, by key; None for what is no longer kept."""
+        """Documents changed since the last call, by key; None for removed ones."""
         return {}
 
     def touch_all(self) -> None:
-        """Let `drain` tell of everything."""
+        """Make the next `drain` return everything."""
 
     def restore(self, documents: Iterable[Document], *, at_us: int) -> None:
-        """Take up what an earlier process drained last; nothing of it was later than `at_us`."""
+        """Restore the last drained documents of an earlier process, all from `at_us` or before."""

@@ -26,7 +26,7 @@ from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.process.clock import Clock, steady_clock, system_clock
-from gputally.serving import doors, own_token
+from gputally.serving import own_token, policy_source
 
 if TYPE_CHECKING:
     from gputally.export.listen import Address
@@ -81,7 +81,7 @@ async def run_agent(
     was replaced and only a new process can use it.
     """
     clock = clock or steady_clock()
-    policies = doors(settings.web_config)
+    policies = policy_source(settings.web_config)
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
     books = DeviceAccounts(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
@@ -102,7 +102,10 @@ async def run_agent(
         reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
         asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
         site = _site(node, reading, settings, tokens=tokens)
-        async with serve(site, addresses=settings.addresses, doors=policies) as addresses, asyncio.TaskGroup() as tasks:
+        async with (
+            serve(site, addresses=settings.addresses, policy_source=policies) as addresses,
+            asyncio.TaskGroup() as tasks,
+        ):
             node.addresses = addresses
             if started:
                 started(node)

@@ -15,7 +15,7 @@ def node_view(reading: GpuLoop, books: DeviceAccounts, health: NodeHealth, *, no
         readings=tuple(reading.readings.values()),
         down=tuple(sorted(reading.down)),
         xids=reading.xids(),
-        books=books.snapshot(now_us),
+        devices=books.snapshot(now_us),
     )
 
 

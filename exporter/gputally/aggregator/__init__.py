@@ -1,1 +1,1 @@
-"""The aggregator: tasks and wiring. Nothing here knows the domain."""
+"""The aggregator: tasks and wiring, without domain logic."""

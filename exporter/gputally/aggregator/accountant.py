@@ -1,4 +1,4 @@
-"""The one who changes the fleet: takes in what was observed, and gives out what it comes to."""
+"""The single writer of the fleet: applies observations, and returns snapshots and changes."""
 
 import asyncio
 import logging
@@ -17,60 +17,59 @@ from gputally.process.once import Once
 logger = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
-"""How long news of a pod may wait for more of it; whoever looks in between sees it accounted."""
+"""How long pod updates stay pending, to be accounted together; each read accounts them first."""
 
 
 class Accountant:
     """The fleet, changed by one task only.
 
-    Should anything but a malformed object end what it does, the fleet is half changed: nothing of it is given out any
-    more.
+    After any error except a malformed object, the fleet may be inconsistent: further calls raise RuntimeError.
     """
 
     def __init__(self, fleet: Fleet, health: Health) -> None:
         self.fleet = fleet
         self.changed = asyncio.Event()
-        """Set when anything was taken in; whoever writes that down clears it."""
+        """Set after each observation; the ledger writer clears it."""
         self.is_sound = True
         self._health = health
-        self._news = asyncio.Event()
-        self._warned: set[str] = set()
+        self._updated = asyncio.Event()
+        self._warned_nodes: set[str] = set()
         self._malformed = Once(logger, "excluded from the accounting")
 
     def take(self, observations: Iterable[Observation]) -> None:
-        """Take in `observations`. One that contradicts itself is counted, logged and left out."""
-        with self._changing():
+        """Observe `observations`. A malformed one is counted, logged and skipped."""
+        with self._exclusive():
             for observation in observations:
                 try:
                     self.fleet.observe(observation)
                 except MalformedObject as error:
                     self._skip(observation, error)
-        self._warn_of_agents()
-        self._news.set()
+        self._warn_of_faulty_agents()
+        self._updated.set()
         self.changed.set()
 
     async def keep_reconciled(self, then: Callable[[], None]) -> None:
-        """For ever: account what was taken in, once what comes with it is there too; `then` do what follows from it."""
+        """Forever: account pending updates after LINGER_SECONDS, then call `then`."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._updated.wait()
+            self._updated.clear()
             await asyncio.sleep(LINGER_SECONDS)
-            with self._changing():
+            with self._exclusive():
                 self.fleet.reconcile()
             then()
 
     def publish(self, *, now_us: int, difference: tuple[int, int] | None) -> Snapshot:
-        """The snapshot to export at `now_us`. `difference` is the ledger's, see `snapshot.publish`."""
-        with self._changing():
+        """The snapshot to export at `now_us`. `difference` is from the ledger, see `snapshot.publish`."""
+        with self._exclusive():
             return publish(self.fleet, now_us=now_us, ledger=difference)
 
     def drain(self) -> Changes:
-        """What is to be written, which has changed since the last call."""
-        with self._changing():
+        """Changes to write to the ledger, since the last call."""
+        with self._exclusive():
             return self.fleet.drain()
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         if not self.is_sound:
             raise RuntimeError("the accounting has failed; its error ends the process")
         self.is_sound = False
@@ -83,10 +82,10 @@ class Accountant:
             skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
         self._malformed.warn(str(error))
 
-    def _warn_of_agents(self) -> None:
-        """Once of each that tells what cannot be."""
+    def _warn_of_faulty_agents(self) -> None:
+        """Log each agent with implausible usage once."""
         faulty = self.fleet.usage.pending.faulty
-        if len(faulty) > len(self._warned):
-            for node in faulty.keys() - self._warned:
+        if len(faulty) > len(self._warned_nodes):
+            for node in faulty.keys() - self._warned_nodes:
                 logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)
-            self._warned.update(faulty)
+            self._warned_nodes.update(faulty)

@@ -1,4 +1,4 @@
-"""From the agents into the accounting."""
+"""Delivers agent reports to the intake."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from gputally.pulling.pull import Puller
 
 
 def puller(client: AgentClient, pipeline: Pipeline, choice: AgentChoice, *, clock: Clock) -> Puller:
-    """What pulls the agents that `choice` names and the watch of pods finds; what they tell goes into the intake."""
+    """A puller for the agents in `choice` and those found by the pod watch; it puts their reports into the intake."""
 
     async def deliver(usage: UsageReported) -> None:
         await pipeline.intake.put([usage])

@@ -1,4 +1,4 @@
-"""The aggregator: watches in, metrics and ledger out. This file only wires."""
+"""The aggregator: connects watches, accounting, metrics and ledger."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.identify import identify
 from gputally.kube.reflector.watch import Batches, run_reflector
-from gputally.kube.server_time import CONFIRMED_US, ServerTime, agreed, keep_agreed
+from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
 from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
@@ -36,7 +36,7 @@ from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
-from gputally.serving import doors
+from gputally.serving import policy_source
 
 if TYPE_CHECKING:
     from gputally.export.listen import Address
@@ -44,29 +44,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TIME_PATH: Final = "/api/v1/namespaces"
-"""Asked for when all that counts is what time it is there: whoever may watch may list these."""
+"""Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
-"""How soon a server sends what a resumed watch has missed. It does not say when that is all; should any of it come
-later, the pods it concerns are accounted anew."""
+"""How soon a server sends the missed events of a resumed watch. It does not mark their end; if one arrives later, its
+pods are reaccounted."""
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
 _STARTING_THRESHOLD: Final = 50_000
-"""How many new objects let the garbage collector look while all is listed: little of that is garbage."""
+"""Threshold of the garbage collector during the initial lists, which create little garbage."""
 
 
 class RunningAggregator:
-    """A running aggregator: its parts, and where and whom it answers."""
+    """A running aggregator: its pipeline, addresses and access policies."""
 
-    def __init__(self, pipeline: Pipeline, doors: Callable[[], AccessPolicy]) -> None:
+    def __init__(self, pipeline: Pipeline, policy_source: Callable[[], AccessPolicy]) -> None:
         self.pipeline = pipeline
-        self.doors = doors
+        self.policy_source = policy_source
         self.addresses: tuple[Address, ...] = ()
         self._complete = False
 
     def ready(self) -> Readiness:
-        """Ready once every watch that can be had has a complete picture, and all of it is accounted; from then on."""
+        """Ready once every available watch has a complete list and all of it is accounted; stays ready from then on."""
         pipeline = self.pipeline
         missing = [
-            f"watch {watch.kind}: no complete list yet" for watch in pipeline.health.watches if not watch.settled
+            f"watch {watch.kind}: no complete list yet" for watch in pipeline.health.watches if not watch.initialized
         ]
         if pipeline.intake.size and not self._complete:
             missing.append(f"accounting: {pipeline.intake.size} observations behind")
@@ -80,23 +80,24 @@ class RunningAggregator:
 async def aggregate(
     settings: Settings, clock: Clock | None = None, *, started: Callable[[RunningAggregator], None] | None = None
 ) -> None:
-    """Run until cancelled; the first task to fail ends all. Time is the API server's, unless `clock` tells it.
+    """Run until cancelled; the first task that fails ends all. Uses the API server's time, unless `clock` is given.
 
-    Raises: ConfigError, ApiError, LedgerError or AddressTaken before anything has started; LedgerError also later.
+    Raises: ConfigError, ApiError, LedgerError or AddressTaken before the start; LedgerError also later.
     """
-    policies = doors(settings.web_config)
+    policies = policy_source(settings.web_config)
     rules, book = read_files(settings.config, settings.prices)
     rules = with_agents(rules, settings.agent_marks)
     server_time = ServerTime()
-    answered = None if clock else server_time.answered
+    on_answer = None if clock else server_time.observe
     clock = clock or server_time.now_us
     pulled = replace(settings.agents, mig_basis=rules.mig_basis)
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
-    with _seldom_collected(), open_ledger(settings.ledger) as ledger:
-        async with connect(choice, answered=answered) as api, agent_client(pulled) as client:
+    with _rare_collection(), open_ledger(settings.ledger) as ledger:
+        async with connect(choice, on_answer=on_answer) as api, agent_client(pulled) as client:
             cluster = await identify(api, rules, patience_s=settings.api_patience_s)
-            ask = partial(api.ask_apart, _TIME_PATH, {"limit": "1"})
-            await agreed(server_time, ask, patience_s=CONFIRMED_US / US_PER_SECOND + settings.api_patience_s)
+            request = partial(api.request_on_new_connection, _TIME_PATH, {"limit": "1"})
+            patience_s = CONFIRMED_US / US_PER_SECOND + settings.api_patience_s
+            await wait_until_confirmed(server_time, request, patience_s=patience_s)
             ledger.bind(cluster)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
@@ -104,20 +105,19 @@ async def aggregate(
             pipeline.health.clock = server_time.health
             try:
                 agents = puller(client, pipeline, pulled, clock=clock)
-                beside = {
+                background = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
-                    "time": partial(keep_agreed, server_time, ask),
+                    "time": partial(keep_confirmed, server_time, request),
                 }
-                await _run(
-                    api, RunningAggregator(pipeline, policies), settings, clock=clock, beside=beside, started=started
-                )
+                running = RunningAggregator(pipeline, policies)
+                await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Let the garbage collector look seldom, until this ends or all is listed."""
+def _rare_collection() -> Iterator[None]:
+    """Run the garbage collector rarely, until the block ends or all lists are complete."""
     gc.set_threshold(_STARTING_THRESHOLD)
     try:
         yield
@@ -132,7 +132,7 @@ def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
 
 
 def _saved(ledger: Ledger, *, now_us: int) -> Saved:
-    """What the ledger holds, evaluated at the present."""
+    """The state saved in the ledger, evaluated at the present."""
     saved = ledger.saved(now_us=now_us)
     present = at_present(saved, now_us=now_us)
     if present is not saved:
@@ -150,12 +150,12 @@ async def _run(
     settings: Settings,
     *,
     clock: Clock,
-    beside: Mapping[str, Callable[[], Coroutine[None, None, None]]],
+    background: Mapping[str, Callable[[], Coroutine[None, None, None]]],
     started: Callable[[RunningAggregator], None] | None,
 ) -> None:
-    """`beside` is what else runs for ever, by name."""
+    """Serve and run all tasks; `background` holds further ones by name."""
     site = _site(running, max_requests=settings.max_requests)
-    serving = serve(site, addresses=settings.addresses, doors=running.doors)
+    serving = serve(site, addresses=settings.addresses, policy_source=running.policy_source)
     async with serving as addresses, asyncio.TaskGroup() as tasks:
         running.addresses = addresses
         if started:
@@ -170,12 +170,12 @@ async def _run(
         watch_all(api, pipeline, clock=clock, tasks=tasks)
         tasks.create_task(intake.release(), name="release")
         tasks.create_task(freeze_heap(intake), name="freeze heap")
-        for name, run in beside.items():
+        for name, run in background.items():
             tasks.create_task(run(), name=name)
 
 
 async def account(pipeline: Pipeline) -> None:
-    """For ever: take in what was read, in batches between which others get their turn."""
+    """Forever: observe queued batches, and yield to other tasks after each."""
     while True:
         batch = await pipeline.intake.get()
         pipeline.accountant.take(batch)
@@ -185,11 +185,11 @@ async def account(pipeline: Pipeline) -> None:
 
 
 def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
-    """Start the watches, all at once: pods are read while what classifies them is accounted."""
+    """Start all watches at once: pods are read while the objects that classify them are accounted."""
     fleet, intake = pipeline.fleet, pipeline.intake
     for resource, health in zip(resources(fleet.rules), pipeline.health.watches, strict=True):
         since = fleet.resume_of(resource.kind) if resource.resumes else None
-        if since:  # all is known from the ledger, once what was missed has come
+        if since:  # the ledger has the state; only missed events are due
             asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)
         feed = run_reflector(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
         tasks.create_task(_pump(feed, intake, resource.kind), name=f"watch {resource.kind}")
@@ -202,10 +202,10 @@ async def _pump(feed: Batches, intake: Intake, kind: Kind) -> None:
 
 
 async def freeze_heap(intake: Intake) -> None:
-    """Once all is listed: let the garbage collector pass over what has come to stay, some 100 objects a pod.
+    """After all lists are complete, exempt long-lived objects, some 100 per pod, from garbage collection.
 
-    Otherwise it looks at all of it now and then, in the middle of a scrape. A few hundred of these objects are
-    garbage and stay: collecting them first would add 40 ms to a start with 20,000 pods.
+    Otherwise the collector traverses them all now and then, in the middle of a scrape. A few hundred frozen objects
+    are garbage: collecting them first would add 40 ms to a start with 20,000 pods.
     """
     for listed in intake.listed.values():
         await listed.wait()

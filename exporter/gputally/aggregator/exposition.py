@@ -1,4 +1,4 @@
-"""What `/metrics` of the aggregator answers."""
+"""The response of the aggregator's `/metrics`."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from gputally.process.clock import Clock
 
 
 class Exposition:
-    """Counters show what is in the ledger: the next process could not go on from more."""
+    """Renders scrapes. Counters show only what is in the ledger, as the next process continues from there."""
 
     def __init__(
         self, intake: Intake, accountant: Accountant, writer: LedgerWriter, health: Health, *, clock: Clock
@@ -28,24 +28,24 @@ class Exposition:
         self._scraping = asyncio.Lock()
         self._registry = process_registry()
         self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, difference=None)
-        """What was published last and is in the ledger; at first, by the process before."""
+        """The last published snapshot that is in the ledger; initially that of the earlier process."""
         self._caught_up = False
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether what happened while nobody watched is accounted, as far as it counts GPU-time; true for good then."""
+        """Whether all events since the last process that affect GPU-time are accounted; stays true."""
         if not self._caught_up:
             counting = (watch for watch in self._health.watches if watch.kind is not Kind.EVENTS)
-            self._caught_up = all(watch.settled for watch in counting) and not self._intake.size
+            self._caught_up = all(watch.initialized for watch in counting) and not self._intake.size
         return self._caught_up
 
-    async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
-        """The exposition as of now. What its counters say is in the ledger before it is returned.
+    async def scrape(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - required by the web interface
+        """The current exposition. Its counters are in the ledger before it is returned.
 
-        They stand still until all is told that happened while no process watched: a pod that ended meanwhile would be
-        shown as if it had run on. So they do while the ledger refuses writes; gauges follow.
+        Counters stay constant while the ledger is not writable, and until all events since the last process are
+        accounted: a pod that ended meanwhile would still be counted. Gauges stay current.
         """
-        async with self._scraping:  # of two at once, one might take back what the other has shown
+        async with self._scraping:  # of two concurrent scrapes, one might withdraw what the other has returned
             totals = self._accountant.fleet.totals
             now_us = self._clock() if self.has_caught_up else totals.evaluated_us
             snapshot = self._accountant.publish(now_us=now_us, difference=self._writer.difference)
@@ -58,10 +58,10 @@ class Exposition:
             return self._text(snapshot, counters=self._committed, openmetrics=openmetrics)
 
     async def _written_with(self, snapshot: Snapshot, *, openmetrics: bool) -> bytes:
-        """The exposition of `snapshot`, made while the ledger is brought up to date."""
+        """The exposition of `snapshot`, rendered while the ledger is written."""
         writing = asyncio.create_task(self._writer.flush(), name="scrape's flush")
         try:
-            await asyncio.sleep(0)  # it begins, and most of it needs no interpreter
+            await asyncio.sleep(0)  # start the flush, which mostly runs without the GIL
             return self._text(snapshot, counters=snapshot, openmetrics=openmetrics)
         finally:
             await writing

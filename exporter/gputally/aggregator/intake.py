@@ -1,4 +1,4 @@
-"""What was read and is not yet accounted: one queue."""
+"""The queue of observations that are not yet accounted."""
 
 import asyncio
 from collections import deque
@@ -9,65 +9,64 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Observation, RelistFinished, Unavailable
 
 LIMIT: Final = 10_000
-"""Observations that may wait to be accounted before whoever brings them is held back."""
+"""Number of queued observations above which `put` blocks."""
 
 
 class Intake:
-    """Batches of observations in the order they came.
+    """Batches of observations in order of arrival.
 
-    Objects are classified by those of the kinds that come `first`. All others are read meanwhile, and wait until these
-    are listed.
+    The kinds in `first` classify all other objects, which are read meanwhile and wait until these are listed.
     """
 
     def __init__(self, first: Iterable[Kind] = (), *, limit: int = LIMIT) -> None:
         self.listed = {kind: asyncio.Event() for kind in Kind}
-        """Set once a complete listing of the kind is accounted, or none can be had."""
+        """Set once a complete list of the kind is accounted, or the kind is unavailable."""
         self._first = frozenset(first)
         self._ready = _Queue(limit)
         self._held = _Queue(limit) if self._first else self._ready
-        self._news = asyncio.Event()
+        self._updated = asyncio.Event()
         self._room = asyncio.Event()
 
     @property
     def size(self) -> int:
-        """Observations that wait."""
+        """Number of queued observations."""
         return self._ready.size + (0 if self._held is self._ready else self._held.size)
 
     async def put(self, batch: list[Observation], kind: Kind | None = None) -> None:
-        """Add a batch, once fewer than the limit wait: a batch is never cut, so they may pass it.
+        """Add a batch once the queue is below its limit; batches are never split, so one may exceed it.
 
         Args:
-            batch: What one watch brought, or an answer to what was asked.
-            kind: Whose watch brought it.
+            batch: Observations of one watch, or the result of a request.
+            kind: The kind of the watch.
         """
-        while (queue := self._queue_of(kind)).is_full:  # another may have been faster
+        while (queue := self._queue_of(kind)).is_full:  # another task may have filled it again
             self._room.clear()
             await self._room.wait()
         queue.append(batch)
-        self._news.set()
+        self._updated.set()
 
     async def get(self) -> list[Observation]:
-        """Take the oldest batch that can be accounted, once there is one."""
+        """Wait for, and remove, the oldest batch that can be accounted."""
         while not self._ready.batches:
-            self._news.clear()
-            await self._news.wait()
+            self._updated.clear()
+            await self._updated.wait()
         self._room.set()
         return self._ready.pop()
 
     def accounted(self, batch: Iterable[Observation]) -> None:
-        """Note which listings were in a batch that is accounted now."""
+        """Record the lists that an accounted batch completes."""
         for observation in batch:
             if isinstance(observation, RelistFinished | Unavailable):
                 self.listed[observation.kind].set()
 
     async def release(self) -> None:
-        """Once the first kinds are listed: let what waited for them be accounted, and what follows wait no more."""
+        """After the first kinds are listed, release the batches that waited for them, and hold no more back."""
         for kind in self._first:
             await self.listed[kind].wait()
         held, self._held = self._held, self._ready
         while held is not self._ready and held.batches:
             self._ready.append(held.pop())
-        self._news.set()
+        self._updated.set()
         self._room.set()
 
     def _queue_of(self, kind: Kind | None) -> "_Queue":
@@ -75,7 +74,7 @@ class Intake:
 
 
 class _Queue:
-    """Batches, and how many observations they hold."""
+    """Batches, and the number of their observations."""
 
     def __init__(self, limit: int) -> None:
         self.batches = deque[list[Observation]]()

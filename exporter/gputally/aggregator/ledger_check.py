@@ -1,4 +1,4 @@
-"""Looking through the ledger, again and again, so slowly that nothing else is delayed."""
+"""Periodic integrity check of the ledger, slow enough not to delay anything else."""
 
 import asyncio
 import logging
@@ -13,35 +13,34 @@ from gputally.process.clock import Clock
 logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 86_400.0
-"""From the end of one look at all of it until the next."""
+"""Pause between two complete checks."""
 REST: Final = 19
-"""How many times as long as a step takes is rested after it."""
+"""Ratio of the pause after a step to the step's duration."""
 _END: Final = object()
 Check = Callable[[], Iterator[None]]
 """See `Ledger.check`."""
 
 
 async def keep_checked(check: Check, health: LedgerHealth, *, clock: Clock) -> None:
-    """For ever: look through the ledger. Damage is logged and shown, and accounting goes on.
+    """Forever: check the ledger. Damage is logged and exported; accounting continues.
 
-    What it adds would be lost else, and to restore a backup, which lacks what was accounted since, is for a person to
-    decide.
+    Stopping would lose new data. A person decides whether to restore a backup, which lacks everything since.
     """
     while True:
         try:
-            await _look_through(check())
+            await _run_check(check())
             health.checked_us, health.damaged = clock(), False
         except LedgerDamaged as error:
             health.damaged = True
-            logger.error("%s; accounting continues: see docs/runbooks/GputallyLedgerDamaged.md", error)  # noqa: TRY400 - said in words
+            logger.error("%s; accounting continues: see docs/runbooks/GputallyLedgerDamaged.md", error)  # noqa: TRY400 - no traceback needed
         except LedgerUnwritable as error:
             logger.warning("%s; the check is repeated later", error)
         await asyncio.sleep(INTERVAL_SECONDS)
 
 
-async def _look_through(steps: Iterator[None]) -> None:
-    done: object = None
-    while done is not _END:
+async def _run_check(steps: Iterator[None]) -> None:
+    result: object = None
+    while result is not _END:
         started = time.monotonic()
-        done = await asyncio.to_thread(next, steps, _END)
+        result = await asyncio.to_thread(next, steps, _END)
         await asyncio.sleep(REST * (time.monotonic() - started))

@@ -1,4 +1,4 @@
-"""Between the accounting, which is instant, and the ledger, which takes its time."""
+"""Writes accounting changes to the ledger asynchronously."""
 
 import asyncio
 import logging
@@ -17,15 +17,15 @@ from gputally.process.clock import Clock
 logger = logging.getLogger(__name__)
 
 ROOM: Final = 500_000
-"""Rows that may wait in memory (some 500 MiB) before the watches are held back; the API server keeps what follows."""
+"""Limit of pending rows in memory (some 500 MiB), above which the watches pause; the API server keeps later events."""
 FLUSH_SECONDS: Final = 0.25
 BUSY_TURNS: Final = 20
-"""How often in a row such a time is waited while there is much to account, which writing would slow down."""
+"""Maximum number of such pauses in a row while the accounting is busy, which writing would slow down."""
 RETRY_SECONDS: Final = 1.0
 
 
 class LedgerWriter:
-    """Writes what the accountant drains, in a thread that nobody else writes from."""
+    """Writes the accountant's changes, from its own thread."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class LedgerWriter:
         self.ledger = ledger
         self.health = health
         self.room = asyncio.Event()
-        """Set while few enough rows wait in memory."""
+        """Set while the pending rows are below ROOM."""
         self.room.set()
         self.difference: tuple[int, int] | None = None
-        """Live allocated GPU-time minus that of the ledger, as it was written last: the line (a, b)."""
+        """Live allocated GPU-time minus that in the ledger at the last write, as a line (a, b)."""
         self._accountant = accountant
         self._clock = clock
         self._is_busy = is_busy
@@ -51,40 +51,40 @@ class LedgerWriter:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     async def flush(self) -> None:
-        """Bring the ledger up to date. What it refuses is kept, and written with what follows."""
+        """Write all pending changes. If that fails, they stay pending and are written with the next ones."""
         async with self._writing:
             self._accountant.changed.clear()
-            changes = self._unwritten = self._pending()  # until it is written, whatever happens meanwhile
+            changes = self._unwritten = self._pending()  # kept until they are written
             started_ns = time.monotonic_ns()
             try:
                 loop = asyncio.get_running_loop()
                 self.difference = await loop.run_in_executor(self._thread, self.ledger.write, changes)
-                self._written(time.monotonic_ns() - started_ns)
+                self._write_succeeded(time.monotonic_ns() - started_ns)
             except LedgerUnwritable as error:
-                self._refused(changes, error)
+                self._write_failed(changes, error)
             finally:
                 if self._unwritten:
                     self._accountant.changed.set()
 
     async def keep_flushed(self) -> None:
-        """For ever: bring the ledger up to date soon after anything changed."""
+        """Forever: write the ledger soon after each change."""
         while True:
             await self._accountant.changed.wait()
-            await self._lull()
+            await self._wait_while_busy()
             await self.flush()
             await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
 
-    async def _lull(self) -> None:
-        """Return when there is little to account, or after some time of much."""
+    async def _wait_while_busy(self) -> None:
+        """Wait while the accounting is busy, but at most BUSY_TURNS times FLUSH_SECONDS."""
         for _ in range(BUSY_TURNS):
             if not self._is_busy():
                 break
             await asyncio.sleep(FLUSH_SECONDS)
 
     def close(self) -> None:
-        """Write what is left and let the thread go. It blocks: when it is called, nothing else runs any more.
+        """Write the pending changes and stop the thread. Blocks; call it after all tasks have ended.
 
-        Raises: LedgerUnwritable when something is left that cannot be written.
+        Raises: LedgerUnwritable if pending changes cannot be written.
         """
         try:
             if self._accountant.is_sound:
@@ -103,10 +103,10 @@ class LedgerWriter:
             ) from None
 
     def _pending(self) -> Changes:
-        fresh = self._accountant.drain()
-        return self._unwritten.followed_by(fresh) if self._unwritten else fresh
+        changes = self._accountant.drain()
+        return self._unwritten.followed_by(changes) if self._unwritten else changes
 
-    def _refused(self, changes: Changes, error: LedgerUnwritable) -> None:
+    def _write_failed(self, changes: Changes, error: LedgerUnwritable) -> None:
         health = self.health
         if health.writable:
             logger.error("%s; accounting continues in memory, and is written when the ledger is writable again", error)
@@ -116,12 +116,12 @@ class LedgerWriter:
         if changes.weight > ROOM:
             self.room.clear()
 
-    def _written(self, took_ns: int) -> None:
+    def _write_succeeded(self, duration_ns: int) -> None:
         health = self.health
         if not health.writable:
             logger.info("the ledger is writable again: %d waiting rows were written", health.waiting)
         self._unwritten, health.writable, health.waiting = None, True, 0
         self.room.set()
         health.writes += 1
-        health.write_us += took_ns // 1000
+        health.write_us += duration_ns // 1000
         health.last_write_us = self._clock()

@@ -1,4 +1,4 @@
-"""Looking up the owners that jobs are named by."""
+"""Looks up the owners from which jobs get their names."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.aggregator.owner_queue import AT_ONCE, OwnerQueue
+from gputally.aggregator.owner_queue import MAX_LOOKUPS, OwnerQueue
 from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import ApiError
 from gputally.kube.api import Api
@@ -21,23 +21,23 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS: Final = 10.0
 LONGEST_PAUSE_SECONDS: Final = 300.0
-MOST_TRIES: Final = 6
-"""Of an owner for which the server fails, within some six minutes; then its job is named by what is known."""
+MAX_FAILURES: Final = 6
+"""Failed lookups of one owner, within about six minutes; after that its job is named by the known owners."""
 _OUTAGES: Final = (Failure.UNREACHABLE, Failure.THROTTLED, Failure.FORBIDDEN)
-"""Failures that are no owner's: such tries are not counted."""
+"""Failures that do not depend on the owner; they are not counted."""
 SPARE: Final = 1000
-"""Owners that may wait though no pod wants them any more."""
+"""Tolerated number of queued owners that no pod needs any more."""
 
 
-class _Trial(Struct):
-    """How often an owner was tried in vain, and how often that was because the server failed for it."""
+class _Attempts(Struct):
+    """Number of failed lookups of an owner, and how many of them count against it."""
 
     tries: int = 0
     failures: int = 0
 
 
 class OwnerWalk:
-    """Looks up the owners the accounting wants, a fixed number at a time; what they are goes into the intake."""
+    """Looks up the owners that the accounting requests, with limited concurrency; results go into the intake."""
 
     def __init__(self, api: Api, pipeline: Pipeline, *, clock: Clock) -> None:
         self._now = asyncio.get_running_loop().time
@@ -46,22 +46,24 @@ class OwnerWalk:
         self._walks = pipeline.fleet.pods.walks
         self._queue = OwnerQueue()
         self._changed = asyncio.Event()
-        self._trials: dict[Owner, _Trial] = {}
-        self._trouble = Once(logger, "owners")
+        self._attempts: dict[Owner, _Attempts] = {}
+        self._errors = Once(logger, "owners")
 
     def step(self) -> None:
-        """Queue what is wanted since the last step."""
+        """Queue the owners requested since the last step."""
         for owner in self._walks.drain():
             self._queue.put(owner)
             self._changed.set()
         if len(self._queue) > 2 * len(self._walks.wanted) + SPARE:
             self._queue.keep(self._walks.wanted)
-            self._trials = {owner: trial for owner, trial in self._trials.items() if owner in self._walks.wanted}
+            self._attempts = {
+                owner: attempts for owner, attempts in self._attempts.items() if owner in self._walks.wanted
+            }
 
     async def run(self) -> None:
-        """For ever: look up what is queued."""
+        """Forever: look up queued owners."""
         async with asyncio.TaskGroup() as workers:
-            for number in range(AT_ONCE):
+            for number in range(MAX_LOOKUPS):
                 workers.create_task(self._work(), name=f"owners {number}")
 
     async def _work(self) -> None:
@@ -69,7 +71,7 @@ class OwnerWalk:
             owner = await self._next()
             pause_s = await self._look_up(owner)
             self._queue.done(owner, again_s=None if pause_s is None else self._now() + pause_s)
-            self._changed.set()  # its place is free
+            self._changed.set()  # another lookup may start
 
     async def _next(self) -> Owner:
         while (owner := self._queue.take(self._now())) is None:
@@ -80,16 +82,16 @@ class OwnerWalk:
         return owner
 
     async def _look_up(self, owner: Owner) -> float | None:
-        """Hand on what is found; returns after how many seconds to look again, None for never."""
+        """Look up an owner and deliver the result; returns the delay in seconds until a retry, None for no retry."""
         if owner not in self._walks.wanted:
-            self._trials.pop(owner, None)
+            self._attempts.pop(owner, None)
             return None
         try:
             answer = await self._owners.look_up(owner)
         except ApiError as error:
             answer = self._failed(owner, error)
         if answer.result is not Lookup.FAILED:
-            self._trials.pop(owner, None)
+            self._attempts.pop(owner, None)
         lookups = self._pipeline.health.owners.lookups
         lookups[answer.result] = lookups.get(answer.result, 0) + 1
         if answer.seen is None:
@@ -99,11 +101,11 @@ class OwnerWalk:
 
     def _failed(self, owner: Owner, error: ApiError) -> OwnerAnswer:
         failure = failure_of(error)
-        self._trouble.warn(str(error), reason=failure)
-        trial = self._trials.setdefault(owner, _Trial())
-        trial.failures += failure not in _OUTAGES
-        if trial.failures >= MOST_TRIES:
+        self._errors.warn(str(error), reason=failure)
+        attempts = self._attempts.setdefault(owner, _Attempts())
+        attempts.failures += failure not in _OUTAGES
+        if attempts.failures >= MAX_FAILURES:
             return self._owners.unknown(Lookup.GIVEN_UP, owner)
-        pause_s = min(FIRST_PAUSE_SECONDS * 2**trial.tries, LONGEST_PAUSE_SECONDS)
-        trial.tries = min(trial.tries + 1, MOST_TRIES)
+        pause_s = min(FIRST_PAUSE_SECONDS * 2**attempts.tries, LONGEST_PAUSE_SECONDS)
+        attempts.tries = min(attempts.tries + 1, MAX_FAILURES)
         return OwnerAnswer(Lookup.FAILED, pause_s=pause_s)

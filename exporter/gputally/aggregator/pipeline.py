@@ -1,4 +1,4 @@
-"""From observations to metrics and ledger: the four parts that these pass."""
+"""The four stages from observations to metrics and ledger."""
 
 import sys
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ from gputally.process.clock import Clock
 class Pipeline(NamedTuple):
     """The parts of an aggregator.
 
-    Watches, agents and lookups fill the `intake`, the `accountant` takes it in; what follows from it is written by the
-    `writer` and shown by the `exposition`. All of them write `health`.
+    Watches, agents and lookups put observations into the `intake`; the `accountant` applies them; the `writer` stores
+    the changes; the `exposition` exports the state. All of them update `health`.
     """
 
     intake: Intake
@@ -31,7 +31,7 @@ class Pipeline(NamedTuple):
 
     @property
     def fleet(self) -> Fleet:
-        """The state that all is shown of."""
+        """The state of the accounting."""
         return self.accountant.fleet
 
 
@@ -44,7 +44,7 @@ def assemble(
     first: Iterable[Kind] = (),
     limit: int = LIMIT,
 ) -> Pipeline:
-    """The parts for a fleet and its ledger; see `Intake` for `first` and `limit`."""
+    """Create the parts for a fleet and its ledger; see `Intake` for `first` and `limit`."""
     health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
     intake, accountant = Intake(first, limit=limit), Accountant(fleet, health)
     writer = LedgerWriter(

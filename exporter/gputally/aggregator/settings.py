@@ -1,4 +1,4 @@
-"""All settings of the aggregator: one table, from which flags, environment variables and help derive."""
+"""All settings of the aggregator: the source of flags, environment variables and help."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gputally.setting import (
     addresses,
     beyond,
     file,
-    lonely_key,
+    key_without_certificate,
     missing,
     no_addresses,
     no_pairs,
@@ -61,7 +61,7 @@ SETTINGS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of one aggregator, checked. `config` and `prices` are None when the defaults apply."""
+    """The validated settings of an aggregator. `config` and `prices` are None if the defaults apply."""
 
     config: Path | None
     prices: Path | None
@@ -80,7 +80,7 @@ class Settings:
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Parsed flags, by setting name, as Settings. Raises: ConfigError with all that is wrong with them."""
+    """Parsed flags, by setting name, as Settings. Raises: ConfigError with all problems."""
     problems = [
         *missing(values, "ledger"),
         *not_a_number(values, "api.patience"),
@@ -90,7 +90,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
         *no_port(values, "agents.port"),
         *not_a_number(values, "agents.interval"),
-        *lonely_key(values),
+        *key_without_certificate(values),
         *no_pairs(values, "agents.urls", "NODE=URL"),
         *no_urls(values, "agents.urls"),
         *unknown(values, "log.level", ("debug", "info", "warning", "error")),

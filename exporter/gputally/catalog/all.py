@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.catalog.agent.node_metrics import NODE_GROUPS
-from gputally.catalog.aggregator import accounting_metrics as books
+from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import capacity_metrics as capacity
@@ -25,11 +25,11 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *pending.METRICS,
     *preemption.METRICS,
     *prices.METRICS,
-    *books.METRICS,
+    *accounting.METRICS,
 )
-"""What the fleet did: rows from a Snapshot."""
+"""Metrics of the fleet: rows from a Snapshot."""
 HEALTH: Final = (*health.METRICS, *agents.METRICS)
-"""How the exporter itself does: rows from a Health."""
+"""Metrics of the exporter's own health: rows from a Health."""
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
     "Usage": usage.METRICS,
@@ -38,7 +38,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Pending": pending.METRICS,
     "Preemption": preemption.METRICS,
     "Prices": prices.METRICS,
-    "Accounting": books.METRICS,
+    "Accounting": accounting.METRICS,
     "Exporter health": HEALTH,
     **NODE_GROUPS,
 }

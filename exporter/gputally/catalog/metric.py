@@ -12,7 +12,7 @@ View = TypeVar("View")
 
 
 class MetricType(StrEnum):
-    """The types of OpenMetrics that are in use here."""
+    """The OpenMetrics types in use."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -21,14 +21,14 @@ class MetricType(StrEnum):
 
 
 class Stability(StrEnum):
-    """What a release may do to a series."""
+    """How a release may change a series."""
 
     ALPHA = "ALPHA"
     STABLE = "STABLE"
 
 
 class Row(NamedTuple):
-    """One sample; `labels` are values in the declared order, `created_us` (µs) is when a counter began to count."""
+    """One sample; `labels` are values in the declared order, `created_us` (µs) is the start of a counter."""
 
     labels: tuple[str, ...]
     value: float
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Columns(Struct, frozen=True):
-    """Many rows by column: what a family of thousands of series yields. As an iterable it is its rows."""
+    """Many rows as columns, for families with thousands of series. Iterates over its rows."""
 
     labels: Sequence[tuple[str, ...]]
     values: Sequence[float]
@@ -56,14 +56,14 @@ class HistogramRow(NamedTuple):
 
 
 SUFFIX: Final = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}
-"""The ending that a kind demands; the family is the name without it."""
+"""The required suffix of a name by type; the family is the name without it."""
 
 
 class Metric(Struct, Generic[View], frozen=True, kw_only=True):
     """The declaration from which exposition, documentation and the checks of dashboards and rules derive.
 
     `name` is the full literal name, so that a search finds it. Every row of `rows` has a value for each of `labels`.
-    `reference_only` says that it is there to be looked up, and that no dashboard or rule of ours reads it.
+    `reference_only` marks a metric for manual queries, which none of our dashboards and rules use.
 
     Raises: ValueError if a counter does not end in `_total` or an info in `_info`; `make verify` checks the rest.
     """

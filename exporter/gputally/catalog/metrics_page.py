@@ -1,4 +1,4 @@
-"""docs/metrics.md, written from the catalog."""
+"""docs/metrics.md, generated from the catalog."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ _UNITS: Final = {
     "watts": "Watts.",
     "info": "Always 1; the labels hold the information, for joins with other series.",
 }
-"""The ending of a name (before `_total`) and what one unit of it is; the longer ending comes first."""
+"""The meaning of each unit suffix (before `_total`); longer suffixes come first."""
 
 _STABILITY: Final = {
     Stability.ALPHA: "may change or be removed in any release; the changelog says so.",

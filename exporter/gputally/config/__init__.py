@@ -1,1 +1,1 @@
-"""What the operator writes: configuration and price books, read strictly and refused with all problems at once."""
+"""Configuration and price books: strict parsing that reports all problems at once."""

@@ -1,4 +1,4 @@
-"""Checking files without using them."""
+"""Validation of files without applying them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,9 +17,9 @@ _READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOO
 
 
 def check(paths: Iterable[Path]) -> list[Problem]:
-    """All problems of all files, each read as the `kind` it declares; empty when every one could be used.
+    """All problems of all files, each parsed as its declared `kind`; empty if all are valid.
 
-    Price books are read together with the configuration, if there is one, whose tiers they may multiply.
+    With exactly one configuration, price books are also checked against its tiers.
     """
     problems: list[Problem] = []
     found: list[tuple[Path, Rules | PriceBook]] = []

@@ -1,4 +1,4 @@
-"""Digests of what a file says, so that a reformatted or commented file is still the same one."""
+"""Digests of parsed content, which formatting and comments do not change."""
 
 from hashlib import sha256
 

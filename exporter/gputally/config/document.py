@@ -1,8 +1,8 @@
-"""A YAML file as a tree of plain text, each value at its path.
+"""A YAML file as a tree of plain text, with the path of each value.
 
-YAML's guesses (2.10 is a float, `no` is false) never happen: what a value is decides the field that reads
-it, so a price keeps its digits and the label value `true` stays text. Tags, aliases and repeated keys are
-refused: a price book means what it says at the place where one reads it.
+YAML's implicit types (2.10 is a float, `no` is false) are disabled: the field that reads a value decides its
+type, so a price keeps its digits and the label value `true` stays text. Tags, aliases and repeated keys are
+rejected, so that no value of a price book depends on another place in the file.
 """
 
 import re
@@ -26,9 +26,9 @@ _REMEDIES = {
 
 
 def load(path: Path, *, start: str = "`kind: PriceBook` or `kind: Configuration`") -> Field:
-    """The top-level field of the file, with the problems of its structure already noted.
+    """The top-level field of the file; structural problems are already recorded.
 
-    Raises: ConfigError for a file that cannot be read, or is no YAML, or empty, which should `start` with something.
+    Raises: ConfigError for a file that is unreadable, not YAML, or empty; then the message suggests `start`.
     """
     root = _composed(_text(path), str(path))
     if root is None:
@@ -53,12 +53,12 @@ def _refused(file: str, text: str) -> ConfigError:
 
 
 class _Loader(yaml.BaseLoader):
-    """Composes text only."""
+    """Composes plain text values only."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse aliases: one that holds itself has no end."""
+        """Reject aliases: a self-referencing alias never ends."""
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # so are its stubs
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # untyped in its stubs
             raise yaml.composer.ComposerError(None, None, "an alias is not supported here", mark)
         return super().compose_node(parent, index)
 
@@ -84,7 +84,7 @@ def _syntax(error: yaml.MarkedYAMLError) -> str:
 
 
 def _check_structure(field: Field) -> None:
-    """Note what no field may have, wherever it stands."""
+    """Record problems that are invalid in any field."""
     if field.node.tag not in _PLAIN_TAGS:
         field.refuse(f"has the tag {_short(field.node.tag)}; remove it")
     if isinstance(field.node, yaml.MappingNode):

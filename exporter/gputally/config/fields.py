@@ -1,7 +1,7 @@
-"""Reading the fields of a file, noting every problem at its path and going on.
+"""Readers of the fields of a file, which record every problem at its path and continue.
 
-A reader is a function that makes a value of a `Field`, or notes what is wrong and returns None; a parser
-makes a value of a text, or raises ValueError with what is wrong and what to write instead.
+A reader converts a `Field` to a value, or records the problem and returns None. A parser converts text to a
+value, or raises ValueError with the problem and the fix.
 """
 
 import re
@@ -21,7 +21,7 @@ _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
 def child_path(path: str, key: str) -> str:
-    """How the field `key` of the mapping at `path` is written."""
+    """The path of the field `key` of the mapping at `path`."""
     if not _PLAIN_KEY.fullmatch(key):
         return f'{path}["{key}"]'
     return f"{path}.{key}" if path else key
@@ -29,9 +29,9 @@ def child_path(path: str, key: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """A value in a file. `path` reads like `rules[2].purchase`.
+    """A value in a file. A `path` is, for example, `rules[2].purchase`.
 
-    All fields of a file share its `problems`, each with the line it was noted at.
+    All fields of a file share its `problems`, each with its line.
     """
 
     file: str
@@ -40,12 +40,12 @@ class Field:
     problems: dict[Problem, int] = field(default_factory=dict)
 
     def refuse(self, text: str) -> None:
-        """Note a problem here: what is wrong, and what to write instead."""
+        """Record a problem of this field: what is wrong, and how to fix it."""
         self.problems.setdefault(Problem(self.file, self.path, text), self.node.start_mark.line)
 
     @property
     def sound(self) -> bool:
-        """Whether no problem was noted here or below; asked of sections and entries, not of the whole file."""
+        """Whether this section or entry and its children have no problems; not for the whole file."""
         below = (f"{self.path}.", f"{self.path}[")
         return not any(p.field == self.path or p.field.startswith(below) for p in self.problems)
 
@@ -66,7 +66,7 @@ class Field:
         return Field(file=self.file, path=path, node=node, problems=self.problems)
 
     def parse(self, parser: Parser[T]) -> T | None:
-        """What `parser` makes of this text or number."""
+        """The scalar as parsed by `parser`; None after recording a problem."""
         if not isinstance(self.node, yaml.ScalarNode):
             self.refuse(f"is {_shape(self.node)}; use a single value")
             return None
@@ -80,7 +80,7 @@ class Field:
             return None
 
     def checked_key(self, key: str, parser: Parser[str]) -> str:
-        """The key of this field, which `parser` may refuse here."""
+        """The key of this field as parsed by `parser`; if it is invalid, records a problem and returns `key`."""
         try:
             return parser(key)
         except ValueError as error:
@@ -93,14 +93,14 @@ class Field:
         return isinstance(self.node, yaml.SequenceNode) and not self.node.value
 
     def items(self) -> list["Field"]:
-        """The entries of this list, which has to have some."""
+        """The entries of this list, which must not be empty."""
         if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:
             self.refuse(f"is {_shape(self.node)}; use a list, with '- ' before each entry")
             return []
         return [self.entry(index, node) for index, node in enumerate(self.node.value)]
 
     def pairs(self, remedy: str = "use fields in the form `name: value`") -> list[tuple[str, "Field"]]:
-        """The keys and fields of this mapping, which has to have some; else the problem says `remedy`."""
+        """The keys and fields of this mapping, which must not be empty; `remedy` is the fix in the problem."""
         if not isinstance(self.node, yaml.MappingNode) or not self.node.value:
             self.refuse(f"is {_shape(self.node)}; {remedy}")
             return []
@@ -108,7 +108,7 @@ class Field:
         return [(key.value, self.child(key.value, node)) for key, node in keys]
 
     def section(self, *known: str) -> "Section":
-        """This mapping, which may have the `known` fields and no others."""
+        """This mapping as a section, which allows only the `known` fields."""
         return Section(self, known)
 
 
@@ -130,15 +130,15 @@ class Section:
         return self._fields[key]
 
     def read(self, key: str, reader: Callable[[Field], T | None], default: D) -> T | D:
-        """What `reader` makes of the field; `default` when it is absent, or wrong (a problem is noted then)."""
+        """The field as read by `reader`; `default` if it is absent or invalid (then a problem is recorded)."""
         value = reader(self._fields[key]) if key in self._fields else None
         return default if value is None else value
 
     def require(self, key: str, reader: Callable[[Field], T | None], remedy: str) -> T | None:
-        """What `reader` makes of the field; when it is absent, a problem that says to do what `remedy` says."""
+        """The field as read by `reader`; if it is absent, records a problem with `remedy` as the fix."""
         if key in self._fields:
             return reader(self._fields[key])
-        if self._fields:  # of a mapping that is none, only that is worth saying
+        if self._fields:  # an empty or invalid mapping already has its own problem
             self.field.child(key, self.field.node).refuse(f"is missing; {remedy}")
         return None
 
@@ -154,7 +154,7 @@ def value(parser: Parser[T]) -> Callable[[Field], T | None]:
 
 
 def values(parser: Parser[T]) -> Callable[[Field], tuple[T, ...]]:
-    """A reader of one value or a list of them; the wrong ones are noted and left out, and so are repeated ones."""
+    """A reader of one value or a list of values; omits duplicates, and invalid values after recording the problem."""
 
     def read(field: Field) -> tuple[T, ...]:
         fields = [field] if isinstance(field.node, yaml.ScalarNode) else field.items()
@@ -164,7 +164,7 @@ def values(parser: Parser[T]) -> Callable[[Field], tuple[T, ...]]:
 
 
 def kind_of(root: Field, kinds: Collection[str]) -> str | None:
-    """What the file declares itself to be by its field `kind`, which has to be one of `kinds`."""
+    """The declared `kind` of the file, which must be one of `kinds`."""
     declared = dict(root.pairs())
     if "kind" in declared:
         return declared["kind"].parse(choice(kinds))
@@ -174,7 +174,7 @@ def kind_of(root: Field, kinds: Collection[str]) -> str | None:
 
 
 def _shape(node: yaml.Node) -> str:
-    """What a value is, for the reader of a problem."""
+    """The shape of a value, for problem texts."""
     if isinstance(node, yaml.ScalarNode):
         return "one value" if node.value else "empty"
     kind = "list" if isinstance(node, yaml.SequenceNode) else "mapping"

@@ -1,4 +1,4 @@
-"""Rules that can never apply, because earlier ones take everything they match."""
+"""Rules that never apply, because earlier rules match everything they match."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ R = TypeVar("R")
 Entry = tuple[Field, PriceRule]
 _ANYTHING: Final = (".*", "(.*)", "^.*$")
 _LITERAL: Final = re.compile(r"[\w/-]+")
-"""An expression that is a plain text, and matches nothing else."""
+"""An expression without metacharacters, which matches only itself."""
 
 
 def check_reached(entries: Sequence[tuple[Field, R]], covers: Callable[[R, R], bool]) -> None:
-    """Refuse each rule of which an earlier one `covers` all that it matches."""
+    """Report each rule that an earlier rule `covers` completely."""
     for index, (field, later) in enumerate(entries):
         for earlier, rule in entries[:index]:
             if earlier.sound and covers(rule, later):
@@ -29,15 +29,15 @@ def check_reached(entries: Sequence[tuple[Field, R]], covers: Callable[[R, R], b
                 break
 
 
-def takes(expression: str | None, later: str | None) -> bool:
-    """Whether one expression, or none, surely matches all that a `later` one does."""
+def subsumes(expression: str | None, later: str | None) -> bool:
+    """Whether an expression certainly matches everything that `later` matches; None matches everything."""
     if expression is None or expression in _ANYTHING or expression == later:
         return True
     return later is not None and bool(_LITERAL.fullmatch(later)) and matched(expression, later) is not None
 
 
 def check_overlaps(entries: Sequence[Entry]) -> None:
-    """Refuse, at the later one of two rules, ids given twice, matches given twice, and rules never reached."""
+    """Report duplicate ids, duplicate matches and unreachable rules, always at the later of two rules."""
     for index, later in enumerate(entries):
         texts = (_overlap(earlier, later[1]) for earlier in entries[:index])
         if text := next(filter(None, texts), "") or _shadowed(entries[:index], later[1]):
@@ -45,14 +45,14 @@ def check_overlaps(entries: Sequence[Entry]) -> None:
 
 
 def _shadowed(earlier: Sequence[Entry], later: PriceRule) -> str:
-    """For each way to buy that `later` prices there may be another rule that takes it."""
+    """The problem if several earlier rules cover `later` together, each for some of its purchase options."""
     found: dict[str, None] = {}
-    for way in later.purchases or tuple(Purchase):
-        bought = replace(later, purchases=(way,))
-        taking = next((field.path for field, rule in earlier if _covers(rule, bought)), None)
-        if taking is None:
+    for option in later.purchases or tuple(Purchase):
+        bought = replace(later, purchases=(option,))
+        covering = next((field.path for field, rule in earlier if _covers(rule, bought)), None)
+        if covering is None:
             return ""
-        found[taking] = None
+        found[covering] = None
     return f"is never reached: {a_list_of(found)} match everything it does; move it before these rules"
 
 
@@ -68,25 +68,25 @@ def _overlap(earlier: Entry, later: PriceRule) -> str:
 
 
 def _covers(rule: PriceRule, later: PriceRule) -> bool:
-    """Whether `rule` takes all that `later` matches, at any time `later` has a price."""
+    """Whether `rule` matches everything that `later` matches, whenever `later` has a price."""
     bought = set(rule.purchases or Purchase) >= set(later.purchases or Purchase)
     in_time = min(p.from_us for p in rule.prices) <= min(p.from_us for p in later.prices)
     return bought and in_time and all(_implied(criterion, later) for criterion in rule.criteria)
 
 
 def _implied(criterion: Criterion, later: PriceRule) -> bool:
-    """Whether whatever `later` matches fits `criterion` too."""
+    """Whether everything that `later` matches also matches `criterion`."""
     if criterion.trait is not Trait.LABEL and "*" in criterion.globs:
-        return True  # every node has some
+        return True  # every node has a value
     same = (c for c in later.criteria if (c.trait, c.key) == (criterion.trait, criterion.key))
-    return any(all(_takes(criterion, glob) for glob in other.globs) for other in same)
+    return any(all(_matches_all(criterion, glob) for glob in other.globs) for other in same)
 
 
-def _takes(criterion: Criterion, glob: str) -> bool:
-    """Whether one glob of `criterion` matches all that `glob` does.
+def _matches_all(criterion: Criterion, glob: str) -> bool:
+    """Whether one glob of `criterion` matches everything that `glob` matches.
 
-    A `*` in the wider glob takes the wildcards of the narrower one along as if they were text; `?` and `[`
-    would take them wrongly, and then no answer is better than a wrong one.
+    A `*` in the wider glob also matches the wildcards of the narrower glob as text. For `?` and `[` that
+    comparison is incorrect, so the result is False.
     """
     if criterion.trait in (Trait.INSTANCE_TYPE, Trait.GPU_MODEL):
         pairs = [(glob.lower(), wide.lower()) for wide in criterion.globs]

@@ -1,10 +1,10 @@
-"""Ready-made tier schemes: ordered tiers, the highest first, each fed by the PriorityClass of the same name."""
+"""Preset tier schemes: tiers from highest to lowest, each selected by the PriorityClass of the same name."""
 
 from collections.abc import Mapping
 from typing import Final
 
 PRIORITY_CLASS: Final = "priority-class"
-"""Each PriorityClass is its own tier: what applies without a configuration."""
+"""Each PriorityClass is its own tier: the default without a configuration."""
 
 SERVING: Final[Mapping[str, tuple[str, ...]]] = {
     "inference-training": ("inference-critical", "inference-standard"),
@@ -12,7 +12,7 @@ SERVING: Final[Mapping[str, tuple[str, ...]]] = {
     "three-tier": ("critical",),
     "research": (),
 }
-"""The tiers of each preset that serve user traffic; without one, names decide."""
+"""The tiers of each preset that serve user traffic; without a preset, the tier names decide."""
 
 PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
     PRIORITY_CLASS: (),
@@ -24,10 +24,10 @@ PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
         "training-standard",
         "training-low",
     ),
-    # Training over serving over batch over interactive, which preempts nobody: 1000, 800, 400, 200.
+    # Training, serving, batch, then interactive, which never preempts: priorities 1000, 800, 400, 200.
     "four-tier": ("gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"),
     # Production inference, scheduled training, and whatever runs on idle GPUs.
     "three-tier": ("critical", "normal", "scavenger"),
-    # Many teams behind queues: 1000000, 100000, 10000, 1000; development preempts nobody.
+    # Many teams with queues: priorities 1000000, 100000, 10000, 1000; development never preempts.
     "research": ("production-retrain", "experiment-high", "experiment-normal", "development"),
 }

@@ -1,4 +1,4 @@
-"""The files an aggregator starts with, read together, so that one round of editing mends them all."""
+"""Reads the files of the aggregator together, to report the problems of all of them at once."""
 
 from pathlib import Path
 

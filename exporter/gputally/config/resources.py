@@ -15,12 +15,12 @@ _WEIGHT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?")
 _MAX_WEIGHT = 1024
 _WEIGHINGS = tuple(scheme.name for scheme in SCHEMES if scheme.is_configurable)
 _NATIVE = ("kubernetes.io/gpu", "storage.kubernetes.io/gpu", "requests.nvidia.com/gpu")
-"""Of Kubernetes' own domains, or of quotas: never extended resources."""
+"""Names in Kubernetes' own domains, or of quotas: never extended resources."""
 _NO_RESOURCE = re.compile(r"[^A-Za-z0-9._/*?\[\]!-]")
 
 
 def resources(field: Field) -> tuple[tuple[ResourceRule, ...], bool]:
-    """The rules written, and whether the built-in ones count too, which `defaults: false` drops."""
+    """The configured rules, and whether the built-in rules apply too; `defaults: false` disables them."""
     section = field.section("defaults", "rules")
     written = section.read("rules", _rules, ())
     if section.read("defaults", value(flag), default=True):
@@ -45,16 +45,16 @@ def _rules(field: Field) -> tuple[ResourceRule, ...]:
 
 
 def _covers(rule: ResourceRule, later: ResourceRule) -> bool:
-    """Whether one glob matches all that a `later` one does, whose wildcards are taken along as if they were text."""
+    """Whether the glob of `rule` matches everything that `later` matches, whose wildcards count as text."""
     return rule.pattern != later.pattern and "[" not in later.pattern and fnmatchcase(later.pattern, rule.pattern)
 
 
 def _check_built_in(section: Section, written: tuple[ResourceRule, ...]) -> None:
-    """Refuse a pattern that takes more than one built-in resource: one of them is weighed wrongly then."""
+    """Report a pattern that is wider than a built-in one: it would weigh some of the resources incorrectly."""
     for index, rule in enumerate(written):
-        taken = [built_in.pattern for built_in in BUILT_IN if _covers(rule, built_in)]
-        if taken:
-            text = f"also matches {a_list_of(taken)}, built in with other weights; narrow it, or set `defaults: false`"
+        others = [built_in.pattern for built_in in BUILT_IN if _covers(rule, built_in)]
+        if others:
+            text = f"also matches {a_list_of(others)}, built in with other weights; narrow it, or set `defaults: false`"
             section["rules"].items()[index].refuse(text)
 
 
@@ -69,7 +69,7 @@ def _rule(field: Field) -> ResourceRule:
 
 
 def resource_glob(value: str) -> str:
-    """A glob of extended resources, all of some maker's domain.
+    """A glob of extended resources in a vendor's domain.
 
     Source: k8s.io/kubernetes pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName.
     """

@@ -33,16 +33,16 @@ def read_rules(path: Path) -> Rules:
 
 def default_rules() -> Rules:
     """The rules without a configuration, with their digest."""
-    return _stamped(Rules())
+    return _with_digest(Rules())
 
 
 def with_agents(found: Rules, marks: AgentMarks) -> Rules:
-    """The same rules, by which pods with these `marks` are agents."""
-    return _stamped(replace(found, agents=marks, digest=""))
+    """The same rules, with `marks` to identify agent pods."""
+    return _with_digest(replace(found, agents=marks, digest=""))
 
 
 def rules(root: Field) -> Rules:
-    """The rules at the top of a file; meaningless once `root` has problems."""
+    """The rules of a file; invalid if `root` has problems."""
     section = root.section("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits")
     default = Rules()
     written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
@@ -64,7 +64,7 @@ def rules(root: Field) -> Rules:
         section["tiers"].refuse(
             f"defines {len(by_tier.known)} tiers, but limits.tiers allows {found.limits.tiers}; raise it"
         )
-    return _stamped(found)
+    return _with_digest(found)
 
 
 def _serving(field: Field) -> tuple[str, ...] | None:
@@ -98,6 +98,6 @@ def _limits(field: Field) -> Limits:
     return Limits(**{name: section.read(name, value(_LIMIT), limit) for name, limit in default.items()})
 
 
-def _stamped(found: Rules) -> Rules:
-    """With the digest of what pods are classified by; which tiers serve is not part of that."""
+def _with_digest(found: Rules) -> Rules:
+    """The rules with their digest, which excludes `serving`: it does not affect the classification of pods."""
     return replace(found, digest=digest(replace(found, serving=())))

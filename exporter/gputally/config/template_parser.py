@@ -1,4 +1,4 @@
-"""Templates of tiers and tenants, checked against what they can refer to."""
+"""Templates of tiers and tenants, checked for unknown placeholders."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from gputally.config.values import a_list_of, text
 
 
 def template(name: str, pattern: str | None) -> Callable[[str], str]:
-    """A parser of templates that may hold `{name}` and the groups of `pattern`."""
+    """A parser of templates that may contain `{name}` and the groups of `pattern`."""
     groups = group_names(pattern) if pattern is not None else ()
     known = tuple(f"{{{option}}}" for option in (name, *groups))
 

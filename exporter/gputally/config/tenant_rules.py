@@ -1,7 +1,7 @@
-"""The section `tenants`: where a pod's tenant is looked for."""
+"""The section `tenants`: where to find a pod's tenant."""
 
 from gputally.config.fields import Field, Parser, Section, value
-from gputally.config.overlap import check_reached, takes
+from gputally.config.overlap import check_reached, subsumes
 from gputally.config.template_parser import template
 from gputally.config.values import label_key, member, pattern, tenant_name
 from gputally.model.rules import TenantRule, TenantSource
@@ -23,8 +23,8 @@ def _rules(field: Field) -> tuple[TenantRule, ...]:
 
 
 def _covers(rule: TenantRule, later: TenantRule) -> bool:
-    """Whether `rule` finds a tenant for every pod for which `later` would."""
-    return (rule.source, rule.key) == (later.source, later.key) and takes(rule.pattern, later.pattern)
+    """Whether `rule` finds a tenant for every pod for which `later` finds one."""
+    return (rule.source, rule.key) == (later.source, later.key) and subsumes(rule.pattern, later.pattern)
 
 
 def _rule(field: Field) -> TenantRule:

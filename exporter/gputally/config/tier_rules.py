@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gputally.accounting.terms.template import placeholders
 from gputally.config.fields import Field, Parser, Section, value, values
-from gputally.config.overlap import check_reached, takes
+from gputally.config.overlap import check_reached, subsumes
 from gputally.config.presets import PRESETS, PRIORITY_CLASS, SERVING
 from gputally.config.template_parser import template
 from gputally.config.values import choice, pattern, tier_name, whole
@@ -17,7 +17,7 @@ _OWN_TIER = (TierRule(tier="{class}"),)
 
 
 class Tiers(NamedTuple):
-    """The rules in their order, those written before those of the preset; tiers known in advance; those that serve."""
+    """Tier rules in order (the preset's come last), tiers known in advance, and patterns of serving tiers."""
 
     rules: tuple[TierRule, ...]
     known: tuple[str, ...]
@@ -25,7 +25,7 @@ class Tiers(NamedTuple):
 
 
 def tiers(field: Field) -> Tiers:
-    """What the section says."""
+    """The parsed section."""
     section = field.section("preset", "rules", "known")
     written = section.read("rules", _rules, ())
     preset = section.read("preset", value(choice(PRESETS)), "" if "rules" in section else PRIORITY_CLASS)
@@ -40,7 +40,7 @@ def tiers(field: Field) -> Tiers:
 
 
 def _serving(preset: str) -> tuple[str, ...]:
-    """Patterns of the tiers that serve user traffic where the file does not list them."""
+    """Default patterns of the tiers that serve user traffic."""
     named = SERVING.get(preset)
     return () if named == () else (SERVING_BY_NAME, *map(re.escape, named or ()))
 
@@ -55,7 +55,7 @@ def _rules(field: Field) -> tuple[TierRule, ...]:
     fields = field.items()
     found = [_rule(entry) for entry in fields]
     for index, rule in enumerate(found[:-1]):
-        if fields[index].sound and _takes_all(rule):
+        if fields[index].sound and _matches_all(rule):
             fields[index].refuse("matches every pod, so no later rule is reached; move it to the end")
     check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
     return tuple(found)
@@ -78,29 +78,29 @@ def _rule(field: Field) -> TierRule:
 
 def _tier(section: Section, class_name: str | None) -> str:
     if "class" in section and class_name is None:
-        return ""  # without the pattern nothing can be said about its groups
+        return ""  # an invalid pattern has no known groups
     return (
         section.require("tier", value(_named(template("class", class_name))), "add the tier's name, or {class}") or ""
     )
 
 
 def _named(parse: Parser[str]) -> Parser[str]:
-    """A parser of tiers by template, none of which is a reserved name."""
+    """A parser of tier templates that rejects reserved names."""
     return lambda written: parse(tier_name(written))
 
 
-def _takes_all(rule: TierRule) -> bool:
+def _matches_all(rule: TierRule) -> bool:
     return _covers(rule, TierRule(tier=""))
 
 
 def _covers(rule: TierRule, later: TierRule) -> bool:
-    """Whether `rule` takes every pod that `later` matches."""
+    """Whether `rule` matches every pod that `later` matches."""
     lowest, highest = rule.min_priority, rule.max_priority
-    from_there = lowest is None or (later.min_priority is not None and lowest <= later.min_priority)
-    up_to_there = highest is None or (later.max_priority is not None and highest >= later.max_priority)
-    return from_there and up_to_there and takes(rule.class_name, later.class_name)
+    covers_lowest = lowest is None or (later.min_priority is not None and lowest <= later.min_priority)
+    covers_highest = highest is None or (later.max_priority is not None and highest >= later.max_priority)
+    return covers_lowest and covers_highest and subsumes(rule.class_name, later.class_name)
 
 
 def _check_reached(section: Section, written: Sequence[TierRule]) -> None:
-    if "preset" in section and written and section.field.sound and _takes_all(written[-1]):
+    if "preset" in section and written and section.field.sound and _matches_all(written[-1]):
         section["preset"].refuse(f"is never reached: rules[{len(written) - 1}] matches every pod; remove one of them")

@@ -1,4 +1,4 @@
-"""Parsers: the value a text means, or ValueError with what is wrong and what to use instead."""
+"""Parsers: convert text to a value, or raise ValueError with the problem and the fix."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from gputally.model.units import to_us
 
 E = TypeVar("E", bound=StrEnum)
 _FEW = 8
-"""So many options are listed in full; of more, only the nearest is named."""
+"""Up to this many options are listed in full; of more, only the closest is named."""
 MAX_DECIMALS: Final = 12
 """Rates are exact to 10^-12."""
 _MAX_AMOUNT = 1_000_000
@@ -28,7 +28,7 @@ _TIME = re.compile(_DATE.pattern + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6
 
 
 def text(value: str) -> str:
-    """Any text that is more than blanks."""
+    """A text that is not blank and has no spaces at its ends."""
     if not value.strip():
         raise ValueError("is blank; add a value, or remove the field")
     if value != value.strip():
@@ -43,14 +43,14 @@ def a_list_of(options: Iterable[str], last: str = "and") -> str:
 
 
 def nearest(value: str, options: Iterable[str]) -> str | None:
-    """The option that `value` was probably meant to be."""
+    """The option that is closest to `value`, if any is similar."""
     folded = {option.casefold(): option for option in options}
     matches = get_close_matches(value.casefold(), folded, n=1)
     return folded[matches[0]] if matches else None
 
 
 def unknown(value: str, options: Collection[str], example: str = "") -> str:
-    """What to say of a `value` that is none of the `options`."""
+    """The error text for a `value` that is not one of the `options`."""
     near = nearest(value, options)
     if len(options) <= _FEW:
         hint = f" (did you mean {near!r}?)" if near and len(options) > 1 else ""
@@ -76,7 +76,7 @@ def member(kind: type[E]) -> Callable[[str], E]:
 
 
 def flag(value: str) -> bool:
-    """Written as `true` or `false`; YAML's yes, no, on and off are refused."""
+    """`true` or `false`; YAML's yes, no, on and off are rejected."""
     return choice(["true", "false"])(value) == "true"
 
 
@@ -92,7 +92,7 @@ def whole(minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 def amount(value: str) -> Decimal:
-    """A number that is not negative, with at most 12 decimals and 1,000,000 at most, as exact as written."""
+    """An exact number from 0 to 1,000,000 with at most 12 decimals."""
     if not _NUMBER.fullmatch(value):
         raise ValueError(f"{value!r} is not a number; use digits and a decimal point, such as 2.21")
     number = Decimal(value)
@@ -137,7 +137,7 @@ def day(value: str) -> str:
 
 
 def pattern(value: str) -> str:
-    """A regular expression of RE2, which will have to match whole values."""
+    """An RE2 regular expression, which must match whole values."""
     try:
         compiled(value)
     except ValueError as error:
@@ -148,16 +148,16 @@ def pattern(value: str) -> str:
 
 
 def tier_name(value: str) -> str:
-    """The name of a tier, which is none of those that mean something else."""
-    return _own_name(value, {"other": "the tiers beyond the limit", "unknown": "usage without a known tier"})
+    """The name of a tier, except reserved names."""
+    return _unreserved(value, {"other": "the tiers beyond the limit", "unknown": "usage without a known tier"})
 
 
 def tenant_name(value: str) -> str:
-    """The name of a tenant, which is not what the tenants past the limit are shown as."""
-    return _own_name(value, {"other": "the tenants beyond the limit"})
+    """The name of a tenant, except the name reserved for tenants beyond the limit."""
+    return _unreserved(value, {"other": "the tenants beyond the limit"})
 
 
-def _own_name(value: str, reserved: Mapping[str, str]) -> str:
+def _unreserved(value: str, reserved: Mapping[str, str]) -> str:
     if value in reserved:
         raise ValueError(f"{value!r} is reserved for {reserved[value]}; choose another name")
     return text(value)
@@ -182,7 +182,7 @@ def object_name(value: str) -> str:
 
 
 def label_glob(value: str) -> str:
-    """A glob that some label's value can match. Source: the same file, IsValidLabelValue."""
+    """A glob that a label value can match. Source: the same file, IsValidLabelValue."""
     if wrong := sorted(set(_NO_LABEL.findall(value))):
         raise ValueError(
             f"{value!r} matches no label: label values cannot contain {a_list_of(map(repr, wrong), 'or')}; "

@@ -1,6 +1,6 @@
 """The web configuration file: TLS, users and headers, in the format of Prometheus' exporter-toolkit.
 
-Source: github.com/prometheus/exporter-toolkit, docs/web-configuration.md. `bearer_token_files` and `tenants` are ours.
+Source: github.com/prometheus/exporter-toolkit, docs/web-configuration.md. Extensions: `bearer_token_files`, `tenants`.
 """
 
 import re
@@ -14,14 +14,14 @@ from gputally.config.values import choice, member, tenant_name, text
 from gputally.model.web_config import ClientAuth, TlsVersion, WebConfig, WebTls
 
 _MOST_COST: Final = 14
-"""A second or two for each wrong password; each step more doubles that."""
+"""One to two seconds for each wrong password; each increment doubles that."""
 _HASH: Final = re.compile(r"\$2[aby]\$(?P<cost>\d\d)\$[./A-Za-z0-9]{53}", re.ASCII)
 _USER: Final = re.compile(r"[^\x00-\x20:\x7f][^\x00-\x1f:\x7f]*")
 _CHOICES: Final = {"X-Content-Type-Options": ("nosniff",), "X-Frame-Options": ("deny", "sameorigin")}
 _LINES: Final = ("Content-Security-Policy", "Strict-Transport-Security", "X-XSS-Protection")
 _NO_PEM: Final = "is not supported, as OpenSSL reads certificates from files; specify one with {}_file"
 _OWN_CHOICE: Final = "is not supported: OpenSSL's defaults are used; remove it, or set min_version: TLS13"
-_TLS_REFUSED: Final = {
+_TLS_UNSUPPORTED: Final = {
     "cert": _NO_PEM.format("cert"),
     "key": _NO_PEM.format("key"),
     "client_ca": _NO_PEM.format("client_ca"),
@@ -29,17 +29,17 @@ _TLS_REFUSED: Final = {
     "prefer_server_cipher_suites": _OWN_CHOICE,
     "curve_preferences": _OWN_CHOICE,
 }
-_HTTP_REFUSED: Final = {"http2": "is not supported: responses are HTTP/1.1; remove it"}
-_REFUSED: Final = {
+_HTTP_UNSUPPORTED: Final = {"http2": "is not supported: responses are HTTP/1.1; remove it"}
+_UNSUPPORTED: Final = {
     "rate_limit": "is not supported: --web.max-requests limits scrapes, the bcrypt cost limits logins; remove it"
 }
 
 
 def read_web_config(path: Path) -> WebConfig:
-    """What the file says; relative paths in it are relative to it. Raises: ConfigError with all its problems."""
+    """The parsed file; relative paths start at its folder. Raises: ConfigError with all its problems."""
     root = load(path, start="`tls_server_config:` or `basic_auth_users:`")
     known = ("tls_server_config", "http_server_config", "basic_auth_users", "bearer_token_files", "tenants")
-    section = _section(root, known, _REFUSED)
+    section = _section(root, known, _UNSUPPORTED)
     found = WebConfig(
         tls=section.read("tls_server_config", _tls, None),
         headers=section.read("http_server_config", _headers, {}),
@@ -52,17 +52,17 @@ def read_web_config(path: Path) -> WebConfig:
     return found
 
 
-def _section(field: Field, known: tuple[str, ...], refused: Mapping[str, str]) -> Section:
-    section = field.section(*known, *refused)
-    for name in refused:
+def _section(field: Field, known: tuple[str, ...], unsupported: Mapping[str, str]) -> Section:
+    section = field.section(*known, *unsupported)
+    for name in unsupported:
         if name in section:
-            section[name].refuse(refused[name])
+            section[name].refuse(unsupported[name])
     return section
 
 
 def _tls(field: Field) -> WebTls:
     known = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "client_allowed_sans")
-    section = _section(field, (*known, "min_version", "max_version"), _TLS_REFUSED)
+    section = _section(field, (*known, "min_version", "max_version"), _TLS_UNSUPPORTED)
     path = value(_path(field))
     found = WebTls(
         certificate=section.require("cert_file", path, "specify the certificate (PEM)") or "",
@@ -78,7 +78,7 @@ def _tls(field: Field) -> WebTls:
 
 
 def _check_clients(section: Section, tls: WebTls) -> None:
-    """Refuse what would ask nobody for a certificate, or believe one that nobody signed."""
+    """Report settings that request no client certificate, or that cannot verify one."""
     asked = tls.client_auth is not ClientAuth.NONE
     if asked and "client_ca_file" not in section:
         section["client_auth_type"].refuse("has no CA; specify the CA of client certificates with client_ca_file")
@@ -97,7 +97,7 @@ def _client_auth(written: str) -> ClientAuth:
 
 
 def _headers(field: Field) -> Mapping[str, str]:
-    section = _section(field, ("headers",), _HTTP_REFUSED)
+    section = _section(field, ("headers",), _HTTP_UNSUPPORTED)
     return section.read("headers", _each_header, {})
 
 
@@ -127,11 +127,11 @@ def _users(parser: Parser[str]) -> Callable[[Field], Mapping[str, str]]:
 
 
 def _hash(written: str) -> str:
-    """The text is not repeated: it may be a password that was meant to be hashed."""
+    """A bcrypt hash. Error messages omit the text: it may be a plain password."""
     found = _HASH.fullmatch(written)
     if not found:
         raise ValueError("is not a bcrypt hash; use what `htpasswd -nBC 10 ''` prints after the colon")
-    if not 4 <= int(found["cost"]) <= _MOST_COST:  # noqa: PLR2004 - the least bcrypt knows
+    if not 4 <= int(found["cost"]) <= _MOST_COST:  # noqa: PLR2004 - bcrypt's minimum
         raise ValueError(f"has a cost outside 4 to {_MOST_COST}, which every wrong password would incur; use 10")
     return written
 
@@ -148,6 +148,6 @@ def _check_users(section: Section, config: WebConfig) -> None:
 
 
 def _path(field: Field) -> Parser[str]:
-    """A parser of paths as the file means them."""
+    """A parser of paths, relative to the folder of the file."""
     folder = Path(field.file).parent
     return lambda written: str(folder / text(written))

@@ -30,12 +30,10 @@ from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_nodes, read_trace
 
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
-"""2026-06-08 06:00 UTC: two hours before the inference of S1 wakes up."""
+"""2026-06-08 06:00 UTC: two hours before the inference load of S1 starts."""
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _REDRAW_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
-
-
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
@@ -43,9 +41,9 @@ _POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What the user chose: a `scenario`, or a `trace` with its nodes to replay.
+    """The user's options: a `scenario`, or a `trace` with its nodes to replay.
 
-    `duration_s` None means: until told to stop, or until the trace is over; `ledger` None: one that is thrown away.
+    `duration_s` None runs until stopped, or until the trace ends; `ledger` None uses a temporary ledger.
     """
 
     address: str
@@ -60,7 +58,7 @@ class Demo:
 
     @property
     def subject(self) -> str:
-        """What is shown."""
+        """The title of the run."""
         chaos = ", with chaos" if self.chaos else ""
         return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + chaos
 
@@ -76,17 +74,17 @@ def seconds(text: str) -> float | None:
 
 
 async def run(demo: Demo) -> None:
-    """Run until the time is over, the trace is, or the task is cancelled; ends with a last table."""
+    """Run until the time or the trace is over, or the task is cancelled; print a final table."""
     _check(demo)
     configure(level="error" if demo.chaos else "warning", form="text")
-    stage = _stage(demo)
-    cluster, screen = stage.cluster, _Screen(demo, stage.cluster, stage.replay)
+    environment = _environment(demo)
+    cluster, screen = environment.cluster, _Screen(demo, environment.cluster, environment.replay)
     with _files(demo) as settings_of:
         try:
-            async with stage, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
-                tasks.create_task(screen.draw_for_ever(), name="screen")
-                tasks.create_task(_conduct(demo, cluster, stage.replay, screen, limit), name="conductor")
-                settings = settings_of(cluster.url, agents_port=stage.agents.port if stage.agents else None)
+            async with environment, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
+                tasks.create_task(screen.draw_forever(), name="screen")
+                tasks.create_task(_drive(demo, cluster, environment.replay, screen, limit), name="driver")
+                settings = settings_of(cluster.url, agents_port=environment.agents.port if environment.agents else None)
                 await aggregate(settings, cluster.now_us, started=screen.begin)
         except TimeoutError:
             if not limit.expired():
@@ -96,7 +94,7 @@ async def run(demo: Demo) -> None:
 
 
 def _check(demo: Demo) -> None:
-    """Raises: ConfigError for what cannot be."""
+    """Raises: ConfigError for invalid options."""
     if not 0 < demo.speed < math.inf:
         raise ConfigError([Problem("", "--speed", f"{demo.speed:g} is not a valid speed; use a number above 0")])
     if demo.trace_nodes and not demo.trace:
@@ -106,10 +104,10 @@ def _check(demo: Demo) -> None:
         raise ConfigError([Problem("", "--ledger", text)])
 
 
-class _Stage:
-    """A cluster, with agents or with a trace that is to be replayed on it once the aggregator watches.
+class _Environment:
+    """A cluster, with agents or with a trace to replay once the aggregator watches.
 
-    A trace tells what pods had, and not what they made of it, so its nodes have no agents to tell either.
+    A trace contains allocations and no usage, so its nodes have no agents.
     """
 
     def __init__(self, cluster: SimCluster, *, agents: SimAgents | None = None, replay: Replay | None = None) -> None:
@@ -132,18 +130,18 @@ class _Stage:
         await self._exits.aclose()
 
 
-def _stage(demo: Demo) -> _Stage:
+def _environment(demo: Demo) -> _Environment:
     if not demo.trace:
-        return _scene(demo)
+        return _scenario_environment(demo)
     trace, nodes = read_trace(demo.trace), read_nodes(demo.trace_nodes) if demo.trace_nodes else ()
     cluster = SimCluster(seed=demo.seed, speed=demo.speed, start_us=MONDAY_SIX_US)
-    return _Stage(cluster, replay=Replay(cluster.registry, trace, nodes))
+    return _Environment(cluster, replay=Replay(cluster.registry, trace, nodes))
 
 
-async def _conduct(
+async def _drive(
     demo: Demo, cluster: SimCluster, replay: Replay | None, screen: "_Screen", limit: asyncio.Timeout
 ) -> None:
-    """What happens once the aggregator is ready; the end of a trace, all of it accounted, is the end of the demo."""
+    """Start chaos and replay once the aggregator is ready; end the demo once the whole trace is accounted."""
     running = await screen.running()
     await _until(lambda: not running.ready().missing)
     every_us = int(_CHAOS_SECONDS * demo.speed * US_PER_SECOND)
@@ -159,18 +157,18 @@ async def _conduct(
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - what is waited for sends no signal
+    while not condition():  # noqa: ASYNC110 - no event signals the condition
         await asyncio.sleep(_POLL_SECONDS)
 
 
 def _accounted(running: RunningAggregator) -> int:
-    """Up to which version of the cluster pods are accounted."""
-    resume = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
-    return int(resume.version) if resume else 0
+    """The resourceVersion up to which pods are accounted."""
+    checkpoint = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
+    return int(checkpoint.version) if checkpoint else 0
 
 
-def _scene(demo: Demo) -> _Stage:
-    """The cluster that seed and scenario make. With a kept ledger it has gone on to where the last run ended."""
+def _scenario_environment(demo: Demo) -> _Environment:
+    """The cluster of this seed and scenario. With an existing ledger, it continues where the last run ended."""
     cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
     agents = SimAgents(cluster)
     cluster.simulation.run_scenario(demo.scenario)
@@ -179,11 +177,11 @@ def _scene(demo: Demo) -> _Stage:
         until_us = _end_us(demo.ledger, identity)
         cluster.simulation.run_until(until_us)
         cluster.clock.skip_to(until_us)
-    return _Stage(cluster, agents=agents)
+    return _Environment(cluster, agents=agents)
 
 
 def _end_us(path: Path, identity: str) -> int:
-    """Up to when the ledger has accounted this cluster. Raises: LedgerError when it belongs to another one."""
+    """The time up to which the ledger covers this cluster. Raises: LedgerError if it belongs to another cluster."""
     with SqliteLedger(path) as ledger:
         ledger.bind(identity)
         saved = ledger.saved(now_us=MONDAY_SIX_US)
@@ -192,7 +190,7 @@ def _end_us(path: Path, identity: str) -> int:
 
 @contextmanager
 def _files(demo: Demo) -> Iterator[partial[Settings]]:
-    """The files the aggregator is started with: its example configuration, and a kubeconfig once the URL is known."""
+    """The aggregator's settings, with its example configuration, and a kubeconfig once the URL is known."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="gputally-demo-")))
         examples = stack.enter_context(as_file(files("gputally.demo") / "examples"))
@@ -201,7 +199,7 @@ def _files(demo: Demo) -> Iterator[partial[Settings]]:
 
 def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_port: int | None) -> Settings:
     kubeconfig = scratch / "kubeconfig"
-    named = {"cluster": "demo", "user": "demo"}
+    context = {"cluster": "demo", "user": "demo"}
     kubeconfig.write_text(
         json.dumps(
             {
@@ -209,7 +207,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
                 "kind": "Config",
                 "clusters": [{"name": "demo", "cluster": {"server": url}}],
                 "users": [{"name": "demo", "user": {}}],
-                "contexts": [{"name": "demo", "context": named}],
+                "contexts": [{"name": "demo", "context": context}],
                 "current-context": "demo",
             }
         )
@@ -225,7 +223,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
 
 
 class _Screen:
-    """The live table: redrawn in place on a terminal, printed now and then elsewhere."""
+    """The live table: redrawn in place on a terminal, otherwise printed periodically."""
 
     def __init__(self, demo: Demo, cluster: SimCluster, replay: Replay | None) -> None:
         self._demo = demo
@@ -233,11 +231,11 @@ class _Screen:
         self._replay = replay
         self._start_us = cluster.clock.now_us()
         self._running: RunningAggregator | None = None
-        self._begun = asyncio.Event()
+        self._started = asyncio.Event()
         self._height = 0
 
     def begin(self, running: RunningAggregator) -> None:
-        """The aggregator serves: say where."""
+        """Print the addresses of the aggregator, which now serves."""
         self._running = running
         demo = self._demo
         sys.stdout.write(
@@ -246,23 +244,23 @@ class _Screen:
             f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}\n\n"
         )
         sys.stdout.flush()
-        self._begun.set()
+        self._started.set()
 
     async def running(self) -> RunningAggregator:
         """The aggregator, once it serves."""
-        await self._begun.wait()
+        await self._started.wait()
         assert self._running is not None
         return self._running
 
-    async def draw_for_ever(self) -> None:
-        """From the beginning on, draw now and then."""
-        await self._begun.wait()
+    async def draw_forever(self) -> None:
+        """Draw periodically once the aggregator serves."""
+        await self._started.wait()
         while True:
             self._draw()
             await asyncio.sleep(_REDRAW_SECONDS if sys.stdout.isatty() else _LINE_SECONDS)
 
     def end(self) -> None:
-        """Draw a last time."""
+        """Draw the final table."""
         if self._running:
             self._draw()
             sys.stdout.write("demo ended\n")
@@ -273,8 +271,8 @@ class _Screen:
         if (replay := self._replay) and replay.begun_us is not None:
             now_us, start_us = min(now_us, replay.end_us), replay.begun_us
             part = f", {replay.progress:.1%} of the trace"
-        gone_s = (now_us - start_us) / US_PER_SECOND
-        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {gone_s / 3600:.1f} hours elapsed{part}"
+        elapsed_s = (now_us - start_us) / US_PER_SECOND
+        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {elapsed_s / 3600:.1f} hours elapsed{part}"
         text = f"{head}\n{table(self._running.pipeline.fleet, now_us=now_us)}\n"
         if sys.stdout.isatty() and self._height:
             sys.stdout.write(f"\x1b[{self._height}A\x1b[J")

@@ -1,4 +1,4 @@
-"""The agent of a simulated node: the loops and books of the real one, which take their turns when it is asked."""
+"""The agent of a simulated node: the loops and accounting of the real agent, which advance at each request."""
 
 import sys
 from typing import Final
@@ -21,33 +21,33 @@ from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode
 
 TURN_US: Final = 60 * US_PER_SECOND
-"""Readings further apart say nothing about memory; of utilisation and energy, closer ones would not say more."""
-_FOR_EVER_US: Final = 10**16
+"""Readings further apart do not measure memory; closer ones add nothing for utilisation and energy."""
+_FOREVER_US: Final = 10**16
 
 
 class SimAgent:
-    """What it measures begins at `begin_us`; `clock` tells the time of the simulation.
+    """Measures from `begin_us` on; `clock` is the simulation's clock.
 
-    A turn is taken whenever others hold the devices than before, and after `turn_us` at the latest. The last one is a
-    microsecond ago: at the very present something may still happen.
+    A turn runs both loops once: at each change of device assignments, and after `turn_us` at the latest. The last turn
+    is one microsecond in the past, because the present instant may still change.
     """
 
     def __init__(
         self, node: GpuNode, *, begin_us: int, clock: Clock, turn_us: int = TURN_US, journal_us: int = JOURNAL_US
     ) -> None:
         self.at_us = begin_us
-        """Up to when it has measured."""
-        self._begun = False
+        """The time up to which it has measured."""
+        self._started = False
         self._node = node
         self._clock = clock
         self._epoch = f"{begin_us:x}"
         self._turn_us = turn_us
-        # What a kubelet says that is asked at every change stays right until then.
-        self.books = DeviceAccounts(journal_us=journal_us, believed_us=_FOR_EVER_US)
+        # The kubelet is polled at each change, so its last response never becomes stale.
+        self.books = DeviceAccounts(journal_us=journal_us, believed_us=_FOREVER_US)
         self._health = NodeHealth(version=__version__, python=sys.version.split()[0])
         kubelet = SimKubelet(node, self._now)
         self._reading = GpuLoop(SimDriver(node), self.books, self._health, clock=self._now, interval_s=1)
-        self._asking = KubeletLoop(
+        self._polling = KubeletLoop(
             kubelet,
             self.books,
             self._reading.readings,
@@ -58,7 +58,7 @@ class SimAgent:
         )
 
     def application(self) -> web.Application:
-        """Answers `/v1/usage` and `/metrics`, for which it first catches up."""
+        """Serves `/v1/usage` and `/metrics`; each request first catches up."""
 
         @web.middleware
         async def caught_up(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -74,14 +74,14 @@ class SimAgent:
         return web.Response(body=exposition(view, openmetrics=False), content_type="text/plain")
 
     def report(self) -> UsageReport:
-        """What `/v1/usage` answers."""
+        """The response of `/v1/usage`."""
         return self.books.report(self.at_us, self._node.name, self._epoch)
 
     async def catch_up(self) -> None:
-        """Take all turns up to now."""
+        """Run all turns up to now."""
         now_us = self._clock() - 1
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             await self._turn(self.at_us)
         changes = self._node.changes(self.at_us, now_us)
         for upto_us in (*changes, now_us):
@@ -92,10 +92,10 @@ class SimAgent:
         self._node.forget(self.at_us)
 
     async def _turn(self, at_us: int) -> None:
-        """What was up to then is read while it is known who had it; then, who has it from then on."""
+        """Read the GPUs under the previous assignments, then poll for the new assignments."""
         self.at_us = at_us
         await self._reading.step()
-        await self._asking.step()
+        await self._polling.step()
 
     def _now(self) -> int:
         return self.at_us

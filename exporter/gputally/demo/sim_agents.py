@@ -1,9 +1,8 @@
-"""Agents on all GPU nodes of a simulated cluster, found by the aggregator as it finds real ones.
+"""Agents on all GPU nodes of a simulated cluster, which the aggregator discovers like real ones.
 
-Each is a pod of the cluster with an IP address of its own, and listens there on the port that all have: nodes come and
-go while the aggregator runs, which `agents.urls`, read once, would not see. The addresses are loopback ones, so nobody
-else's machine can ask; elsewhere than on Linux these must be given to the interface first, and agents that cannot
-listen are left out.
+Each agent is a pod of the cluster with its own IP address, and listens on a port that all share: nodes come and go
+while the aggregator runs, but it reads `agents.urls` only once. The addresses are loopback addresses, so other machines
+cannot connect. Outside Linux, they must first be assigned to the interface; agents that cannot listen are skipped.
 """
 
 import asyncio
@@ -31,17 +30,17 @@ from gputally_sim.node.pods import is_active, node_of
 _NAME: Final = "gputally-agent"
 _MARKS: Final = AgentMarks()
 _READINGS_PER_SECOND: Final = 1400
-"""Of GPUs, in real time: a tenth of a core. Where there are more to be read, each is read less often."""
+"""GPU readings per real second: a tenth of a core. In larger clusters, each GPU is read less often."""
 _JOURNAL_SECONDS: Final = 30.0
-"""What ended is told for that many real seconds, even where these are months: for some of the aggregator's pulls."""
+"""Ended containers are reported for this real time, however long it is simulated: enough for several pulls."""
 
 logger = logging.getLogger(__name__)
 
 
 class SimAgents:
-    """`async with SimAgents(cluster) as agents`: from then on `agents.port` answers at the address of each pod.
+    """`async with SimAgents(cluster) as agents`: each agent then serves at the address of its pod and `agents.port`.
 
-    Make it when the cluster is new and before its scenario begins, so that all runs of a seed have the same history.
+    Create it with a new cluster, before the scenario starts, so that all runs of a seed have the same history.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
@@ -52,7 +51,7 @@ class SimAgents:
         self._devices = Devices(cluster.registry, seed=cluster.simulation.seed)
         Daemons(cluster.registry, name=_NAME, namespace=_MARKS.namespace, labels=dict(_MARKS.labels))
         self._runners: dict[str, web.AppRunner] = {}
-        self._trouble = Once(logger, "simulated agents")
+        self._problems = Once(logger, "simulated agents")
         self._changes = asyncio.Queue[Change]()
         self._exits = AsyncExitStack()
         self._entered_us = 0
@@ -67,7 +66,7 @@ class SimAgents:
             for plural in ("pods", "nodes"):
                 exits.callback(store.subscribe(plural, self._observe))
             for pod in store.docs("pods"):
-                await self._begin(pod)
+                await self._start(pod)
             tasks = await exits.enter_async_context(asyncio.TaskGroup())
             exits.callback(tasks.create_task(self._follow(), name="simulated agents").cancel)
             self._exits = exits.pop_all()
@@ -76,7 +75,7 @@ class SimAgents:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._exits.aclose()  # untold of `error`, which would come out wrapped in an ExceptionGroup
+        await self._exits.aclose()  # without `error`, which would be wrapped in an ExceptionGroup
 
     def _observe(self, change: Change) -> None:
         is_ours = change.plural == "nodes" or change.key[0] == _MARKS.namespace
@@ -84,22 +83,22 @@ class SimAgents:
             self._changes.put_nowait(change)
 
     async def _follow(self) -> None:
-        """For ever: let agents begin, and end with their nodes."""
+        """Start agents with their pods, and stop them with their nodes, forever."""
         while True:
             change = await self._changes.get()
             if change.plural == "nodes":
-                await self._end(change.key[1])
+                await self._stop(change.key[1])
             elif change.verb is not Verb.DELETED:
-                await self._begin(change.now.doc)
+                await self._start(change.now.doc)
 
-    async def _begin(self, pod: Doc) -> None:
-        """Let the agent of an agent's pod listen, if it does not yet."""
+    async def _start(self, pod: Doc) -> None:
+        """Start the agent of an agent pod, if it does not run yet."""
         address, name = pod["status"].get("podIP", ""), node_of(pod)
         node = self._devices.nodes.get(name)
         is_agent = pod["metadata"]["namespace"] == _MARKS.namespace and is_active(pod)
         if not (is_agent and node and address) or name in self.agents:
             return
-        begin_us = max(self._entered_us, node.joined_us)  # not when it is found, which the wall decides
+        begin_us = max(self._entered_us, node.joined_us)  # not the time of discovery, which depends on real time
         agent = SimAgent(
             node, begin_us=begin_us, clock=self._cluster.now_us, turn_us=self._turn_us(), journal_us=self._journal_us()
         )
@@ -108,7 +107,7 @@ class SimAgents:
         try:
             await web.TCPSite(runner, address, self.port).start()
         except OSError as error:
-            self._trouble.warn(
+            self._problems.warn(
                 f"cannot listen on 127.64.*: {os.strerror(error.errno or 0)}; without them, usage is not measured"
             )
             await runner.cleanup()
@@ -125,21 +124,21 @@ class SimAgents:
     def _simulated_us(self, real_seconds: float) -> int:
         return int(real_seconds * self._cluster.clock.speed * US_PER_SECOND)
 
-    async def _end(self, name: str) -> None:
+    async def _stop(self, name: str) -> None:
         self.agents.pop(name, None)
         if runner := self._runners.pop(name, None):
             await runner.cleanup()
 
     async def _close(self) -> None:
         for name in tuple(self._runners):
-            await self._end(name)
+            await self._stop(name)
 
 
 def _reserved() -> socket.socket:
-    """A port that is free at all loopback addresses, as long as this socket is open."""
+    """A socket that reserves its port on all loopback addresses while it is open."""
     anchor = socket.socket()
     try:
         anchor.bind((str(ADDRESSES), 0))
-    except OSError:  # where that address is not ours no agent can listen either, and any port will do
+    except OSError:  # without that address, no agent can listen, and any port works
         anchor.bind(("127.0.0.1", 0))
     return anchor

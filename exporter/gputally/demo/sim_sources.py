@@ -1,4 +1,4 @@
-"""What the driver and the kubelet of a simulated node tell, in the words of the real ones."""
+"""The driver and the kubelet of a simulated node, with the interfaces of the real ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -17,14 +17,14 @@ _FIRST_PID: Final = 1000
 
 
 class SimDriver:
-    """Reads the node's GPUs, each from where it was last read; whatever was on them by then is told."""
+    """Reads the node's GPUs; each reading covers the time since the previous reading of that GPU."""
 
     def __init__(self, node: GpuNode) -> None:
         self._node = node
         self._read_us: dict[int, int] = {}
 
     async def read_all(self, now_us: int) -> Sequence[Reading | Trouble]:
-        """One for each GPU."""
+        """One reading for each GPU."""
         return [self._read(gpu, now_us) for gpu in self._node.gpus]
 
     def xids(self) -> Mapping[tuple[str, int], tuple[int, int]]:
@@ -34,7 +34,7 @@ class SimDriver:
     def _read(self, gpu: SimGpu, now_us: int) -> Reading | Trouble:
         if gpu.index in self._node.lost:
             return Trouble(uuid=gpu.uuid, reason=Reason.LOST, text="GPU is lost")
-        part, power = self._look(gpu, self._read_us.get(gpu.index, now_us), now_us)
+        part, power = self._measure(gpu, self._read_us.get(gpu.index, now_us), now_us)
         self._read_us[gpu.index] = now_us
         return Reading(
             gpu=Gpu(uuid=gpu.uuid, index=gpu.index, minor=gpu.index, model=gpu.model, pci_bus_id=_bus_id(gpu.index)),
@@ -46,8 +46,8 @@ class SimDriver:
             ),
         )
 
-    def _look(self, gpu: SimGpu, from_us: int, now_us: int) -> tuple[Part, int]:
-        """What happened on the GPU since `from_us`, and its power in the end."""
+    def _measure(self, gpu: SimGpu, from_us: int, now_us: int) -> tuple[Part, int]:
+        """The activity of the GPU since `from_us`, and its current power."""
         spans = list(self._node.spans(gpu.index, from_us, now_us)) if from_us < now_us else []
         uses = self._node.uses(gpu.index, from_us, now_us) if spans else []
         part = Part(
@@ -66,7 +66,7 @@ class SimDriver:
 
 
 class SimKubelet:
-    """Lists who holds the node's devices, and knows their UIDs."""
+    """Lists the device assignments of the node, and resolves the UIDs of their pods."""
 
     def __init__(self, node: GpuNode, clock: Clock) -> None:
         self._node = node
@@ -74,7 +74,7 @@ class SimKubelet:
         self._offered = {node.resource: node.device_ids()}
 
     async def list(self) -> tuple[DeviceAssignment, ...]:
-        """Who holds what at this moment."""
+        """The current device assignments."""
         return tuple(
             DeviceAssignment(
                 namespace=each.namespace,
@@ -92,7 +92,7 @@ class SimKubelet:
         return self._offered
 
     def name(self, allocations: PartAllocations) -> PartAllocations:
-        """The same with the UIDs of the pods."""
+        """The same allocations with the UIDs of their pods."""
         uids = {(each.namespace, each.pod): each.uid for each in self._node.assignments(allocations.at_us)}
         named = (replace(held, pod_uid=uids.get((held.namespace, held.pod), "")) for held in allocations.held)
         return replace(allocations, held=tuple(named))

@@ -1,4 +1,4 @@
-"""The fleet at a glance, as text: a line for each tier, and one for each tenant."""
+"""A text table of the fleet, with a line for each tier and each tenant."""
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -22,12 +22,12 @@ class _Line:
 
     @property
     def used_share(self) -> str:
-        """How much of the time that agents measured was used; nothing where there is none."""
+        """The used share of the time that agents measured; empty without measurements."""
         return f"{self.used / self.measured:.0%}" if self.measured else ""
 
 
 def table(fleet: Fleet, *, now_us: int) -> str:
-    """Tiers by name, then tenants by name, as they truly are at `now_us`."""
+    """Tiers by name, then tenants by name, with the exact totals at `now_us`."""
     tiers = _lines(
         fleet, now_us, part=0, pending_of=lambda record: tier_of(record.class_name, record.priority, fleet.rules)
     )

@@ -1,1 +1,1 @@
-"""What leaves the process: text formats and the HTTP server."""
+"""Output of the process: text formats and the HTTP server."""

@@ -1,4 +1,4 @@
-"""From listening sockets to connections, each with the certificates of its moment."""
+"""Accepts connections on listening sockets, each with the current certificates."""
 
 import asyncio
 import logging
@@ -10,41 +10,41 @@ from typing import Final
 from aiohttp import web
 
 from gputally.export.access_policy import AccessPolicy
-from gputally.export.connection import Connection, Crowd
+from gputally.export.connection import Connection, IdleConnections
 
 HANDSHAKE_SECONDS: Final = 10.0
 _SWEEP_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 1.0
-"""Where the system has no room for one more connection, it will hardly have it at once."""
+"""Wait before accepting again after the system has run out of resources."""
 
 logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def accepting(
-    server: web.Server, listeners: Sequence[socket.socket], doors: Callable[[], AccessPolicy]
+    server: web.Server, listeners: Sequence[socket.socket], policy_source: Callable[[], AccessPolicy]
 ) -> AsyncIterator[None]:
-    """While the context is open, whoever connects is answered by `server`, over TLS where the door of that moment says.
+    """While the context is open, `server` handles all connections, over TLS if the current access policy says so.
 
-    asyncio's own server keeps one TLS context for good, and counts nobody.
+    asyncio's own server cannot replace its TLS context and does not limit connections.
     """
-    policies = _Entrance(server, doors)
+    acceptor = _Acceptor(server, policy_source)
     try:
         for listener in listeners:
             listener.settimeout(0)
-            policies.watch(listener)
-        policies.sweep()
+            acceptor.watch(listener)
+        acceptor.sweep()
         yield
     finally:
-        await policies.close(listeners)
+        await acceptor.close(listeners)
 
 
-class _Entrance:
-    def __init__(self, server: web.Server, doors: Callable[[], AccessPolicy]) -> None:
+class _Acceptor:
+    def __init__(self, server: web.Server, policy_source: Callable[[], AccessPolicy]) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
-        self._doors = doors
-        self._crowd = Crowd()
+        self._policy_source = policy_source
+        self._idle = IdleConnections()
         self._opening: set[asyncio.Task[None]] = set()
         self._timers: dict[object, asyncio.TimerHandle] = {}
 
@@ -54,7 +54,7 @@ class _Entrance:
 
     def sweep(self) -> None:
         self._timers[self] = self._loop.call_later(_SWEEP_SECONDS, self.sweep)
-        self._crowd.sweep(tls=self._doors().tls)
+        self._idle.close_expired(tls=self._policy_source().tls)
 
     async def close(self, listeners: Sequence[socket.socket]) -> None:
         for listener in listeners:
@@ -68,7 +68,7 @@ class _Entrance:
     def _accept(self, listener: socket.socket) -> None:
         try:
             accepted, _ = listener.accept()
-        except (BlockingIOError, ConnectionError):  # it has hung up already
+        except (BlockingIOError, ConnectionError):  # the client has already disconnected
             return
         except OSError as error:
             logger.error("cannot accept connections: %s", error.strerror)  # noqa: TRY400 - a known state
@@ -81,15 +81,15 @@ class _Entrance:
 
     def _opened(self, task: asyncio.Task[None], accepted: socket.socket) -> None:
         self._opening.discard(task)
-        if task.cancelled():  # perhaps before it began
+        if task.cancelled():  # possibly before it started
             accepted.close()
 
     async def _open(self, accepted: socket.socket) -> None:
         """The handshake, if there is one; then aiohttp takes over."""
         accepted.settimeout(0)
-        tls = self._doors().tls
+        tls = self._policy_source().tls
         timeout = HANDSHAKE_SECONDS if tls else None
-        connection = Connection(self._server, self._crowd, tls=tls)
+        connection = Connection(self._server, self._idle, tls=tls)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: connection,
@@ -98,8 +98,8 @@ class _Entrance:
                 ssl_handshake_timeout=timeout,
                 ssl_shutdown_timeout=timeout,
             )
-        except OSError as error:  # such as a certificate that is not accepted, or what is no TLS at all
+        except OSError as error:  # such as a rejected certificate, or a client without TLS
             logger.debug("TLS handshake failed: %s", error)
         finally:
             if connection.transport is None:
-                self._crowd.leave(connection)
+                self._idle.remove(connection)

@@ -1,4 +1,4 @@
-"""Who is let in, as files say at this moment: what a web configuration comes to once its files are read."""
+"""The access policy: a web configuration with the contents of the files that it names."""
 
 import hashlib
 import ssl
@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.files.credentials import show, token, trust
+from gputally.files.credentials import load_certificate, token, trust_authority
 from gputally.files.reread import Files
 from gputally.model.web_config import ClientAuth, WebConfig, WebTls
 
@@ -20,10 +20,10 @@ _VERIFY: Final = {
 
 
 class AccessPolicy(Struct, frozen=True, kw_only=True):
-    """Who comes in, and how. By default everyone does, without encryption.
+    """Who has access, and how. By default everyone has access, without encryption.
 
-    `names` are those of which a client's certificate must carry one. `passwords` are bcrypt hashes by user, `tokens`
-    users by the digest of their token: no secret is kept. A user in `tenants` is shown only what is theirs.
+    A client's certificate must have one of `names`, if there are any. `passwords` are bcrypt hashes by user, `tokens`
+    users by the digest of their token: no secret is stored. A user in `tenants` sees only the data of these tenants.
     """
 
     tls: ssl.SSLContext | None = None
@@ -34,18 +34,18 @@ class AccessPolicy(Struct, frozen=True, kw_only=True):
     tenants: Mapping[str, frozenset[str]] = {}
 
     @property
-    def asks(self) -> bool:
-        """Whether there are users, so that nobody else comes in."""
+    def requires_user(self) -> bool:
+        """Whether there are users, so that all other requests are rejected."""
         return bool(self.passwords or self.tokens)
 
     @property
     def scheme(self) -> str:
-        """That of its URLs."""
+        """The scheme of the process' URLs."""
         return "https" if self.tls else "http"
 
 
-def door(config: WebConfig, files: Files) -> AccessPolicy:
-    """What the configuration comes to. Raises: ConfigError for a file that cannot be used."""
+def access_policy(config: WebConfig, files: Files) -> AccessPolicy:
+    """The policy of a configuration. Raises: ConfigError for a file that cannot be used."""
     return AccessPolicy(
         tls=_context(config.tls, files) if config.tls else None,
         names=config.tls.names if config.tls else frozenset(),
@@ -60,7 +60,7 @@ def door(config: WebConfig, files: Files) -> AccessPolicy:
 
 
 def digest(secret: str) -> bytes:
-    """By which a token is known; tokens are long and random, so nobody finds one by its digest."""
+    """Identifies a token; tokens are long and random, so they cannot be derived from their digests."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
 
 
@@ -68,8 +68,8 @@ def _context(tls: WebTls, files: Files) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion[tls.oldest.replace("TLS1", "TLSv1_")]
     context.maximum_version = ssl.TLSVersion[tls.newest.replace("TLS1", "TLSv1_")]
-    show(context, Path(tls.certificate), Path(tls.key), files, role="cert_file, key_file")
+    load_certificate(context, Path(tls.certificate), Path(tls.key), files, role="cert_file, key_file")
     if tls.authority:
-        trust(context, Path(tls.authority), files, role="client_ca_file")
+        trust_authority(context, Path(tls.authority), files, role="client_ca_file")
     context.verify_mode = _VERIFY[tls.client_auth]
     return context

@@ -1,4 +1,4 @@
-"""Who may ask for what: every request passes here first."""
+"""Authentication and authorization of all requests."""
 
 import base64
 import hmac
@@ -17,117 +17,117 @@ from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
-"""Kubelets ask for these and have no credentials; they tell of the process, and nothing of the cluster's pods."""
+"""For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
 FILTERED: Final = frozenset({"/", "/metrics"})
-"""All that a user sees who is restricted to tenants."""
+"""The only pages for a user who is restricted to tenants."""
 TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)
-"""Those that the request under way is restricted to, None for all."""
-_TOLD_EVERY_SECONDS: Final = 60.0
+"""The tenants that the current request is restricted to, None for all."""
+_LOG_INTERVAL_SECONDS: Final = 60.0
 
 logger = logging.getLogger(__name__)
 
 
 class Authenticator:
-    """`doors` tells who is let in as of now. `own` are paths that a token of their own opens, and nothing else."""
+    """`policy_source` returns the current access policy. The paths of `own` require their own tokens instead."""
 
-    def __init__(self, doors: Callable[[], AccessPolicy], own: Mapping[str, Callable[[], str]]) -> None:
-        self._doors = doors
+    def __init__(self, policy_source: Callable[[], AccessPolicy], own: Mapping[str, Callable[[], str]]) -> None:
+        self._policy_source = policy_source
         self._own = own
         self._passwords = Passwords()
-        self._unheard = 0
-        self._told_at = -_TOLD_EVERY_SECONDS
+        self._unlogged = 0
+        self._logged_at = -_LOG_INTERVAL_SECONDS
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The handler's answer, or why there is none."""
-        door = self._doors()
-        refusal = await self._refusal(request, door)
-        if refusal is None:
+        """The handler's response, or a rejection."""
+        policy = self._policy_source()
+        rejection = await self._rejection(request, policy)
+        if rejection is None:
             response = await handler(request)
-            if isinstance(request.protocol, Connection) and request.protocol.tls is not door.tls:
-                response.force_close()  # it came in by certificates that are no longer asked for
+            if isinstance(request.protocol, Connection) and request.protocol.tls is not policy.tls:
+                response.force_close()  # its TLS context has been replaced
             return response
-        refusal.force_close()  # nothing that follows on this connection is worth reading
-        self._tell(request, refusal.status)
-        return refusal
+        rejection.force_close()  # ignore any further requests on this connection
+        self._log(request, rejection.status)
+        return rejection
 
     async def add_headers(self, _request: web.Request, response: web.StreamResponse) -> None:
-        """Those of the configuration replace ours."""
-        response.headers.update(self._doors().headers)
+        """Add the configured headers, which replace the default ones."""
+        response.headers.update(self._policy_source().headers)
 
     async def close(self, _app: web.Application) -> None:
-        """Check no more passwords."""
+        """Stop checking passwords."""
         self._passwords.close()
 
-    async def _refusal(self, request: web.Request, door: AccessPolicy) -> web.Response | None:
+    async def _rejection(self, request: web.Request, policy: AccessPolicy) -> web.Response | None:
         if request.body_exists:
-            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "requests with a body are rejected")
-        if door.names and door.names.isdisjoint(_names(request)):
-            return _refused(HTTPStatus.FORBIDDEN, "the client certificate has none of the allowed names")
+            return _rejected(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "requests with a body are rejected")
+        if policy.names and policy.names.isdisjoint(_names(request)):
+            return _rejected(HTTPStatus.FORBIDDEN, "the client certificate has none of the allowed names")
         page = _page(request)
         if page in OPEN:
             return None
         if page in self._own:
-            right = hmac.compare_digest(_shown_token(request), digest(self._own[page]()))
-            return None if right else _unauthorized("Bearer")
-        return await self._refusal_by_user(request, door) if door.asks else None
+            is_valid = hmac.compare_digest(_token_digest(request), digest(self._own[page]()))
+            return None if is_valid else _unauthorized("Bearer")
+        return await self._user_rejection(request, policy) if policy.requires_user else None
 
-    async def _refusal_by_user(self, request: web.Request, door: AccessPolicy) -> web.Response | None:
+    async def _user_rejection(self, request: web.Request, policy: AccessPolicy) -> web.Response | None:
         try:
-            user = door.tokens.get(_shown_token(request)) or await self._user(request, door)
+            user = policy.tokens.get(_token_digest(request)) or await self._user(request, policy)
         except TooMany:
             text = "other passwords are being checked; try again"
-            return _refused(HTTPStatus.TOO_MANY_REQUESTS, text, {"Retry-After": "1"})
+            return _rejected(HTTPStatus.TOO_MANY_REQUESTS, text, {"Retry-After": "1"})
         if user is None:
-            return _unauthorized(*["Basic"] * bool(door.passwords), *["Bearer"] * bool(door.tokens))
-        TENANTS.set(door.tenants.get(user))
-        if user in door.tenants and _page(request) not in FILTERED:
-            return _refused(HTTPStatus.FORBIDDEN, "this page shows more than the tenants of this user")
+            return _unauthorized(*["Basic"] * bool(policy.passwords), *["Bearer"] * bool(policy.tokens))
+        TENANTS.set(policy.tenants.get(user))
+        if user in policy.tenants and _page(request) not in FILTERED:
+            return _rejected(HTTPStatus.FORBIDDEN, "this page shows more than the tenants of this user")
         return None
 
-    async def _user(self, request: web.Request, door: AccessPolicy) -> str | None:
-        """Whoever shows a right password. Raises: TooMany."""
-        shown = _shown_password(request)
-        if shown is None or not door.passwords:
+    async def _user(self, request: web.Request, policy: AccessPolicy) -> str | None:
+        """The user whose password is correct, if any. Raises: TooMany."""
+        credentials = _basic_credentials(request)
+        if credentials is None or not policy.passwords:
             return None
-        user, password = shown
-        right = await self._passwords.right(user, password, door.passwords, source=request.remote or "")
-        return user if right else None
+        user, password = credentials
+        is_valid = await self._passwords.verify(user, password, policy.passwords, source=request.remote or "")
+        return user if is_valid else None
 
-    def _tell(self, request: web.Request, status: int) -> None:
-        """What was asked for and shown stays out of the log: it may hold a secret, or be meant to forge a line."""
+    def _log(self, request: web.Request, status: int) -> None:
+        """Log no paths and credentials: they may contain secrets or forge log lines."""
         logger.debug("request from %s was rejected with %d", request.remote, status)
-        self._unheard += 1
-        if time.monotonic() - self._told_at >= _TOLD_EVERY_SECONDS:
-            logger.warning("rejected requests: %d, the last from %s", self._unheard, request.remote)
-            self._unheard, self._told_at = 0, time.monotonic()
+        self._unlogged += 1
+        if time.monotonic() - self._logged_at >= _LOG_INTERVAL_SECONDS:
+            logger.warning("rejected requests: %d, the last from %s", self._unlogged, request.remote)
+            self._unlogged, self._logged_at = 0, time.monotonic()
 
 
 def _page(request: web.Request) -> str:
-    """What will answer: that of the route, as a path can be written in many ways; "" for nothing."""
+    """The path of the matched route, since a path can be spelled in many ways; "" without a match."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else ""
 
 
 def _names(request: web.Request) -> list[str]:
-    """Those of the client's certificate."""
+    """The names in the client's certificate."""
     certificate = request.get_extra_info("peercert") or {}
     return [name for _, name in certificate.get("subjectAltName", ())]
 
 
-def _shown(request: web.Request, kind: str) -> str:
-    """What is shown in that scheme, "" for nothing."""
-    scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-    return shown.strip() if scheme.lower() == kind else ""
+def _credentials(request: web.Request, kind: str) -> str:
+    """The credentials of that scheme, "" for none."""
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    return credentials.strip() if scheme.lower() == kind else ""
 
 
-def _shown_token(request: web.Request) -> bytes:
-    return digest(_shown(request, "bearer"))
+def _token_digest(request: web.Request) -> bytes:
+    return digest(_credentials(request, "bearer"))
 
 
-def _shown_password(request: web.Request) -> tuple[str, str] | None:
+def _basic_credentials(request: web.Request) -> tuple[str, str] | None:
     try:
-        user, colon, password = base64.b64decode(_shown(request, "basic"), validate=True).decode().partition(":")
+        user, colon, password = base64.b64decode(_credentials(request, "basic"), validate=True).decode().partition(":")
     except ValueError:
         return None
     return (user, password) if colon else None
@@ -135,8 +135,8 @@ def _shown_password(request: web.Request) -> tuple[str, str] | None:
 
 def _unauthorized(*schemes: str) -> web.Response:
     challenge = ", ".join(f'{scheme} realm="gputally"' for scheme in schemes)
-    return _refused(HTTPStatus.UNAUTHORIZED, "credentials are required", {"WWW-Authenticate": challenge})
+    return _rejected(HTTPStatus.UNAUTHORIZED, "credentials are required", {"WWW-Authenticate": challenge})
 
 
-def _refused(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+def _rejected(status: HTTPStatus, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
     return web.Response(text=f"{text}\n", status=status, headers=headers)

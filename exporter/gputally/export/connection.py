@@ -1,4 +1,4 @@
-"""Connections: how many there may be, how long they may keep us waiting, and what is said to what is no request."""
+"""Connections: their number, their timeouts, and the responses to invalid requests."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from aiohttp.web_request import BaseRequest
 
-MOST: Final = 128
-"""Beyond so many connections, the one that has waited longest for its client is closed."""
-PATIENCE_SECONDS: Final = 75.0
-"""For a whole request to come, and then for the answer to be read and the next request to come."""
+MAX_CONNECTIONS: Final = 128
+"""Above this number of connections, the one that has been idle longest is closed."""
+IDLE_SECONDS: Final = 75.0
+"""For a whole request to arrive, and then for the client to read the response and send the next request."""
 LINE_BYTES: Final = 8190
-"""Of the request line, and of each header."""
+"""Limit of the request line, and of each header."""
 HEADERS: Final = {
     "Server": "gputally",
     "Cache-Control": "no-store",
@@ -29,42 +29,44 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "deny",
 }
-"""Answers are data of this moment for whoever asked: nothing in them may run, be framed, guessed at or kept."""
-_AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""Linger for 0 s."""
+"""Responses are current data for one client: they must not be executed, framed, sniffed or cached."""
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER with 0 s."""
 
 logger = logging.getLogger(__name__)
 
 
 class Connection(web.RequestHandler):
-    """One connection, in the `crowd` of all, from before its handshake."""
+    """One connection. It counts as idle until its first request, including the handshake."""
 
-    def __init__(self, server: web.Server, crowd: "Crowd", *, tls: ssl.SSLContext | None = None) -> None:
-        """Made by the task that opens it. It reads no bodies: what is left of one ends the connection."""
+    def __init__(
+        self, server: web.Server, idle_connections: "IdleConnections", *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Create it in the task that opens it. It reads no request bodies: an unread body ends the connection."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type] # None is what aiohttp's own servers pass for none
-            keepalive_timeout=PATIENCE_SECONDS,
+            access_log=None,  # type: ignore[arg-type] # aiohttp's own servers pass None, too
+            keepalive_timeout=IDLE_SECONDS,
             lingering_time=0,
             max_line_size=LINE_BYTES,
             max_field_size=LINE_BYTES,
             auto_decompress=False,
         )
-        self.crowd = crowd
+        self.idle_connections = idle_connections
         self.tls = tls
         self._opening = asyncio.current_task()
-        crowd.welcome(self)
+        idle_connections.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It leaves."""
-        self.crowd.leave(self)
+        """Stop tracking the connection."""
+        self.idle_connections.remove(self)
         super().connection_lost(exc)
 
-    def dismiss(self) -> None:
-        """End it at once, whatever it is at; the system, too, forgets what the client has not read."""
+    def abort(self) -> None:
+        """Close it immediately; the kernel discards what the client has not read."""
         if self.transport is not None:
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             self.transport.abort()
         elif self._opening is not None:
             self._opening.cancel()
@@ -74,9 +76,9 @@ class Connection(web.RequestHandler):
         request: BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002 - it repeats what was sent
+        message: str | None = None,  # noqa: ARG002 - it contains request data
     ) -> web.StreamResponse:
-        """Answer what could not be parsed, or met a bug; neither answer nor log repeats what was sent, as aiohttp's."""
+        """Respond to an invalid request or a bug; unlike aiohttp's, response and log contain no request data."""
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.error("a request failed", exc_info=exc)
         else:
@@ -88,47 +90,47 @@ class Connection(web.RequestHandler):
         return response
 
 
-class Crowd:
-    """All connections that wait for their client, the one that has waited longest first."""
+class IdleConnections:
+    """The connections that wait for their clients, the longest idle first."""
 
     def __init__(self) -> None:
         self._since: dict[Connection, float] = {}
 
-    def welcome(self, connection: Connection) -> None:
-        """Take it in; where there is no room, at the cost of the one that has waited longest."""
-        if len(self._since) >= MOST:
-            self._dismiss(next(iter(self._since)))
+    def add(self, connection: Connection) -> None:
+        """Add a connection; at the limit, close the one that has been idle longest."""
+        if len(self._since) >= MAX_CONNECTIONS:
+            self._close(next(iter(self._since)))
         self._since[connection] = time.monotonic()
 
-    def leave(self, connection: Connection) -> None:
-        """It is gone, or waits no longer."""
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed or no longer idle."""
         self._since.pop(connection, None)
 
-    def sweep(self, *, tls: ssl.SSLContext | None = None) -> None:
-        """Close those that have kept us waiting for too long, or that came in by other certificates than `tls`."""
-        oldest = time.monotonic() - PATIENCE_SECONDS
+    def close_expired(self, *, tls: ssl.SSLContext | None = None) -> None:
+        """Close the connections that are idle for too long, or that use another TLS context than `tls`."""
+        oldest = time.monotonic() - IDLE_SECONDS
         for connection in [each for each, since in self._since.items() if since < oldest or each.tls is not tls]:
-            self._dismiss(connection)
+            self._close(connection)
 
     @contextmanager
     def served(self, connection: Connection) -> Iterator[None]:
-        """While it is we who work on an answer, its client need not fear; afterwards it waits anew."""
-        self.leave(connection)
+        """The connection is not idle while its response is prepared; afterwards its idle time starts again."""
+        self.remove(connection)
         try:
             yield
         finally:
             if connection.transport is not None:
                 self._since[connection] = time.monotonic()
 
-    def _dismiss(self, connection: Connection) -> None:
-        self.leave(connection)
-        connection.dismiss()
+    def _close(self, connection: Connection) -> None:
+        self.remove(connection)
+        connection.abort()
 
 
 @web.middleware
 async def served(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """See `Crowd.served`."""
+    """See `IdleConnections.served`."""
     connection = request.protocol
     assert isinstance(connection, Connection)
-    with connection.crowd.served(connection):
+    with connection.idle_connections.served(connection):
         return await handler(request)

@@ -1,4 +1,4 @@
-"""The page at `/`: what this process is and where to go from here."""
+"""The page at `/`: describes the process and links to its other pages."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ LINKS: Final = (
     ("/healthz", "whether the process is alive"),
     ("/readyz", "whether all parts are ready, and which are not"),
 )
-"""(path, meaning) of what every process serves."""
+"""(path, meaning) of the pages that every process serves."""
 
 _STYLE: Final = """\
 body{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}

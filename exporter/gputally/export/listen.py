@@ -1,4 +1,4 @@
-"""From `--web.listen-address` to listening sockets."""
+"""Opens the listening sockets for `--web.listen-address`."""
 
 import errno
 import re
@@ -42,7 +42,7 @@ def parse(text: str) -> Address:
 def parse_all(texts: Iterable[str]) -> list[Address]:
     """Each address once, in order.
 
-    Raises: ConfigError with all that is wrong, or when there is none.
+    Raises: ConfigError with all problems, or if there is no address.
     """
     addresses: dict[Address, None] = {}
     problems: list[Problem] = []
@@ -61,10 +61,10 @@ def parse_all(texts: Iterable[str]) -> list[Address]:
 def listen(texts: Iterable[str]) -> list[socket.socket]:
     """Listening sockets, one for each address; the caller closes them.
 
-    `:PORT` and `[::]:PORT` take IPv4 and IPv6 alike where the machine has both; of a host name's addresses the
-    first IPv4 one is taken, as Go does, else the first.
+    `:PORT` and `[::]:PORT` accept IPv4 and IPv6 if the machine has both. A host name resolves to its first IPv4
+    address, as in Go, or else to its first address.
 
-    Raises: AddressTaken, or ConfigError for what cannot be understood, resolved or bound. No socket is left open then.
+    Raises: AddressTaken, or ConfigError for an address that cannot be parsed, resolved or bound. No socket stays open.
     """
     with ExitStack() as opened:
         sockets = [opened.enter_context(_open(address)) for address in parse_all(texts)]
@@ -73,7 +73,7 @@ def listen(texts: Iterable[str]) -> list[socket.socket]:
 
 
 def bound(listener: socket.socket) -> Address:
-    """Where `listener` really listens: port 0 has become a number."""
+    """The address of `listener`, with the assigned port for port 0."""
     host, port, *_ = listener.getsockname()
     return Address(host, port)
 

@@ -1,4 +1,4 @@
-"""Which format and encoding a scraper asks for. Pure: header values in, a choice out."""
+"""Content negotiation: the format and encoding that a scraper requests, from its header values."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -8,7 +8,7 @@ from msgspec import Struct
 OPENMETRICS: Final = "application/openmetrics-text"
 TEXT: Final = "text/plain"
 _VERSIONS: Final = {OPENMETRICS: ("1.0.0", "0.0.1"), TEXT: ("0.0.4", "1.0.0")}
-"""What we write of each type; the first is the answer to a request without a version."""
+"""The supported versions of each type; the first is the default for a request without a version."""
 _ANY: Final = ("*/*", "text/*")
 _ESCAPING: Final = frozenset({"allow-utf-8", "underscores", "dots", "values"})
 
@@ -29,13 +29,13 @@ class _Range(NamedTuple):
 
 
 PLAIN: Final = Media(openmetrics=False, content_type="text/plain; version=0.0.4; charset=utf-8")
-"""The answer to whoever asks for nothing that we know: Prometheus does the same, and a person can read it."""
+"""The default for requests without a supported format, as in Prometheus; it is readable for humans."""
 
 
 def media(accept: str) -> Media:
-    """The format that the Accept header likes best among those we write; the first one named wins a tie.
+    """The supported format that the Accept header prefers; the first one listed wins a tie.
 
-    Our names need no escaping, so each escaping scheme is met by the same bytes and only confirmed.
+    Our names need no escaping, so all escaping schemes yield the same bytes and are only confirmed.
     """
     choices = [(entry.quality, choice) for entry in _ranges(accept) if (choice := _offer(entry))]
     quality, choice = max(choices, key=lambda scored: scored[0], default=(0.0, PLAIN))
@@ -72,11 +72,11 @@ def _offer(entry: _Range) -> Media | None:
     if version not in versions:
         return None
     content_type = f"{entry.name}; version={version}; charset=utf-8"
-    if entry.parameters.get("version") == "1.0.0":  # escaping came with it; older readers stumble over the parameter
+    if entry.parameters.get("version") == "1.0.0":  # older versions do not know the parameter, and may fail on it
         content_type += f"; escaping={_escaping(entry)}"
     return Media(openmetrics=entry.name == OPENMETRICS, content_type=content_type)
 
 
 def _escaping(entry: _Range) -> str:
-    asked = entry.parameters.get("escaping", "")
-    return asked if asked in _ESCAPING else "underscores"
+    requested = entry.parameters.get("escaping", "")
+    return requested if requested in _ESCAPING else "underscores"

@@ -1,4 +1,4 @@
-"""Passwords against their bcrypt hashes, which is slow on purpose: what was right once is remembered."""
+"""Checks passwords against bcrypt hashes, which is slow by design: correct passwords are cached."""
 
 import asyncio
 import hmac
@@ -8,67 +8,69 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 MOST_SOURCES: Final = 16
-"""Checks that may wait for their turn, one for each address they come from."""
+"""Maximum of queued checks, one for each client address."""
 
 
 class TooMany(Exception):
-    """This password is not checked now."""
+    """Too many passwords are being checked; this one is not."""
 
 
 class Passwords:
-    """One check at a time, in a thread of its own: however many passwords are tried, the loop goes on.
+    """Checks one password at a time in a separate thread, so that attempts do not block the event loop.
 
-    An address can have one password checked at a time. Otherwise whoever tries many would keep the others waiting.
+    Each client address has at most one check in the queue, so that a client with many attempts does not block others.
     """
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
         self._known: dict[str, bytes] = {}
-        self._under_way: dict[bytes, asyncio.Task[bool]] = {}
+        self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._sources: set[str] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
 
-    async def right(self, user: str, password: str, hashes: Mapping[str, str], *, source: str) -> bool:
-        """Whether that is the password of the user, who takes as long to be refused when there is no such user.
+    async def verify(self, user: str, password: str, hashes: Mapping[str, str], *, source: str) -> bool:
+        """Whether the password is correct. Rejecting an unknown user takes as long as rejecting a wrong password.
 
         Raises: TooMany.
         """
         hashed = hashes.get(user) or _decoy(hashes)
-        mark = hmac.digest(self._key, f"{user}\0{hashed}\0{password}".encode(), "sha256")
-        if hmac.compare_digest(self._known.get(user, b""), mark):
+        fingerprint = hmac.digest(self._key, f"{user}\0{hashed}\0{password}".encode(), "sha256")
+        if hmac.compare_digest(self._known.get(user, b""), fingerprint):
             return True
-        task = self._under_way.get(mark)
+        task = self._running.get(fingerprint)
         if task is None:
             if source in self._sources or len(self._sources) >= MOST_SOURCES:
                 raise TooMany
             self._sources.add(source)
-            task = self._under_way[mark] = asyncio.create_task(self._check(password, hashed, mark, source=source))
+            task = self._running[fingerprint] = asyncio.create_task(
+                self._check(password, hashed, fingerprint, source=source)
+            )
         if not await asyncio.shield(task) or user not in hashes:
             return False
-        self._known[user] = mark
+        self._known[user] = fingerprint
         return True
 
     def close(self) -> None:
-        """Check no more."""
+        """Stop checking passwords."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _check(self, password: str, hashed: str, mark: bytes, *, source: str) -> bool:
+    async def _check(self, password: str, hashed: str, fingerprint: bytes, *, source: str) -> bool:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _fits, password, hashed)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, _matches, password, hashed)
         finally:
             self._sources.discard(source)
-            del self._under_way[mark]
+            del self._running[fingerprint]
 
 
 def _decoy(hashes: Mapping[str, str]) -> str:
-    """The hash that costs the most (its second part): nobody else's password may take longer to be refused."""
+    """The hash with the highest cost (its second part), so that rejecting a known user never takes longer."""
     return max(hashes.values(), key=lambda hashed: hashed.split("$")[2])
 
 
-def _fits(password: str, hashed: str) -> bool:
+def _matches(password: str, hashed: str) -> bool:
     import bcrypt  # noqa: PLC0415 - only where users have passwords
 
     try:
         return bcrypt.checkpw(password.encode(), hashed.encode())
-    except ValueError:  # longer than the 72 bytes that count
+    except ValueError:  # longer than bcrypt's limit of 72 bytes
         return False

@@ -1,4 +1,4 @@
-"""An exposition as one tenant may see it."""
+"""Restricts an exposition to the series of some tenants."""
 
 import re
 from collections.abc import Collection
@@ -7,20 +7,20 @@ from typing import Final
 from gputally.export.text import escaped
 
 _TENANT: Final = re.compile(rb'[a-zA-Z_:][\w:]*\{(?:\w+="(?:[^"\\\n]|\\.)*",)*?tenant="((?:[^"\\\n]|\\.)*)"[,}]')
-"""At the start of a line, of whatever values the labels have: quotes in them are escaped."""
+"""Matches at the start of a line, with any label values: quotes in them are escaped."""
 
 
-def only(exposition: bytes, tenants: Collection[str]) -> bytes:
-    """The series of these tenants, and no others; what is said of metrics (`# ...`) stays.
+def filter_by_tenant(exposition: bytes, tenants: Collection[str]) -> bytes:
+    """Only the series of these tenants, with all comment lines (`# ...`).
 
-    What has no label `tenant`, as the capacity of all nodes, is nobody's and is left out.
+    Series without the label `tenant`, such as the capacity of nodes, are removed.
     """
-    shown = {escaped(tenant).encode() for tenant in tenants}
-    return b"".join(line + b"\n" for line in exposition.split(b"\n")[:-1] if _belongs(line, shown))
+    escaped_tenants = {escaped(tenant).encode() for tenant in tenants}
+    return b"".join(line + b"\n" for line in exposition.split(b"\n")[:-1] if _belongs(line, escaped_tenants))
 
 
-def _belongs(line: bytes, shown: Collection[bytes]) -> bool:
+def _belongs(line: bytes, escaped_tenants: Collection[bytes]) -> bool:
     if line.startswith(b"#"):
         return True
     found = _TENANT.match(line)
-    return found is not None and found[1] in shown
+    return found is not None and found[1] in escaped_tenants

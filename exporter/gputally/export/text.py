@@ -1,8 +1,8 @@
-"""The text formats, written for speed: Prometheus text 0.0.4 and OpenMetrics 1.0.0.
+"""The text formats, optimised for speed: Prometheus text 0.0.4 and OpenMetrics 1.0.0.
 
-Every byte is the one that `prometheus_client` writes for the same families, except that the older
-format carries no `_created` series: Prometheus would store them as gauges of their own.
-What does not change between scrapes (headers, names with their labels) is rendered once and kept.
+The output is byte for byte that of `prometheus_client` for the same families, except that the older
+format has no `_created` series: Prometheus would store them as separate gauges.
+Parts that do not change between scrapes (headers, names with their labels) are rendered once and cached.
 """
 
 import math
@@ -19,20 +19,20 @@ from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, R
 from gputally.model.units import US_PER_SECOND
 
 END: Final = b"# EOF\n"
-"""How an OpenMetrics exposition ends; without it the scraper takes the answer for a torn one."""
+"""The end of an OpenMetrics exposition; without it, the scraper treats the response as truncated."""
 
 _SMALLEST: Final = 1e-4
 _LARGEST: Final = 1e6
-"""From one to below the other, Go, Python and JSON write a number alike."""
+"""From _SMALLEST to below _LARGEST, Go, Python and JSON format a number identically."""
 _EXPONENT: Final = 1e16
-"""From here on, Python and JSON too write an exponent, though not the same way."""
+"""From here on, Python and JSON also write an exponent, but in different formats."""
 _EXPONENTS: Final = tuple(f"e+{digits - 1:02d}" for digits in range(20))
-"""What stands for the decimal point of a number of so many whole digits."""
+"""The exponent by number of integer digits."""
 _SPARE: Final = 256
-"""Label sets kept beyond twice those of the last scrape."""
+"""Label sets that may be cached in addition to twice those of the last scrape."""
 
 Rows: TypeAlias = Iterable[Row | HistogramRow]
-"""What a metric yields; all rows of one metric are of one shape, by its kind."""
+"""The rows of one metric, all of the type that its kind determines."""
 
 
 def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, more: bytes = b"") -> bytes:
@@ -54,17 +54,17 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
 
 
 def registry_text(registry: CollectorRegistry, *, openmetrics: bool) -> bytes:
-    """What the collectors of `registry` (process, platform, garbage collector) say, without the final `# EOF`."""
+    """The exposition of `registry` (process, platform, garbage collector), without the final `# EOF`."""
     if not openmetrics:
         return generate_latest(registry)
-    text: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]  # the client's gap
+    text: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]  # untyped in the client
     return text.removesuffix(END)
 
 
 def numbers(values: Iterable[float]) -> list[str]:
-    """Each of `values` as Go writes a float64: the shortest text that reads back the same.
+    """Each of `values` as Go formats a float64: the shortest text that parses to the same value.
 
-    JSON's writer is 15 times as fast as `repr` and agrees with it on all but the very large and very small.
+    The JSON encoder is 15 times as fast as `repr`, with the same result except for very large and very small values.
     """
     floats = [value * 1.0 for value in values]
     texts = msgspec.json.encode(floats).decode()[1:-1].split(",")
@@ -85,7 +85,7 @@ def _unusual(value: float, text: str) -> str:
 
 
 class _Series(dict[tuple[str, ...], str]):
-    """`name{labels} ` by label values, rendered when first asked for: a lookup costs a tenth of rendering."""
+    """`name{labels} ` by label values, rendered on first use: a lookup costs a tenth of rendering."""
 
     def __init__(self, name: str, labels: tuple[str, ...]) -> None:
         super().__init__()
@@ -101,14 +101,14 @@ class _Series(dict[tuple[str, ...], str]):
         return text
 
     def prefixes(self, labels: Sequence[tuple[str, ...]]) -> list[str]:
-        """Those of a whole family; kept for as long as it comes with the same labels."""
+        """The prefixes of a whole family, cached for the same labels object."""
         if labels is not self._latest[0]:
             self._latest = (labels, [self[values] for values in labels])
             self.trim(len(labels))
         return self._latest[1]
 
     def trim(self, used: int) -> None:
-        """Forget all if label sets that are gone outnumber the `used` ones: memory follows what is exposed."""
+        """Clear the cache if stale label sets outnumber the `used` ones, to bound memory by the exposed series."""
         if len(self) > 2 * used + _SPARE:
             self.clear()
 
@@ -119,7 +119,7 @@ def _series(name: str, labels: tuple[str, ...]) -> _Series:
 
 
 def escaped(value: str) -> str:
-    r"""Backslash, quote and newline escaped; what UTF-8 cannot carry becomes `?` instead of failing the scrape."""
+    r"""Escapes backslash, quote and newline; replaces characters that UTF-8 cannot encode by `?`."""
     valid = value.encode(errors="replace").decode()
     return valid.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
@@ -145,13 +145,15 @@ def _samples(metric: Metric[Any], samples: Columns, *, created: bool) -> list[st
     prefixes = _series(metric.name, metric.labels).prefixes(samples.labels)
     lines = [f"{prefix}{text}\n" for prefix, text in zip(prefixes, numbers(samples.values), strict=True)]
     if created and samples.created_us:
-        births = _births(metric, samples.labels, samples.created_us)
-        return [line + birth for line, birth in zip(lines, births, strict=True)]
+        created_lines = _created_lines(metric, samples.labels, samples.created_us)
+        return [line + created_line for line, created_line in zip(lines, created_lines, strict=True)]
     return lines
 
 
-def _births(metric: Metric[Any], labels: Sequence[tuple[str, ...]], created_us: Sequence[int | None]) -> list[str]:
-    """The `_created` line of each row, empty where nobody knows."""
+def _created_lines(
+    metric: Metric[Any], labels: Sequence[tuple[str, ...]], created_us: Sequence[int | None]
+) -> list[str]:
+    """The `_created` line of each row, empty if the time is unknown."""
     prefixes = _series(f"{metric.family}_created", metric.labels).prefixes(labels)
     return ["" if us is None else f"{prefix}{_seconds(us)}\n" for prefix, us in zip(prefixes, created_us, strict=True)]
 
@@ -164,19 +166,19 @@ def _seconds(us: int) -> str:
 def _histograms(metric: Metric[Any], rows: Sequence[HistogramRow], *, created: bool) -> list[str]:
     buckets = _series(f"{metric.name}_bucket", (*metric.labels, "le"))
     labels, created_us = [row.labels for row in rows], [row.created_us for row in rows]
-    births = _births(metric, labels, created_us) if created else [""] * len(rows)
+    created_lines = _created_lines(metric, labels, created_us) if created else [""] * len(rows)
     lines: list[str] = []
-    for row, birth in zip(rows, births, strict=True):
+    for row, created_line in zip(rows, created_lines, strict=True):
         texts = numbers([count for _, count in row.buckets])
         lines += [f"{buckets[*row.labels, le]}{text}\n" for (le, _), text in zip(row.buckets, texts, strict=True)]
         lines += _totals(metric, row, texts[-1])
-        lines.append(birth)
+        lines.append(created_line)
     buckets.trim(sum(len(row.buckets) for row in rows))
     return lines
 
 
 def _totals(metric: Metric[Any], row: HistogramRow, count: str) -> list[str]:
-    if float(row.buckets[0][0]) < 0:  # such a sum could fall; the format has neither then
+    if float(row.buckets[0][0]) < 0:  # the sum can fall, so the format allows neither count nor sum
         return []
     names = (f"{metric.name}_count", f"{metric.name}_sum")
     texts = (count, *numbers([row.sum]))

@@ -1,4 +1,4 @@
-"""`/v1/usage` of an agent: what it measured, for an aggregator."""
+"""`/v1/usage` of an agent: its measurements, for an aggregator."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ PATH: Final = "/v1/usage"
 
 
 def usage_route(report: Callable[[], UsageReport]) -> web.AbstractRouteDef:
-    """A route that answers with the report as JSON."""
+    """A route that serves the report as JSON."""
     encode = msgspec.json.Encoder().encode
 
     async def usage(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""The HTTP side of a process: metrics, health, and a page that says what is where."""
+"""The HTTP server of a process: metrics, health and a landing page."""
 
 import asyncio
 import gzip
@@ -18,17 +18,17 @@ from gputally.export.authenticator import TENANTS, Authenticator
 from gputally.export.connection import HEADERS, served
 from gputally.export.listen import Address, bound, listen
 from gputally.export.negotiate import gzip_accepted, media
-from gputally.export.tenants import only
+from gputally.export.tenants import filter_by_tenant
 
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
 
 GRACE_SECONDS: Final = 5.0
-"""How long requests under way may still take when the server stops."""
+"""Time for requests in progress to finish when the server stops."""
 _GZIP_LEVEL: Final = 1
 """A third of the time of level 6, for a sixth more bytes."""
 _INLINE_BYTES: Final = 32_768
-"""Up to here compressing takes less time than handing over to a thread."""
+"""Up to this size, compressing is faster than handing over to a thread."""
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ class Readiness(Struct, frozen=True):
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """What one process serves.
+    """The pages that one process serves.
 
-    `ready` is asked at each request and must not block. `routes` are served beside the common ones, `tokens` are those
-    of the paths that need one of their own; `links` adds (path, meaning) to the landing page. Beyond `max_requests`
-    simultaneous scrapes the answer is 503.
+    `ready` is called at each request and must not block. `routes` are served in addition to the common ones, `tokens`
+    are the tokens of paths that require their own; `links` adds (path, meaning) to the landing page. Above
+    `max_requests` simultaneous scrapes, the response is 503.
     """
 
     title: str
@@ -60,35 +60,35 @@ class Site(Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def serve(
-    site: Site, *, addresses: Sequence[str], doors: Callable[[], AccessPolicy] = AccessPolicy
+    site: Site, *, addresses: Sequence[str], policy_source: Callable[[], AccessPolicy] = AccessPolicy
 ) -> AsyncIterator[tuple[Address, ...]]:
-    """Serve `site` while the context is open; yields where, with the real port for port 0.
+    """Serve `site` while the context is open; yields the addresses, with the assigned port for port 0.
 
-    `doors` tells, for each connection and request, who is let in.
+    `policy_source` returns the access policy for each connection and request.
 
     Raises: AddressTaken, or ConfigError for an address that cannot be used.
     """
     with ExitStack() as opened:
         listeners = [opened.enter_context(listener) for listener in listen(addresses)]
-        runner = web.AppRunner(application(site, doors), access_log=None, shutdown_timeout=GRACE_SECONDS)
+        runner = web.AppRunner(application(site, policy_source), access_log=None, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
         assert runner.server is not None
         try:
-            async with accepting(runner.server, listeners, doors):
+            async with accepting(runner.server, listeners, policy_source):
                 found = tuple(map(bound, listeners))
-                logger.info("serving on %s", ", ".join(f"{doors().scheme}://{each}/metrics" for each in found))
+                logger.info("serving on %s", ", ".join(f"{policy_source().scheme}://{each}/metrics" for each in found))
                 yield found
         finally:
             await runner.cleanup()
 
 
-def application(site: Site, doors: Callable[[], AccessPolicy]) -> web.Application:
-    """All routes of `site`; each answers HEAD like GET."""
+def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Application:
+    """All routes of `site`; each also serves HEAD."""
     metrics = _Metrics(site.scrape, max_requests=site.max_requests)
-    guard = Authenticator(doors, site.tokens)
-    app = web.Application(middlewares=[guard.middleware, served])
-    app.on_response_prepare.extend((_add_headers, guard.add_headers))
-    app.on_cleanup.extend((metrics.close, guard.close))
+    authenticator = Authenticator(policy_source, site.tokens)
+    app = web.Application(middlewares=[authenticator.middleware, served])
+    app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
+    app.on_cleanup.extend((metrics.close, authenticator.close))
     app.router.add_get("/", _landing(site))
     app.router.add_get("/metrics", metrics.get)
     app.router.add_get("/healthz", _healthz)
@@ -97,25 +97,25 @@ def application(site: Site, doors: Callable[[], AccessPolicy]) -> web.Applicatio
     return app
 
 
-class _Wanted(NamedTuple):
-    """What answers differ by; `tenants` is None for all."""
+class _Variant(NamedTuple):
+    """A variant of the response; `tenants` is None for all tenants."""
 
     openmetrics: bool
-    zipped: bool
+    gzipped: bool
     tenants: frozenset[str] | None
 
 
 class _Metrics:
-    """The scrape endpoint: bounded, and one rendering for requests that come while it is under way.
+    """The scrape endpoint: limits concurrent requests, and shares one rendering among them.
 
-    A shared answer is as old as that rendering's start: milliseconds, against scrape intervals of seconds.
+    A shared response shows the state at the start of its rendering: milliseconds ago, with scrape intervals of seconds.
     """
 
     def __init__(self, scrape: Scrape, *, max_requests: int) -> None:
         self._scrape = scrape
         self._max_requests = max_requests
         self._requests = 0
-        self._under_way: dict[_Wanted, asyncio.Task[bytes]] = {}
+        self._running: dict[_Variant, asyncio.Task[bytes]] = {}
 
     async def get(self, request: web.Request) -> web.Response:
         if self._requests >= self._max_requests:
@@ -126,57 +126,57 @@ class _Metrics:
         except GputallyError as error:
             logger.error("scrape failed: %s", error)  # noqa: TRY400  # a known state needs no traceback
         except Exception:
-            logger.exception("scrape failed")  # a gap in the graphs, but the server lives
+            logger.exception("scrape failed")  # a gap in the graphs, but the server continues
         finally:
             self._requests -= 1
         return _plain("the scrape failed; see the log", status=500)
 
     async def close(self, _app: web.Application) -> None:
-        """Let no rendering outlive the server."""
-        for task in self._under_way.values():
+        """Cancel renderings that are still in progress."""
+        for task in self._running.values():
             task.cancel()
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _answer(self, request: web.Request) -> web.Response:
         chosen = media(joined(request, "Accept"))
-        zipped = gzip_accepted(joined(request, "Accept-Encoding"))
-        body = await self._shared(_Wanted(chosen.openmetrics, zipped, TENANTS.get()))
+        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        body = await self._shared(_Variant(chosen.openmetrics, gzipped, TENANTS.get()))
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"}
-        if zipped:
+        if gzipped:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=body, headers=headers)
 
-    async def _shared(self, wanted: _Wanted) -> bytes:
-        task = self._under_way.get(wanted)
+    async def _shared(self, variant: _Variant) -> bytes:
+        task = self._running.get(variant)
         if task is None:
-            task = asyncio.create_task(self._body(wanted), name="scrape")
-            self._under_way[wanted] = task
-            task.add_done_callback(lambda _: self._under_way.pop(wanted))
-        return await asyncio.shield(task)  # who hangs up leaves the others their answer
+            task = asyncio.create_task(self._body(variant), name="scrape")
+            self._running[variant] = task
+            task.add_done_callback(lambda _: self._running.pop(variant))
+        return await asyncio.shield(task)  # a client that disconnects must not cancel it for the others
 
-    async def _body(self, wanted: _Wanted) -> bytes:
-        body = await self._scrape(wanted.openmetrics)
-        if wanted.tenants is not None:
-            body = await asyncio.to_thread(only, body, wanted.tenants)
-        if not wanted.zipped:
+    async def _body(self, variant: _Variant) -> bytes:
+        body = await self._scrape(variant.openmetrics)
+        if variant.tenants is not None:
+            body = await asyncio.to_thread(filter_by_tenant, body, variant.tenants)
+        if not variant.gzipped:
             return body
         if len(body) <= _INLINE_BYTES:
             return compressed(body)
-        return await asyncio.to_thread(compressed, body)  # zlib releases the interpreter meanwhile
+        return await asyncio.to_thread(compressed, body)  # zlib releases the GIL
 
 
 def compressed(body: bytes) -> bytes:
-    """The body by gzip, quickly rather than small."""
+    """The gzipped body, compressed for speed rather than size."""
     return gzip.compress(body, _GZIP_LEVEL, mtime=0)
 
 
 def joined(request: web.Request, header: str) -> str:
-    """A header that may come more than once, as one list."""
+    """A header that may be repeated, as one list."""
     return ",".join(request.headers.getall(header, ()))
 
 
 async def _healthz(_request: web.Request) -> web.Response:
-    """The process runs its loop; whether its sources answer is what /readyz tells."""
+    """The event loop runs; /readyz reports whether the data sources respond."""
     return _plain("ok")
 
 
@@ -200,7 +200,7 @@ def _landing(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse
 async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = HEADERS["Server"]  # aiohttp has set its own
+    response.headers["Server"] = HEADERS["Server"]  # replaces aiohttp's
 
 
 def _plain(text: str, *, status: int = 200) -> web.Response:

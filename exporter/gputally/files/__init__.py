@@ -1,1 +1,1 @@
-"""Files that others replace while we run: credentials, and what says who may come in."""
+"""Files that may change while the process runs: credentials and the web configuration."""

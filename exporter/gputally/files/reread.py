@@ -1,4 +1,4 @@
-"""What is made of files, and made anew when one of them has changed."""
+"""Values loaded from files, and reloaded when a file changes."""
 
 import logging
 from collections.abc import Callable
@@ -14,43 +14,43 @@ logger = logging.getLogger(__name__)
 
 
 class Files:
-    """The files that something is made of, each as it was before it was read."""
+    """The files that a value is loaded from, each with its state before it was read."""
 
     def __init__(self) -> None:
         self._states: dict[Path, _State] = {}
 
     def of(self, path: Path) -> Path:
-        """The same path, remembered; to be called before the file is read, so that no change is missed."""
+        """Record the state of the file, and return the path; call it before reading, so that no change is missed."""
         self._states.setdefault(path, _state(path))
         return path
 
     @property
     def changed(self) -> bool:
-        """Whether any is another one now, or came, or went."""
+        """Whether any file was modified, created or deleted."""
         return any(_state(path) != state for path, state in self._states.items())
 
 
 class Reread(Generic[T]):
-    """Called, it gives what `make` makes of its files as they are now; `make` raises ConfigError when it cannot.
+    """Returns, when called, the value that `make` loads from the current files; `make` may raise ConfigError.
 
-    Files that cannot be used leave in force what there was. That is logged once for every change of them.
+    If changed files cannot be used, the previous value stays in use. This is logged once for each change.
     """
 
     def __init__(self, make: Callable[[Files], T]) -> None:
         self._make = make
         self._files = Files()
-        self._made = make(self._files)
+        self._value = make(self._files)
 
     def __call__(self) -> T:
-        """Look for changes, and give what is in force."""
+        """Check the files for changes, and return the current value."""
         if self._files.changed:
             self._files = Files()
-            self._try()
-        return self._made
+            self._reload()
+        return self._value
 
-    def _try(self) -> None:
+    def _reload(self) -> None:
         try:
-            self._made = self._make(self._files)
+            self._value = self._make(self._files)
         except ConfigError as error:
             logger.error("changed files are not used, the previous contents stay in use: %s", error)  # noqa: TRY400 - a known state
         else:

@@ -1,4 +1,4 @@
-"""When an API server answered, by its clock and by ours."""
+"""When an API server responded, by its clock and by ours."""
 
 import time
 from collections.abc import Callable
@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """An answer's Date header ("" if it has none), and the monotonic clock (µs) when it was asked for and came.
+    """The Date header of a response ("" if it has none), and the monotonic times (µs) of request and response.
 
-    `is_apart` when it came on a connection that no other answer came on.
+    `on_new_connection` if the response came on a connection of its own.
     """
 
     date: str
     asked_us: int
     came_us: int
-    is_apart: bool = False
+    on_new_connection: bool = False
 
 
-Answered = Callable[[Answer], None]
-"""Told of an answer."""
+OnAnswer = Callable[[Answer], None]
+"""Called with each response."""
 
 
 def monotonic_us() -> int:
-    """Microseconds of a clock that no one sets."""
+    """Microseconds of the monotonic clock."""
     return time.monotonic_ns() // 1000

@@ -1,4 +1,4 @@
-"""One API server over HTTP: documents and endless streams of lines, with errors a caller can act on."""
+"""HTTP requests to one API server: documents and endless streams, with typed errors."""
 
 import asyncio
 import ssl
@@ -24,23 +24,23 @@ from msgspec import Struct, structs
 from yarl import URL
 
 import gputally
-from gputally.kube.answer import Answer, Answered, monotonic_us
+from gputally.kube.answer import Answer, OnAnswer, monotonic_us
 from gputally.kube.failures import AnswerTooLarge, Failure, LoginRefused, RequestFailed, error_of
 from gputally.model.kube import Status
 
 JSON: Final = "application/json"
 CONNECT_SECONDS: Final = 10
-APART_SECONDS: Final = 5.0
-"""How long an answer may take that comes on a connection of its own."""
+NEW_CONNECTION_SECONDS: Final = 5.0
+"""Timeout of a request on its own connection."""
 ANSWER_SECONDS: Final = 60.0
-"""How long a plain request may take, if nothing else is said; the server itself gives up after 60 s."""
+"""Default timeout of a plain request; the server itself gives up after 60 s."""
 MOST_BYTES: Final = 8 << 20
-"""Of a plain answer, if nothing else is said: several objects of the largest size that the server stores."""
+"""Default limit of a plain response: several objects of the largest size that the server stores."""
 LOGIN_SECONDS: Final = 30
-"""How long an exec plugin may take."""
+"""Timeout of an exec plugin."""
 BUFFER_BYTES: Final = 1 << 20
-_MOST_REFUSAL_BYTES: Final = 64 << 10
-"""What is read of a refusal; its Status has some 500."""
+_MAX_ERROR_BYTES: Final = 64 << 10
+"""Limit of an error response; its Status has about 500 bytes."""
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 class Access(Struct, frozen=True, kw_only=True):
     """How to reach one API server, and where its credentials come from (`login`, for messages).
 
-    `authorization` gives the header of this moment, "" for none; it may block. `tls` is None for http.
+    `authorization` returns the current header, "" for none; it may block. `tls` is None for http.
     """
 
     server: str
@@ -60,23 +60,23 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 def new_session() -> ClientSession:
-    """A session for `Api`. Without compression: server and client sit in one network, and inflating costs more."""
+    """A session for `Api`, without compression: in a cluster network, decompression costs more than it saves."""
     headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
     return ClientSession(headers=headers, read_bufsize=BUFFER_BYTES)
 
 
 Split = Callable[[bytes], Sequence[bytes | memoryview]]
-"""What a chunk of bytes completes: lines, or the items of a list."""
+"""Splits a chunk of bytes into the lines or list items that it completes."""
 
 
 class Batches:
-    """The parts of a response as they come: per chunk of bytes those that it completes, perhaps none."""
+    """Iterates over a response: for each chunk of bytes, the parts that it completes, perhaps none."""
 
     def __init__(self, response: ClientResponse, url: str, split: Split) -> None:
         self.waited_seconds = 0.0
-        """How long the last chunk, or the end, had to be waited for; 0 when it had come before it was asked for."""
+        """How long the reader waited for the last chunk, or for the end; 0 if it was already there."""
         self._content = response.content
-        self._nothing_came_before = True
+        self._is_first = True
         self._split = split
         self._url = url
 
@@ -85,20 +85,20 @@ class Batches:
 
     async def __anext__(self) -> Sequence[bytes | memoryview]:
         """Raises RequestFailed when the connection breaks or falls silent."""
-        with _reached(self._url, silence=Failure.IDLE):
-            chunk = b"" if self._nothing_came_before else await self._lying_ready()
-            self._nothing_came_before = False
-            asked = time.monotonic()
+        with _network_errors(self._url, silence=Failure.IDLE):
+            chunk = b"" if self._is_first else await self._available()
+            self._is_first = False
+            started = time.monotonic()
             self.waited_seconds = 0.0
             if not chunk and not self._content.at_eof():
                 chunk = await self._content.readany()
-                self.waited_seconds = time.monotonic() - asked
+                self.waited_seconds = time.monotonic() - started
         if not chunk:
             raise StopAsyncIteration
         return self._split(chunk)
 
-    async def _lying_ready(self) -> bytes:
-        """What has come, also what lies in the socket: the event loop sees it in one turn and reads it in the next."""
+    async def _available(self) -> bytes:
+        """Bytes already received, including the socket's buffer, which the event loop needs two turns to read."""
         for _ in range(2):
             if chunk := self._content.read_nowait():
                 return chunk
@@ -107,20 +107,20 @@ class Batches:
 
 
 class Api:
-    """The requests of one process to one API server, each with the credentials of its moment.
+    """The requests of one process to one API server, each with current credentials.
 
-    Errors: LoginRefused (401 after a second try with credentials read anew), ApiForbidden (403), VersionExpired (410),
-    RequestFailed (no answer, 429, 5xx), RequestRefused (any other status).
+    Errors: LoginRefused (401, also after a retry with reloaded credentials), ApiForbidden (403), VersionExpired (410),
+    RequestFailed (no response, 429, 5xx), RequestRefused (any other status).
     """
 
     def __init__(
-        self, session: ClientSession, access: Access, *, reread: Callable[[], Access], answered: Answered | None = None
+        self, session: ClientSession, access: Access, *, reread: Callable[[], Access], on_answer: OnAnswer | None = None
     ) -> None:
         self._session = session
         self._access = access
         self._reread = reread
-        self._answered = answered
-        # One thread: the package's renewal is not thread-safe, and a plugin must not run twice at once.
+        self._on_answer = on_answer
+        # One thread: the package's token refresh is not thread-safe, and a plugin must not run twice at once.
         self._login = ThreadPoolExecutor(max_workers=1, thread_name_prefix="login")
 
     @property
@@ -138,14 +138,14 @@ class Api:
         most_bytes: int = MOST_BYTES,
         deadline_s: float = ANSWER_SECONDS,
     ) -> T:
-        """The document at `path`, which is sent as it is, decoded as `shape`; one that cannot be is a RequestFailed.
+        """GET `path`, unmodified, and decode the response as `shape`.
 
-        Raises also: AnswerTooLarge; RequestFailed when the whole answer has not come after `deadline_s`.
+        Raises also: AnswerTooLarge; RequestFailed if decoding fails or the response is incomplete after `deadline_s`.
         """
-        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=deadline_s)
+        timeouts = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=deadline_s)
         url = self.server + path
-        async with _by_deadline(url, deadline_s), self._get(path, params, accept, patience) as response:
-            with _reached(url):
+        async with _deadline(url, deadline_s), self._get(path, params, accept, timeouts) as response:
+            with _network_errors(url):
                 body = await _read(response, most_bytes)
         if len(body) > most_bytes:
             raise AnswerTooLarge(f"{url}: the response is larger than {most_bytes >> 10} KiB", Failure.SERVER)
@@ -158,15 +158,15 @@ class Api:
     async def stream(
         self, path: str, params: Mapping[str, str], *, split: Split, idle_seconds: float
     ) -> AsyncIterator[Batches]:
-        """A long or endless response in parts; without a byte for `idle_seconds` it fails as idle."""
-        patience = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
-        async with self._get(path, params, JSON, patience) as response:
+        """Stream a long or endless response in parts; it fails as idle after `idle_seconds` without data."""
+        timeouts = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
+        async with self._get(path, params, JSON, timeouts) as response:
             yield Batches(response, self.server + path, split)
 
-    async def ask_apart(self, path: str, params: Mapping[str, str]) -> None:
-        """Ask on a new connection, which behind a load balancer may lead to another server, only to be `answered`."""
-        patience = ClientTimeout(total=APART_SECONDS)
-        async with new_session() as session, self._get(path, params, JSON, patience, apart=session):
+    async def request_on_new_connection(self, path: str, params: Mapping[str, str]) -> None:
+        """Send a request on a new connection, only for `on_answer`: a load balancer may choose another server."""
+        timeouts = ClientTimeout(total=NEW_CONNECTION_SECONDS)
+        async with new_session() as session, self._get(path, params, JSON, timeouts, own_session=session):
             pass
 
     @asynccontextmanager
@@ -175,25 +175,25 @@ class Api:
         path: str,
         params: Mapping[str, str],
         accept: str,
-        patience: ClientTimeout,
+        timeouts: ClientTimeout,
         *,
-        apart: ClientSession | None = None,
+        own_session: ClientSession | None = None,
     ) -> AsyncIterator[ClientResponse]:
-        session = apart or self._session
-        send = partial(self._send, session, path, params=params, accept=accept, patience=patience)
+        session = own_session or self._session
+        send = partial(self._send, session, path, params=params, accept=accept, timeouts=timeouts)
         asked_us = monotonic_us()
-        with _reached(self.server + path):
+        with _network_errors(self.server + path):
             access = self._access
             response = await send(access)
             if response.status == HTTPStatus.UNAUTHORIZED:
                 response.close()
-                await self._renew(access)
+                await self._reload(access)
                 response = await send(self._access)
         async with response:
             if response.status != HTTPStatus.OK:
-                await self._refuse(response, path)
-            if self._answered:  # refusals may come from a proxy with a clock of its own
-                self._answered(Answer(response.headers.get("Date", ""), asked_us, monotonic_us(), is_apart=bool(apart)))
+                await self._raise_error(response, path)
+            if self._on_answer:  # errors may come from a proxy with another clock
+                self._on_answer(Answer(response.headers.get("Date", ""), asked_us, monotonic_us(), bool(own_session)))
             yield response
 
     async def _send(
@@ -204,7 +204,7 @@ class Api:
         *,
         params: Mapping[str, str],
         accept: str,
-        patience: ClientTimeout,
+        timeouts: ClientTimeout,
     ) -> ClientResponse:
         try:
             return await session.get(
@@ -214,38 +214,38 @@ class Api:
                 ssl=access.tls or True,
                 server_hostname=access.server_name,
                 proxy=access.proxy,
-                timeout=patience,
+                timeout=timeouts,
                 allow_redirects=False,  # an API server never redirects, and a token must not follow
             )
         except ClientSSLError:
-            await self._renew(access)  # the authority's file may have been replaced; the next try uses it
+            await self._reload(access)  # the CA file may have been replaced; the next request uses it
             raise
 
     async def _authorization(self, access: Access) -> dict[str, str]:
         header = await self._in_login_thread(access.login, access.authorization)
         return {"Authorization": header} if header else {}
 
-    async def _renew(self, refused: Access) -> None:
-        """Read the settings anew, unless another request did so since it used `refused`."""
+    async def _reload(self, stale: Access) -> None:
+        """Reload the settings, unless another request has done so since `stale`."""
 
         def reread() -> None:
-            if self._access is refused:
+            if self._access is stale:
                 self._access = self._reread()
 
-        await self._in_login_thread(refused.login, reread)
+        await self._in_login_thread(stale.login, reread)
 
     async def _in_login_thread(self, login: str, call: Callable[[], T]) -> T:
         try:
             async with asyncio.timeout(LOGIN_SECONDS):
                 return await asyncio.get_running_loop().run_in_executor(self._login, call)
-        except Exception as error:  # whatever a plugin or the package's hook makes of it
+        except Exception as error:  # plugins and the package's hook may raise anything
             raise RequestFailed(f"{login}: {str(error) or repr(error)}", Failure.UNREACHABLE) from error
 
-    async def _refuse(self, response: ClientResponse, path: str) -> None:
+    async def _raise_error(self, response: ClientResponse, path: str) -> None:
         url = self.server + path
-        async with _by_deadline(url, ANSWER_SECONDS):
-            with _reached(url):
-                status = _status(response.status, await _read(response, _MOST_REFUSAL_BYTES))
+        async with _deadline(url, ANSWER_SECONDS):
+            with _network_errors(url):
+                status = _status(response.status, await _read(response, _MAX_ERROR_BYTES))
         pause = response.headers.get("Retry-After", "")
         error = error_of(status, self.server, path, retry_after_seconds=float(pause) if pause.isdigit() else 0.0)
         if status.code == HTTPStatus.UNAUTHORIZED:
@@ -254,13 +254,13 @@ class Api:
 
 
 def _url(server: str, path: str) -> URL:
-    """`path` reaches the server as it is written: no dots are resolved, and nothing is quoted or unquoted."""
+    """`path` is sent unmodified: dots are not resolved, nothing is quoted or unquoted."""
     base = URL(server)
     return base.with_path(base.raw_path.rstrip("/") + path, encoded=True)
 
 
 async def _read(response: ClientResponse, most_bytes: int) -> bytes:
-    """The body; of one that is larger than `most_bytes` not much more than these, and its connection is closed."""
+    """The body. If it exceeds `most_bytes`, returns little more than these and closes the connection."""
     body = bytearray()
     while len(body) <= most_bytes and (chunk := await response.content.readany()):
         body += chunk
@@ -270,8 +270,8 @@ async def _read(response: ClientResponse, most_bytes: int) -> bytes:
 
 
 @asynccontextmanager
-async def _by_deadline(url: str, seconds: float) -> AsyncIterator[None]:
-    """What takes longer is a RequestFailed, however many bytes come meanwhile."""
+async def _deadline(url: str, seconds: float) -> AsyncIterator[None]:
+    """Raise RequestFailed after `seconds`, even if data is still arriving."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -280,7 +280,7 @@ async def _by_deadline(url: str, seconds: float) -> AsyncIterator[None]:
 
 
 def _status(code: int, body: bytes) -> Status:
-    """The refusal's Status; what stands between us and the server may answer with something else."""
+    """The Status of an error response; a proxy's response may have another format."""
     try:
         return structs.replace(msgspec.json.decode(body, type=Status), code=code)
     except ValueError:
@@ -288,8 +288,8 @@ def _status(code: int, body: bytes) -> Status:
 
 
 @contextmanager
-def _reached(url: str, *, silence: Failure = Failure.UNREACHABLE) -> Iterator[None]:
-    """Errors of the network as RequestFailed with URL and reason; a silent connection counts as `silence`."""
+def _network_errors(url: str, *, silence: Failure = Failure.UNREACHABLE) -> Iterator[None]:
+    """Convert network errors to RequestFailed with URL and reason; a connection without data counts as `silence`."""
     try:
         yield
     except SocketTimeoutError as error:

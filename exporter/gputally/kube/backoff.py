@@ -1,4 +1,4 @@
-"""How long to wait before the next try."""
+"""How long to wait before a retry."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ LONGEST_SECONDS: Final = 30.0
 
 
 class Backoff:
-    """Exponential with full jitter: a fleet of clients that lost one server must not return in step.
+    """Exponential backoff with full jitter, so that many clients do not retry a failed server at the same time.
 
     Source: Exponential Backoff and Jitter, AWS Architecture Blog; the bounds are client-go's for reflectors.
     """
@@ -23,11 +23,11 @@ class Backoff:
         self._ceiling = FIRST_SECONDS
 
     async def wait(self, at_least_seconds: float = 0.0) -> None:
-        """Sleep; the ceiling doubles. What the server asked for comes first, jitter on top of it."""
+        """Sleep for `at_least_seconds`, which the server requested, plus jitter; then double the ceiling."""
         delay = at_least_seconds + self.random.uniform(0, self._ceiling)
         self._ceiling = min(2 * self._ceiling, LONGEST_SECONDS)
         await self._sleep(delay)
 
     def reset(self) -> None:
-        """Things go forward: the next wait is a short one."""
+        """Reset the ceiling after progress."""
         self._ceiling = FIRST_SECONDS

@@ -1,4 +1,4 @@
-"""API discovery: which kinds the server has and where it serves them, read as far as it is asked for.
+"""API discovery: which kinds the server has and where it serves them, read on demand.
 
 Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go, APIGroupList and APIResourceList.
 """
@@ -16,11 +16,11 @@ from gputally.kube.api import Api
 from gputally.kube.failures import RequestRefused
 
 LIFETIME_SECONDS: Final = 300.0
-"""How long a document is believed; what it lacks is looked for in the next one."""
+"""How long a document is cached; new kinds appear after that."""
 RETRY_SECONDS: Final = 60.0
-"""How long a document that could not be read is not asked for again."""
+"""How long to wait before a failed document is requested again."""
 MOST_BYTES: Final = 8 << 20
-"""Some hundred times what a cluster with many operators has to tell."""
+"""About a hundred times the size in a cluster with many operators."""
 DEADLINE_SECONDS: Final = 15.0
 _CORE: Final = "v1"
 _PLURAL: Final = re.compile("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -42,7 +42,7 @@ class Served(NamedTuple):
 
     @property
     def resource(self) -> tuple[str, str]:
-        """API group and plural name, which is what rights are granted on."""
+        """API group and plural name, as in RBAC rules."""
         return self.api_version.rpartition("/")[0], self.plural
 
 
@@ -70,7 +70,7 @@ class _ResourceList(Struct, frozen=True):
 
 
 class Discovery:
-    """The kinds of one server. Only the group-versions that it lists are asked for, so no more than these are kept."""
+    """The kinds of one server. Only listed group-versions are requested, which bounds the cache."""
 
     def __init__(self, api: Api, *, now: Callable[[], float]) -> None:
         self._api = api
@@ -79,9 +79,9 @@ class Discovery:
         self._kinds: dict[str, _Cached[Mapping[str, Served]]] = {}
 
     async def served(self, api_version: str, kind: str) -> Served | None:
-        """Where `kind` is served; None when the server has no such kind, or no `get` for it.
+        """Where `kind` is served; None if the server has no such kind, or no `get` for it.
 
-        Raises: ApiError when the documents cannot be read, for RETRY_SECONDS the same one.
+        Raises: ApiError if the documents cannot be read, cached for RETRY_SECONDS.
         """
         if api_version != _CORE and api_version not in await self._groups.value():
             self._kinds.pop(api_version, None)
@@ -99,7 +99,7 @@ class Discovery:
             found = await self._read(_root(api_version), _ResourceList)
         except RequestRefused as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                return {}  # it went since the groups were listed
+                return {}  # removed since the groups were listed
             raise
         readable = (each for each in found.resources if "get" in each.verbs and _PLURAL.fullmatch(each.name))
         return {each.kind: Served(api_version, each.name, each.namespaced) for each in reversed(tuple(readable))}
@@ -113,29 +113,29 @@ def _root(api_version: str) -> str:
 
 
 class _Cached(Generic[T]):
-    """What `read` returns, read when it is first asked for and again once it is old; failures are kept too."""
+    """The result of `read`, called on first use and again after its lifetime; errors are cached too."""
 
     def __init__(self, read: Callable[[], Awaitable[T]], *, now: Callable[[], float]) -> None:
         self._read = read
         self._now = now
         self._value: T | None = None
         self._error: ApiError | None = None
-        self._until_s = 0.0
-        self._reading = asyncio.Lock()
+        self._expires_s = 0.0
+        self._lock = asyncio.Lock()
 
     async def value(self) -> T:
-        """The present value; an old one while no new one can be read. Raises: ApiError when there is none."""
-        async with self._reading:
-            if self._until_s <= self._now():
-                await self._renew()
+        """The cached or a new value; an expired one while `read` fails. Raises: ApiError if there is none."""
+        async with self._lock:
+            if self._expires_s <= self._now():
+                await self._refresh()
         if self._value is not None:
             return self._value
         assert self._error
         raise self._error.with_traceback(None)
 
-    async def _renew(self) -> None:
+    async def _refresh(self) -> None:
         try:
             self._value, lifetime_s = await self._read(), LIFETIME_SECONDS
         except ApiError as error:
             self._error, lifetime_s = error, RETRY_SECONDS
-        self._until_s = self._now() + lifetime_s
+        self._expires_s = self._now() + lifetime_s

@@ -1,4 +1,4 @@
-"""What the API server's refusals and failures mean for the caller."""
+"""Errors of the API server, classified for the caller."""
 
 from enum import StrEnum
 from http import HTTPStatus
@@ -7,8 +7,8 @@ from typing import Final
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable, VersionExpired
 from gputally.model.kube import Status
 
-_MOST_CHARACTERS: Final = 500
-"""Of a server's message: it repeats what was asked for."""
+_MAX_CHARACTERS: Final = 500
+"""Limit of the server's message, which repeats the request."""
 
 
 class Failure(StrEnum):
@@ -23,7 +23,7 @@ class Failure(StrEnum):
 
 
 class RequestFailed(ApiUnreachable):
-    """ApiUnreachable with its kind, and the pause in seconds the server asks for (0: none)."""
+    """ApiUnreachable with its kind, and the pause in seconds that the server requests (0: none)."""
 
     def __init__(self, text: str, failure: Failure, *, retry_after_seconds: float = 0.0) -> None:
         super().__init__(text)
@@ -32,15 +32,15 @@ class RequestFailed(ApiUnreachable):
 
 
 class AnswerTooLarge(RequestFailed):
-    """The server answers with more than is read; what was asked for may shrink."""
+    """The response exceeds the size limit; a later one may be smaller."""
 
 
 class LoginRefused(ApiForbidden):
-    """The server does not know us (401): no right would help."""
+    """The server rejects the credentials (401): RBAC rules do not help."""
 
 
 class RequestRefused(ApiError):
-    """The server will not do what was asked in this form (400, 404, 422, ...); `status` is its HTTP status."""
+    """The server rejects the request (400, 404, 422, ...); `status` is the HTTP status."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class RequestRefused(ApiError):
 
 
 def failure_of(error: ApiError) -> Failure:
-    """The kind under which `error` is counted."""
+    """The failure kind under which `error` is counted."""
     match error:
         case RequestFailed():
             return error.failure
@@ -61,17 +61,17 @@ def failure_of(error: ApiError) -> Failure:
 
 
 def is_unavailable(error: ApiError) -> bool:
-    """Whether the server has no such resource, or does not allow it: only its administrator can change that."""
+    """Whether the resource is missing or forbidden, which only a cluster administrator can change."""
     if isinstance(error, RequestRefused):
         return error.status == HTTPStatus.NOT_FOUND
     return isinstance(error, ApiForbidden) and not isinstance(error, LoginRefused)
 
 
 def error_of(status: Status, server: str, path: str, *, retry_after_seconds: float = 0.0) -> ApiError:
-    """The error a Status stands for, be it the body of an answer or an ERROR event inside a watch."""
-    message = (status.message or "no message")[:_MOST_CHARACTERS]
+    """The error for a Status, from a response body or an ERROR event of a watch."""
+    message = (status.message or "no message")[:_MAX_CHARACTERS]
     text = f"{server}{path}: {status.code} {status.reason or ''}".rstrip() + f": {message}"
-    if status.code == HTTPStatus.GONE or _is_from_another_history(status):
+    if status.code == HTTPStatus.GONE or _is_version_too_large(status):
         return VersionExpired(text)
     if status.code == HTTPStatus.UNAUTHORIZED:
         return LoginRefused(text)
@@ -84,8 +84,8 @@ def error_of(status: Status, server: str, path: str, *, retry_after_seconds: flo
     return RequestRefused(text, status.code)
 
 
-def _is_from_another_history(status: Status) -> bool:
-    """Whether our version lies ahead of the server's, as after a restore from a backup: waiting would never end.
+def _is_version_too_large(status: Status) -> bool:
+    """Whether the requested version is newer than the server's, as after a restore from a backup: do not wait for it.
 
     Source: k8s.io/apiserver pkg/storage/errors.go, NewTooLargeResourceVersionError.
     """
@@ -94,7 +94,7 @@ def _is_from_another_history(status: Status) -> bool:
 
 
 def remedy(path: str) -> str:
-    """The RBAC rule that would allow a GET of `path`: `grant list,watch on nodes in API group ''`."""
+    """The RBAC rule that allows a GET of `path`: `grant list,watch on nodes in API group ''`."""
     match path.strip("/").split("/"):
         case ["api", _, _, *_] as parts:
             return _grant("", parts[2:])

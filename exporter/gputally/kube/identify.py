@@ -1,4 +1,4 @@
-"""What is asked of an API server before the watches begin: whether all may be read, and which cluster it is."""
+"""Checks before the watches start: read permissions and the cluster's identity."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 1.0
 _WARM_UP_S: Final = 3.0
-"""A server that has just started forbids everything until it has read its own roles."""
+"""A server that has just started forbids everything until its RBAC roles are loaded."""
 
 
 class _Item(Struct, frozen=True):
@@ -30,22 +30,22 @@ class _Items(Struct, frozen=True):
 
 
 async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
-    """The UID of the cluster, which is that of its namespace kube-system, once everything to be watched can be listed.
+    """The cluster's UID, that is the UID of namespace kube-system, once all watched resources can be listed.
 
-    Raises: ApiUnreachable when the server does not answer within `patience_s`; ApiForbidden with every missing right.
+    Raises: ApiUnreachable if the server does not respond within `patience_s`; ApiForbidden with all missing rights.
     """
-    trouble = f"{api.server}: no response"
+    problem = f"{api.server}: no response"
     now = asyncio.get_running_loop().time
     warm_from_s = now() + _WARM_UP_S
     try:
         async with asyncio.timeout(patience_s):
             while True:
                 try:
-                    return await _answered(api, rules)
+                    return await _identify_once(api, rules)
                 except ApiUnreachable as error:
-                    if trouble != str(error):
+                    if problem != str(error):
                         logger.warning("waiting for the API server: %s", error)
-                    trouble = str(error)
+                    problem = str(error)
                     warm_from_s = now() + _WARM_UP_S
                 except ApiForbidden as error:
                     if isinstance(error, LoginRefused) or now() >= warm_from_s:
@@ -53,33 +53,33 @@ async def identify(api: Api, rules: Rules, *, patience_s: float) -> str:
                 await asyncio.sleep(_RETRY_S)
     except TimeoutError:
         raise ApiUnreachable(
-            f"{trouble}; gave up after {patience_s:g} s, check the server of the kubeconfig and the network"
+            f"{problem}; gave up after {patience_s:g} s, check the server of the kubeconfig and the network"
         ) from None
 
 
-async def _answered(api: Api, rules: Rules) -> str:
+async def _identify_once(api: Api, rules: Rules) -> str:
     await _check_rights(api, rules)
     found = await api.get_json("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"}, _Items)
     return found.items[0].metadata.uid if found.items else api.server
 
 
 async def _check_rights(api: Api, rules: Rules) -> None:
-    """Ask for everything before refusing, so that all missing rights are named; without a login nothing else counts.
+    """Check all resources, so that the error lists all missing rights; a rejected login is reported alone.
 
-    What can be done without is left to its watch, which says so.
+    An unavailable optional resource is no error: its watch logs it.
     """
-    asked = resources(rules)
-    answers = await asyncio.gather(*(_trouble(api, each) for each in asked))
-    troubles = [(resource, error) for resource, error in zip(asked, answers, strict=True) if error]
-    for resource, error in troubles:
+    requested = resources(rules)
+    errors = await asyncio.gather(*(_list_error(api, each) for each in requested))
+    failures = [(resource, error) for resource, error in zip(requested, errors, strict=True) if error]
+    for resource, error in failures:
         if not is_unavailable(error) or not (resource.without or isinstance(error, ApiForbidden)):
             raise error
-    if not all(resource.without for resource, _ in troubles):
-        raise ApiForbidden("\n".join(str(error) for _, error in troubles if isinstance(error, ApiForbidden)))
+    if not all(resource.without for resource, _ in failures):
+        raise ApiForbidden("\n".join(str(error) for _, error in failures if isinstance(error, ApiForbidden)))
 
 
-async def _trouble(api: Api, resource: Resource) -> ApiError | None:
-    """Why not one object of `resource` can be listed."""
+async def _list_error(api: Api, resource: Resource) -> ApiError | None:
+    """The error when one object of `resource` is listed; None if that succeeds."""
     try:
         await api.get_json(resource.path, {"limit": "1"}, _Items)
     except ApiError as error:

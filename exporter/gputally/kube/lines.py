@@ -1,19 +1,19 @@
-"""Whole lines out of chunks of bytes.
+"""Splits chunks of bytes into lines.
 
-aiohttp's own line reader refuses lines above its buffer limit ("Chunk too big"); objects have no such limit.
+aiohttp's line reader rejects lines above its buffer limit ("Chunk too big"); objects may be larger.
 """
 
 
 class Lines:
-    """Joins what chunks cut apart: time linear in the bytes however long a line is, multi-byte characters safe."""
+    """Joins lines across chunks: in linear time for lines of any length, safe for multi-byte characters."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[memoryview]:
-        """The lines that `chunk` completes, without their line ends; blank ones are left out.
+        """The lines that `chunk` completes, without line ends and blank lines.
 
-        They look into the chunk: a copy of each would take five times as long.
+        They are views into the chunk: copies would take five times as long.
         """
         view, lines, start = memoryview(chunk), list[memoryview](), 0
         while (end := chunk.find(b"\n", start)) >= 0:

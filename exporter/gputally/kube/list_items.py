@@ -1,9 +1,9 @@
-"""The items of a list document as its bytes come, so that 100 MB of pods are read, not held.
+"""Parses the items of a list document while it arrives, so that 100 MB of pods are never in memory at once.
 
-The API server writes a list's own metadata, then the items, each of which begins with its metadata. What stands between
-two of them, `},{"metadata":{`, cannot be part of a text, where each quote has a backslash before it, and in the objects
-we list it stands nowhere else: none holds an array of objects that begin with metadata. A document in another order
-(custom resources are sorted by key) is decoded whole at its end.
+The API server writes a list's own metadata, then the items, each of which begins with its metadata. The separator of
+two items, `},{"metadata":{`, cannot be part of a string, where quotes are escaped, nor occur elsewhere in the listed
+objects: none contains an array of objects that begin with metadata. A document in another order (custom resources are
+sorted by key) is decoded as a whole at its end.
 
 Source: k8s.io/apimachinery pkg/runtime/serializer/json/collections.go.
 """
@@ -32,17 +32,17 @@ _decode = msgspec.json.Decoder(_Document).decode
 
 
 class ListItems:
-    """`version` is the list's resourceVersion, known at the latest after `end`."""
+    """Incremental parser. `version` is the list's resourceVersion, known after `end` at the latest."""
 
     def __init__(self) -> None:
         self.version = ""
         self._rest = b""
         self._in_items = False
         self._whole: list[bytes] = []
-        """All bytes of a document in another order."""
+        """All chunks of a document in another order."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The items that `chunk` completes, perhaps none. Raises: ValueError for what is no list."""
+        """The items that `chunk` completes, perhaps none. Raises: ValueError if the document is not a list."""
         if self._whole:
             self._whole.append(chunk)
             return []
@@ -56,7 +56,7 @@ class ListItems:
         return [_FIRST + item + b"}" for item in whole]
 
     def end(self) -> list[bytes]:
-        """The items that only the end completes. Raises: ValueError for a document that is no list, or not whole."""
+        """The remaining items. Raises: ValueError if the document is not a list, or incomplete."""
         if not self._in_items:
             document = _decode(b"".join(self._whole or [self._rest]))
             self.version = document.metadata.resource_version
@@ -64,11 +64,11 @@ class ListItems:
         item, ended, after = self._rest.rpartition(_END)
         if not ended or after.strip():
             raise ValueError("the list is incomplete")
-        msgspec.json.decode(_FIRST + item, type=Raw)  # ValueError where another array's end was the last that came
+        msgspec.json.decode(_FIRST + item, type=Raw)  # ValueError if the data ends with another array
         return [_FIRST + item]
 
     def _after_head(self, data: bytes) -> bytes:
-        """What follows the beginning of the first item, if all of it is there and as expected; else `data`."""
+        """The data after the beginning of the first item, if that has arrived in the expected form; else `data`."""
         head, found, items = data.partition(_ITEMS)
         if not found or len(items) < len(_FIRST):
             return data

@@ -1,4 +1,4 @@
-"""Who owns an object: one metadata-only request per owner, to nowhere but where the server serves its kind."""
+"""Owner lookup: one metadata-only request per owner, only to paths from API discovery."""
 
 import logging
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from gputally.process.once import Once
 logger = logging.getLogger(__name__)
 
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
-"""Servers that cannot cut an object down send it whole: its metadata has the same shape."""
+"""Servers without PartialObjectMetadata send the whole object; its metadata has the same shape."""
 MOST_BYTES: Final = 1 << 20
-"""Of one owner. Metadata has some 5 kB; a tenant can bring its own to the 1.5 MB that the server takes."""
+"""Limit for one owner. Metadata has about 5 kB; a tenant can inflate it to the server's limit of 1.5 MB."""
 DEADLINE_SECONDS: Final = 15.0
 FORBIDDEN_SECONDS: Final = 600.0
-"""How long a kind that may not be read is not asked for: rights are granted by people."""
+"""How long a forbidden kind is not requested again: people grant rights."""
 
 
 class OwnerAnswer(NamedTuple):
-    """How a lookup ended; without `seen`, the owner may be looked up again after `pause_s`."""
+    """Result of a lookup; without `seen`, the owner may be looked up again after `pause_s`."""
 
     result: Lookup
     seen: OwnerResolved | None = None
@@ -35,9 +35,9 @@ class OwnerAnswer(NamedTuple):
 
 
 def path_of(served: Served, owner: Owner) -> str:
-    """Where the owner is served, each part of it one segment: /apis/batch/v1/namespaces/ml/jobs/train.
+    """The owner's path, each part one quoted segment: /apis/batch/v1/namespaces/ml/jobs/train.
 
-    Raises: ValueError for what no server could serve; it must never become part of a path.
+    Raises: ValueError for an invalid reference, which must never become part of a path.
     """
     if not can_exist(owner.reference):
         raise ValueError("a reference to an owner that cannot exist")
@@ -46,7 +46,7 @@ def path_of(served: Served, owner: Owner) -> str:
 
 
 class Owners:
-    """Looks up one owner at a time for each who asks; `clock` is the server's time (µs), `now` monotonic (s)."""
+    """Looks up one owner per call; `clock` is the server's time (µs), `now` monotonic (s)."""
 
     def __init__(self, api: Api, *, clock: Callable[[], int], now: Callable[[], float]) -> None:
         self._api = api
@@ -57,7 +57,7 @@ class Owners:
         self._missing_rights = Once(logger, "owners")
 
     async def look_up(self, owner: Owner) -> OwnerAnswer:
-        """The owner's controller, or why it is not known. Raises: ApiError when another try may succeed."""
+        """The owner's controller, or why it is unknown. Raises: ApiError if a retry may succeed."""
         if not can_exist(owner.reference):
             return self.unknown(Lookup.REFUSED, owner)
         try:
@@ -90,15 +90,15 @@ class Owners:
             return self.unknown(Lookup.OVERSIZED, owner)
         except RequestRefused as error:
             return self.unknown(Lookup.GONE if error.status == HTTPStatus.NOT_FOUND else Lookup.REFUSED, owner)
-        except VersionExpired:  # 410 answers no request of this form
+        except VersionExpired:  # 410 is not a valid status for a GET of one object
             return self.unknown(Lookup.REFUSED, owner)
-        return self._found(owner, found)
+        return self._resolved(owner, found)
 
     def unknown(self, result: Lookup, owner: Owner) -> OwnerAnswer:
-        """For good: nothing is known above the owner."""
+        """A final result: the owner's controller stays unknown."""
         return OwnerAnswer(result, OwnerResolved(owner=owner, parent=None, at_us=self._clock()))
 
-    def _found(self, owner: Owner, found: OwnerMeta) -> OwnerAnswer:
+    def _resolved(self, owner: Owner, found: OwnerMeta) -> OwnerAnswer:
         if found.metadata.uid != owner.reference.uid:
             return self.unknown(Lookup.GONE, owner)
         parent = controller_of(found.metadata.owner_references)

@@ -1,4 +1,4 @@
-"""The API server's time, for all timestamps the accounting believes are the API server's."""
+"""The API server's time, for all timestamps that the accounting treats as the API server's."""
 
 import asyncio
 import logging
@@ -18,36 +18,36 @@ from gputally.process.clock import Clock, system_clock
 logger = logging.getLogger(__name__)
 
 _DRIFT: Final = 2000
-"""Two clocks that are kept in step part by at most 1 µs in so many: Linux slews a clock by 500 ppm, no more."""
+"""Two synchronised clocks drift apart by at most 1 µs in this many µs: Linux slews clocks by 500 ppm at most."""
 STEP_US: Final = 2 * US_PER_SECOND
-"""What differs by less is no step: Dates are cut to the second, and servers with time servers differ by less."""
+"""Smaller differences are no step: Dates have whole seconds, and synchronised servers differ by less."""
 CONFIRMED_US: Final = 10 * US_PER_SECOND
-"""How far apart the answers must be that together prove a step."""
+"""The least time between two responses that together confirm a step."""
 FIRST_US: Final = 2 * US_PER_SECOND
-"""The same at the start, when nothing but our wall clock speaks against them."""
-ASK_SECONDS: Final = 0.25
-"""How often a server is asked for its time while that is in doubt: of two behind a load balancer, both answer soon."""
+"""The same at startup, when only the local wall clock contradicts them."""
+REQUEST_SECONDS: Final = 0.25
+"""Interval of requests while the time is in doubt, short enough to reach both of two load-balanced servers soon."""
 
 
 class Bounds(NamedTuple):
-    """What server minus monotonic time (µs) must lie between, as proven by answers up to `at_us` (monotonic)."""
+    """Bounds of server time minus monotonic time (µs), from responses up to `at_us` (monotonic)."""
 
     low_us: int
     high_us: int
     at_us: int
 
     def narrowed(self, by: "Bounds") -> "Bounds":
-        """What both allow. If they contradict each other, `by` alone counts."""
+        """The intersection of both; `by` if they contradict each other."""
         both = self._intersection(by)
         return both if both.low_us <= both.high_us else by
 
     def contradicts(self, other: "Bounds") -> bool:
-        """Whether a clock must have stepped between both."""
+        """Whether a clock must have stepped between the two."""
         both = self._intersection(other)
         return both.low_us - both.high_us > STEP_US
 
     def excess(self, offset_us: int) -> int:
-        """By how much `offset_us` lies above the bounds; negative below them, 0 within."""
+        """How far `offset_us` is above the bounds; negative below them, 0 within."""
         return offset_us - min(max(offset_us, self.low_us), self.high_us)
 
     def _intersection(self, by: "Bounds") -> "Bounds":
@@ -56,7 +56,7 @@ class Bounds(NamedTuple):
 
 
 class Doubt(Struct):
-    """A time that answers gave since `since_us` (monotonic), and that nobody else has confirmed yet."""
+    """A time reported by responses since `since_us` (monotonic) that is not confirmed yet."""
 
     bounds: Bounds
     since_us: int
@@ -64,16 +64,16 @@ class Doubt(Struct):
 
 
 class ServerTime:
-    """Our wall clock, as long as the Date headers of the server's answers allow it; else the latest time they allow.
+    """The local wall clock, while the Date headers of the server's responses allow it; else the latest time they allow.
 
-    The latest, for a clock behind the server's would cut timestamps of the present. Between answers only the monotonic
-    clock moves it, so a step of the wall clock changes nothing. It falls only when it is proven to be ahead, and no
-    farther than that.
+    The latest, because a clock behind the server's would cap current timestamps. Between responses it follows the
+    monotonic clock, so steps of the wall clock have no effect. It steps back only when it is proven to be ahead, and
+    only as far as needed.
 
-    One answer alone never makes it step, for behind a load balancer one server of several may have a wrong clock. It
-    takes a second witness: our wall clock, or an answer on another connection `CONFIRMED_US` later, if none in between
-    spoke for the time as it was. So it is with the first answer, `FIRST_US` later. Until then the answer is in doubt,
-    and `doubted` is set.
+    One response alone never causes a step: behind a load balancer, one of several servers may have a wrong clock. A
+    step needs confirmation by the local wall clock, or by a response on a new connection `CONFIRMED_US` later, if no
+    response in between supports the old time. For the first response `FIRST_US` suffices. Until then the response is
+    in doubt, and `doubted` is set.
     """
 
     def __init__(self, *, wall: Clock = system_clock, monotonic: Callable[[], int] = monotonic_us) -> None:
@@ -89,20 +89,20 @@ class ServerTime:
         """Microseconds since the epoch, UTC."""
         return self._monotonic() + self._offset_us
 
-    def answered(self, answer: Answer) -> None:
-        """Learn from an answer of the server, which wrote its Date between question and answer, cut to the second."""
+    def observe(self, answer: Answer) -> None:
+        """Update the bounds: the server set Date, in whole seconds, between `asked_us` and `came_us`."""
         server_us = _instant(answer.date)
         if server_us is None:
             return
-        told = Bounds(server_us - answer.came_us, server_us + US_PER_SECOND - answer.asked_us, answer.came_us)
-        if self._bounds and not self._bounds.contradicts(told):
-            self._believe(self._bounds.narrowed(told))
-        elif not self._wall_bounds(told.at_us).contradicts(told):
-            self._believe(told)
-        elif confirmed := self._confirmed(told, answer):
-            self._believe(confirmed)
+        reported = Bounds(server_us - answer.came_us, server_us + US_PER_SECOND - answer.asked_us, answer.came_us)
+        if self._bounds and not self._bounds.contradicts(reported):
+            self._accept(self._bounds.narrowed(reported))
+        elif not self._wall_bounds(reported.at_us).contradicts(reported):
+            self._accept(reported)
+        elif confirmed := self._confirmed(reported, answer):
+            self._accept(confirmed)
 
-    def _believe(self, bounds: Bounds) -> None:
+    def _accept(self, bounds: Bounds) -> None:
         if self._bounds and self._bounds.contradicts(bounds):
             logger.warning("the API server's clock was changed by %+d s", _seconds(self._bounds, bounds))
         if self._doubt and self._doubt.bounds.contradicts(bounds):
@@ -115,19 +115,19 @@ class ServerTime:
         best_us = bounds.high_us if self.health.skew_us else wall_us
         self._offset_us = max(best_us, min(self._offset_us, bounds.high_us))
 
-    def _confirmed(self, told: Bounds, answer: Answer) -> Bounds | None:
-        """What is proven of a time that nothing else speaks for; None as long as it is in doubt."""
+    def _confirmed(self, reported: Bounds, answer: Answer) -> Bounds | None:
+        """The confirmed bounds of a time that nothing else supports; None while it is in doubt."""
         doubt = self._doubt
-        if doubt is None or doubt.bounds.contradicts(told):
+        if doubt is None or doubt.bounds.contradicts(reported):
             if doubt:
-                self._reject(doubt, told)
-            self._doubt = Doubt(told, told.at_us)
+                self._reject(doubt, reported)
+            self._doubt = Doubt(reported, reported.at_us)
             self.doubted.set()
             return None
-        doubt.bounds = doubt.bounds.narrowed(told)
+        doubt.bounds = doubt.bounds.narrowed(reported)
         doubt.answers += 1
         enough_us = CONFIRMED_US if self._bounds else FIRST_US
-        return doubt.bounds if answer.is_apart and answer.asked_us - doubt.since_us >= enough_us else None
+        return doubt.bounds if answer.on_new_connection and answer.asked_us - doubt.since_us >= enough_us else None
 
     def _reject(self, doubt: Doubt, bounds: Bounds) -> None:
         if not self.health.rejected:
@@ -142,11 +142,11 @@ class ServerTime:
         return Bounds(wall_us, wall_us, at_us)
 
 
-async def agreed(time: ServerTime, ask: Callable[[], Awaitable[None]], *, patience_s: float) -> None:
-    """Return once no answer is in doubt. Raises: ApiUnreachable when the servers do not agree within `patience_s`."""
+async def wait_until_confirmed(time: ServerTime, request: Callable[[], Awaitable[None]], *, patience_s: float) -> None:
+    """Wait until no response is in doubt. Raises: ApiUnreachable if the servers do not agree within `patience_s`."""
     try:
         async with asyncio.timeout(patience_s):
-            await _settle(time, ask)
+            await _resolve_doubt(time, request)
     except TimeoutError:
         raise ApiUnreachable(
             f"the API server's responses and the local clock give contradictory times; gave up after "
@@ -154,27 +154,27 @@ async def agreed(time: ServerTime, ask: Callable[[], Awaitable[None]], *, patien
         ) from None
 
 
-async def keep_agreed(time: ServerTime, ask: Callable[[], Awaitable[None]]) -> None:
-    """For ever: let the server say again what time it is, on another connection, whenever that is in doubt."""
+async def keep_confirmed(time: ServerTime, request: Callable[[], Awaitable[None]]) -> None:
+    """Forever: request the server's time on new connections whenever it is in doubt."""
     while True:
         await time.doubted.wait()
-        await _settle(time, ask)
+        await _resolve_doubt(time, request)
 
 
-async def _settle(time: ServerTime, ask: Callable[[], Awaitable[None]]) -> None:
+async def _resolve_doubt(time: ServerTime, request: Callable[[], Awaitable[None]]) -> None:
     while time.doubted.is_set():
-        await asyncio.sleep(ASK_SECONDS)
+        await asyncio.sleep(REQUEST_SECONDS)
         with suppress(ApiError):
-            await ask()
+            await request()
 
 
 def _seconds(was: Bounds, now: Bounds) -> int:
-    """How far the clock of `now` is ahead."""
+    """By how many seconds `now` is ahead of `was`."""
     return (now.high_us - was.high_us) // US_PER_SECOND
 
 
 def _instant(date: str) -> int | None:
-    """The time in a Date header; None for one that is missing or is in none of today's forms.
+    """The time in a Date header; None if it is missing or not in the current format.
 
     Source: RFC 9110, section 5.6.7, IMF-fixdate.
     """

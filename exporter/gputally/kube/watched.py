@@ -1,4 +1,4 @@
-"""The table of watched resources."""
+"""The watched resources."""
 
 from functools import partial
 from typing import Final
@@ -10,11 +10,11 @@ from gputally.model.kube import Event, Kind, Namespace, Node, Pod, PriorityClass
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0
-"""Servers send no bookmarks for Events, and end a watch after ten minutes at the latest."""
+"""Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
 
 
 def resources(rules: Rules) -> tuple[Resource, ...]:
-    """The watches of the aggregator. Pods without GPUs that are no agents are decoded and dropped."""
+    """The resources that the aggregator watches. Pods without GPUs, except agents, are decoded and dropped."""
     return (
         Resource(kind=Kind.PODS, path="/api/v1/pods", type=Pod, keep=partial(is_watched, rules=rules), resumes=True),
         Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node, is_first=True, resumes=True),
@@ -38,5 +38,5 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
 
 
 def unwatched(resource: Resource) -> WatchHealth:
-    """The health of a watch that has not begun."""
+    """The health of a watch that has not started."""
     return WatchHealth(kind=resource.kind, available=True if resource.without else None)

@@ -1,4 +1,4 @@
-"""Which ledger a URL or path names."""
+"""Opens ledgers by URL or path."""
 
 from pathlib import Path
 
@@ -11,17 +11,17 @@ _SQLITE = "sqlite:///"
 
 
 def open_ledger(url: str) -> Ledger:
-    """The ledger at `url`, a path or `sqlite:///` and a path, owned by this process and created if there is none.
+    """Open the ledger at `url`, a path or `sqlite:///` and a path; creates it if needed. This process then owns it.
 
-    Raises: LedgerError when it cannot be opened, which leaves it untouched.
+    Raises: LedgerError if it cannot be opened; it is left untouched.
     """
     return SqliteLedger(_path(url))
 
 
 def open_reader(url: str) -> LedgerReader:
-    """A reader of the ledger at `url`, which another process may write meanwhile.
+    """Open a reader of the ledger at `url`, to which another process may write concurrently.
 
-    Raises: LedgerError when there is none, or none that can be read.
+    Raises: LedgerError if the ledger does not exist or cannot be read.
     """
     return SqliteLedgerReader(_path(url))
 

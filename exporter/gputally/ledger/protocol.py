@@ -1,4 +1,4 @@
-"""What a ledger does, whatever keeps it: one process writes it, any may read it meanwhile."""
+"""The interfaces of a ledger, independent of its storage: one process writes, any process may read concurrently."""
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -30,36 +30,36 @@ class Ledger(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Give the ledger back; it can be opened again."""
+        """Release the ledger; it can be opened again."""
 
     def bind(self, cluster: str) -> None:
-        """Tie the ledger to a cluster (a UID that never changes): watched through another, all its pods would vanish.
+        """Bind the ledger to a cluster (a UID that never changes): with another cluster, all its pods would disappear.
 
-        Raises: LedgerError when it is tied to another one.
+        Raises: LedgerError if it is bound to another cluster.
         """
 
     def saved(self, *, now_us: int) -> Saved:
-        """The state an earlier process left; books opened at `now_us` if there is none."""
+        """The state that the previous process saved; without one, accounting starts at `now_us`."""
 
     def write(self, changes: Changes) -> Line | None:
-        """Keep all of `changes` or none of them; repeating the same changes is harmless.
+        """Write all of `changes` or none of them; writing the same changes again has no effect.
 
-        Returns: the live line of `changes` minus what the ledger's own segments add up to, which must be (0, 0).
-        Raises: LedgerUnwritable when it cannot be written now; the same changes may be written later.
+        Returns: the live line of `changes` minus the sum of the ledger's own segments, which must be (0, 0).
+        Raises: LedgerUnwritable if the ledger cannot be written now; the same changes may be written later.
         """
 
     def check(self) -> Iterator[None]:
-        """Look through all that is kept, what was written last first, a little at each step; the ledger may be written.
+        """Check the whole ledger in small steps, the newest rows first; writes may continue in between.
 
-        Each step may be taken by another thread. Raises: LedgerDamaged, LedgerUnwritable when it cannot be read now.
+        Each step may run in another thread. Raises: LedgerDamaged, LedgerUnwritable if it cannot be read now.
         """
 
 
 class LedgerReader(Protocol):
-    """Reads a ledger that is written meanwhile, in any process: it locks nothing and writes nothing.
+    """Reads a ledger while any process writes it, without locks and without writes.
 
-    Its calls block; they raise LedgerError. What is long is read in many short transactions: of an allocation that is
-    revised meanwhile either revision is told, whole. What has not ended is told of up to `state().accounted_us`.
+    Its calls block; they raise LedgerError. Long reads use many short transactions: an allocation that is revised
+    during a read is returned in either revision, complete. Records without an end extend to `state().accounted_us`.
     """
 
     def __enter__(self) -> Self:
@@ -71,37 +71,37 @@ class LedgerReader(Protocol):
         """Close it."""
 
     def state(self) -> LedgerState:
-        """Whose ledger it is, and up to when all is accounted."""
+        """The cluster of the ledger, and the time up to which it is complete."""
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
-        """Allocations that have a part in the window, as they are known now, by pod UID."""
+        """Allocations that overlap the window, in their latest revision, by pod UID."""
 
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
-        """The parts of segments that lie in the window, by pod UID and start; each has an end."""
+        """Segments clipped to the window, by pod UID and start; each has an end."""
 
     def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
-        """The GPU-time of those parts, exactly, by price and the dimensions `by`, in their order.
+        """The exact GPU-time of the clipped segments by price and the dimensions `by`, in this order.
 
-        Raises: ValueError for a dimension that is none of DIMENSIONS.
+        Raises: ValueError for a dimension that is not in DIMENSIONS.
         """
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
-        """What agents measured of pods, for the hours that begin in the window by the clocks of their nodes.
+        """The measured usage of pods, for the hours that begin in the window by the clocks of their nodes.
 
-        An hour is the least that is kept, and is never cut: take windows of whole hours.
+        An hour is the smallest stored unit and is never clipped: use windows of whole hours.
         """
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
-        """The same of what nobody held."""
+        """The same for usage outside any allocation."""
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
-        """What nodes offered in the window, by node UID and start.
+        """The capacity of nodes in the window, by node UID and start.
 
-        Of the time in which a node went unseen, it lasted as long as pods are known to have held some of it.
+        A node that was deleted during an observation gap counts until the last known allocation on it.
         """
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
-        """Preemptions that were decided in the window, in their order."""
+        """Preemptions decided in the window, in chronological order."""
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
-        """The parts of observation gaps that lie in the window, by subject, then UID and start."""
+        """Observation gaps clipped to the window, by subject, then UID and start."""

@@ -1,4 +1,4 @@
-"""What a ledger tells its readers, whatever keeps it.
+"""The records of a ledger, independent of its storage.
 
 Times are µs since the epoch (UTC), quantities µGPU, GPU-time their product.
 """
@@ -20,10 +20,10 @@ class Window(NamedTuple):
 
 
 class LedgerState(Struct, frozen=True, kw_only=True):
-    """What a ledger covers. `cluster` is the UID of the cluster's kube-system namespace, None before the first start.
+    """The scope of a ledger. `cluster` is the UID of the cluster's kube-system namespace, None before the first start.
 
-    Counters contain nothing from before `accounting_start_us`. Everything is accounted up to `accounted_us`, which is
-    also the end of all that lasts.
+    Counters exclude the time before `accounting_start_us`. The ledger is complete up to `accounted_us`, where records
+    without an end are cut off.
     """
 
     cluster: str | None
@@ -32,9 +32,9 @@ class LedgerState(Struct, frozen=True, kw_only=True):
 
 
 class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """What is known now of one pod's allocation, whole: its stages are instants, None for one that did not come.
+    """The latest revision of one pod's allocation, not clipped. Stages are instants, None if not reached.
 
-    `end_by` is what the end rests on. `gap` is the observation gap in which it ended, charged up to its start.
+    `end_by` is the evidence of the end. `gap` is the observation gap in which it ended, charged up to its start.
     """
 
     pod_uid: str
@@ -58,7 +58,7 @@ class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One segment of an allocation, with whose it is."""
+    """One segment of an allocation, with its pod and job."""
 
     pod_uid: str
     namespace: str
@@ -74,11 +74,11 @@ DIMENSIONS: Final = (
     *("namespace", "name", "node", "job_kind", "job"),
     *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
 )
-"""By what allocated time may be grouped."""
+"""The dimensions by which allocated time can be grouped."""
 
 
 class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
-    """GPU-time (µs·µGPU) at one price, None where there is none, of all segments alike in what was asked for."""
+    """GPU-time (µs·µGPU) at one `price` (None if unpriced) of all segments with the same `labels`."""
 
     labels: tuple[str, ...]
     price: Price | None
@@ -86,14 +86,14 @@ class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def cost(self) -> int | None:
-        """Of which COST_UNIT are one unit of the price's currency; None without a price."""
+        """The cost; COST_UNIT is one unit of the price's currency. None without a price."""
         return self.price.cost(self.gpu_time) if self.price else None
 
 
 class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """What one node offered in [start_us, end_us).
+    """The capacity of one node in [start_us, end_us).
 
-    `physical` are its GPUs, `covered` is what its resources amount to, and `allocatable` what is allocatable of these.
+    `physical` are its GPUs, `covered` is the sum of its resources, and `allocatable` the allocatable part of these.
     """
 
     node_uid: str
@@ -112,7 +112,7 @@ class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One preemption as counted: who lost how much, to whom (None where nobody said), and when."""
+    """One preemption as counted: victim, quantity, preemptor (None if unknown) and times."""
 
     victim_uid: str
     victim_namespace: str
@@ -131,18 +131,18 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GapSubject(StrEnum):
-    """Of what nothing was observed."""
+    """The subject of an observation gap."""
 
     WATCH = "watch"
-    """A kind of objects was not watched, and its history was lost: what ended meanwhile ended somewhere in there."""
+    """A kind was not watched and its history is lost: objects deleted in the gap have no exact end."""
     ALLOCATION = "allocation"
-    """The end of an allocation lies in there."""
+    """An allocation ended in the gap."""
     NODE = "node"
-    """The end of a node lies in there."""
+    """A node was deleted in the gap."""
 
 
 class ObservationGap(Struct, frozen=True, kw_only=True, gc=False):
-    """A time in which something happened that nobody saw; `name` is the kind, `namespace/pod` or node."""
+    """A period with unobserved changes; `name` is the kind, `namespace/pod` or node."""
 
     subject: GapSubject
     uid: str

@@ -1,4 +1,4 @@
-"""Frozen structs of the field: what the API says, what is allocated, what it costs. No behaviour beyond invariants.
+"""Frozen structs of the domain: API objects, allocations and prices. No behaviour beyond invariants.
 
-They hold no cycles, so the garbage collector is spared them (`gc=False`): a restart reads its pods three times as fast.
+They contain no cycles, so garbage collection is off for them (`gc=False`): a restart loads pods three times as fast.
 """

@@ -1,4 +1,4 @@
-"""An agent as the API shows it, and what can become of asking it."""
+"""An agent pod from the API, and the outcomes of requests to it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class AgentPod(Struct, frozen=True, kw_only=True, gc=False):
-    """A running pod of the agent: on which node it is, and the IP address at which it answers."""
+    """A running agent pod, its node, and the IP address at which it serves."""
 
     uid: str
     node: str
@@ -15,22 +15,22 @@ class AgentPod(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Outcome(StrEnum):
-    """What became of a request to an agent."""
+    """The outcome of a request to an agent."""
 
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
-    """No whole answer within the deadline."""
+    """No complete response within the deadline."""
     FORBIDDEN = "forbidden"
-    """It does not accept our token or certificate, or we have none to show."""
+    """The agent rejects our token or certificate, or we have none."""
     STATUS = "status"
-    """An HTTP status that is no answer."""
+    """An HTTP status other than success."""
     OVERSIZED = "oversized"
     MALFORMED = "malformed"
-    """No report, or one with impossible figures."""
+    """Not a report, or a report with impossible values."""
     VERSION = "version"
-    """A report in a form we do not know."""
+    """A report with an unknown version."""
     BASIS = "basis"
-    """A report of MIG devices that were weighed by another basis than ours."""
+    """A report that weighs MIG devices by another basis than ours."""
     NODE = "node"
-    """A report of another node than the agent is on."""
+    """A report of another node than the agent's."""

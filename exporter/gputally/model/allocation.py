@@ -1,4 +1,4 @@
-"""What a pod has of a resource, cut into segments of constant state, quantity, labels and price."""
+"""Allocations of pods, divided into segments of constant state, quantity, labels and price."""
 
 from enum import StrEnum
 
@@ -18,27 +18,27 @@ class State(StrEnum):
 
 
 class End(StrEnum):
-    """What an allocation's end rests on, the surest first."""
+    """The evidence of an allocation's end, the most reliable first."""
 
     FINISHED = "finished"
-    """The last `finishedAt` of a terminal pod of which every container that ran has one."""
+    """The last `finishedAt` of a terminal pod, if every container that ran has one."""
     REJECTED = "rejected"
-    """Refused by the kubelet: it never held anything."""
+    """Rejected by the kubelet: nothing was allocated."""
     TERMINAL = "terminal"
-    """The first observed terminal phase, when a container that ran has no time."""
+    """The first observed terminal phase, if a container that ran has no `finishedAt`."""
     DELETED = "deleted"
     """The DELETED event of a pod that never became terminal (forced deletion)."""
     VANISHED = "vanished"
-    """Missing from a listing: it ended somewhere in its blind interval."""
+    """Missing from a list: it ended within an observation gap."""
     NODE = "node"
-    """The end of its node, of which nothing dated tells that the pod outlived it."""
+    """The end of its node, without a timestamp that shows that the pod outlived it."""
 
 
 class Ending(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What a pod itself tells of its end: that lies in [from_us, to_us], one instant where it is seen live.
+    """The end of a pod by its own object: in [from_us, to_us], which is one instant if it is observed live.
 
-    Of one that finished, `from_us` is when by the clock of its node, and `to_us` when that was told first; it had its
-    devices until `held_us` at least, by the API server's clock.
+    For a finished pod, `from_us` is the end by the clock of its node, and `to_us` is when it was first reported; the
+    pod had its devices until `held_us` at least, by the API server's clock.
     """
 
     by: End
@@ -48,10 +48,10 @@ class Ending(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What applies to an allocation from `from_us` on; a later entry replaces it.
+    """The classification of an allocation from `from_us` on; a later entry replaces it.
 
-    `quantities` are µGPU by resource name. `asset` is what its price is looked up by. `shown` is the exported
-    (tier, tenant, gpu_model), where limits made any of them `other`.
+    `quantities` are µGPU by resource name. `asset` is the key for its price. `shown` is the exported
+    (tier, tenant, gpu_model), if limits replaced any of them by `other`.
     """
 
     from_us: int
@@ -71,10 +71,10 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A stretch of one allocation during which nothing about it changes; `end_us` None while it lasts.
+    """A part of one allocation without changes; `end_us` is None while it lasts.
 
-    `quantity` is in µGPU. `price` None means unpriced. `labels` are the exported
-    (tier, tenant, gpu_model, state), bounded, where the plain fields keep the full names.
+    `quantity` is in µGPU. `price` None means unpriced. `labels` are the exported, limited
+    (tier, tenant, gpu_model, state); the other fields contain the full names.
     """
 
     resource: str

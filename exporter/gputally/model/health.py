@@ -1,4 +1,4 @@
-"""The exporter's own health: each part is written by what it is about alone, and read by the exposition."""
+"""The exporter's own health: each part has one writer, and the exposition reads it."""
 
 from msgspec import Struct, field
 
@@ -7,82 +7,82 @@ from gputally.model.owner import Lookup
 
 
 class WatchHealth(Struct, kw_only=True):
-    """Counts since the process started, and when the stream last showed life (µs)."""
+    """Counts since the process started, and the last activity of the stream (µs)."""
 
     kind: Kind
     synced: bool = False
     connected: bool = False
     available: bool | None = None
-    """Of a resource that can be done without, whether the server has it and lets us watch it; None for others."""
+    """Whether an optional resource exists and may be watched; None for required resources."""
     last_activity_us: int | None = None
     events: int = 0
-    """Objects received in changes and listings, kept or not."""
+    """Objects received in watch events and lists, including discarded ones."""
     bookmarks: int = 0
     listings: int = 0
     reconnects: int = 0
     expired: int = 0
-    """Times the server's history no longer reached back (410)."""
+    """Times the server's history was too short (410)."""
     malformed: int = 0
     """Lines or objects that could not be decoded; skipped."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Failed requests and broken streams by kind of error: unreachable, forbidden, idle, throttled, server, refused."""
+    """Failed requests and broken streams by reason: unreachable, forbidden, idle, throttled, server, refused."""
 
     @property
-    def settled(self) -> bool:
-        """Whether nothing of it is awaited: all that existed was told, or nothing can be."""
+    def initialized(self) -> bool:
+        """Whether the initial state is complete, or unavailable."""
         return self.synced or self.available is False
 
 
 class LedgerHealth(Struct, kw_only=True):
-    """How writing the ledger goes: written by the task that writes it, read by the exposition."""
+    """Health of ledger writes and checks; updated by the writing task."""
 
     writable: bool = True
     last_write_us: int | None = None
     writes: int = 0
     failures: int = 0
     waiting: int = 0
-    """Rows that wait in memory because the last write failed."""
+    """Rows in memory since the last write failed."""
     write_us: int = 0
     """Time spent writing, µs."""
     checked_us: int | None = None
-    """When it was last looked through to its end."""
+    """Time of the last complete check."""
     damaged: bool = False
 
 
 class ClockHealth(Struct, kw_only=True):
-    """How far our clocks agree: written by the clock of the aggregator, read by the exposition."""
+    """Clock differences; updated by the aggregator's clock."""
 
     skew_us: int = 0
-    """Our wall clock minus the API server's, as far as its answers prove a difference."""
+    """Our wall clock minus the API server's, as far as its responses prove a difference."""
     rejected: int = 0
-    """Answers whose time nobody else confirmed."""
+    """Responses whose date no other response confirmed."""
 
 
 class AgentHealth(Struct, kw_only=True):
-    """One agent as it was last pulled; `watermark_us`, by our clock, is up to when it had accounted its node."""
+    """One agent at its last pull; `watermark_us`, by our clock, is the time up to which it has accounted its node."""
 
     reachable: bool
     watermark_us: int | None = None
 
 
 class AgentsHealth(Struct, kw_only=True):
-    """How pulling the agents goes: written by what pulls them, read by the exposition."""
+    """Health of the agent pulls; updated by the puller."""
 
     agents: dict[str, AgentHealth] = field(default_factory=dict)
-    """The known ones that were pulled, by node."""
+    """Known agents that were pulled, by node."""
     pulls: dict[str, int] = field(default_factory=dict)
     """By outcome."""
 
 
 class OwnersHealth(Struct, kw_only=True):
-    """How the lookups of owners go: written by the owner walk, read by the exposition."""
+    """Health of the owner lookups; updated by the owner walk."""
 
     lookups: dict[Lookup, int] = field(default_factory=dict)
-    """By how they ended."""
+    """By result."""
 
 
 class Health(Struct, kw_only=True):
-    """The exporter's own health, apart from what it measures."""
+    """The exporter's own health, separate from its measurements."""
 
     version: str
     python: str
@@ -92,6 +92,6 @@ class Health(Struct, kw_only=True):
     agents: AgentsHealth = field(default_factory=AgentsHealth)
     owners: OwnersHealth = field(default_factory=OwnersHealth)
     skipped: dict[Kind, int] = field(default_factory=dict)
-    """Objects that contradict themselves, left out of the accounting."""
+    """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0
-    """Observations read and not yet accounted."""
+    """Observations received and not yet accounted."""

@@ -1,7 +1,7 @@
-"""Histories that grow at their end, where each version shares with the one before what both begin with.
+"""Append-only histories whose versions share their common beginning.
 
-A short one is a tuple. A long one is kept in chapters, so that another entry costs the same whatever its length:
-whoever can change a label often must not make each change dearer than the one before.
+A short history is a tuple. A long one consists of chapters, so that the cost of appending does not depend on its
+length: a user who changes a label often must not make each change more expensive than the previous one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,11 +10,11 @@ from typing import TypeVar, overload
 
 Entry = TypeVar("Entry")
 CHAPTER = 64
-"""Entries of a chapter; twice as many may be open at the end."""
+"""Entries of a chapter; the open chapter at the end has up to twice as many."""
 
 
 class Chapters(Sequence[Entry]):
-    """A long history: whole chapters that are never touched again, and what is open at the end."""
+    """A long history: immutable whole chapters, and the open entries at the end."""
 
     __slots__ = ("open", "whole")
 
@@ -61,7 +61,7 @@ class Chapters(Sequence[Entry]):
 
 
 def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequence[Entry]:
-    """The first `kept` entries of `history`, and `more`."""
+    """The first `kept` entries of `history`, followed by `more`."""
     if isinstance(history, tuple) and len(history) < CHAPTER:
         short = (*history[:kept], *more) if kept else tuple(more)
         if len(short) < CHAPTER:
@@ -75,19 +75,19 @@ def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequenc
 
 
 def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
-    """How many entries both begin with."""
+    """The number of equal entries at the beginning of both."""
     if old is new:
         return len(old)
     shared = _shared(old, new) * CHAPTER if isinstance(old, Chapters) and isinstance(new, Chapters) else 0
     pairs = zip(old[shared:], new[shared:], strict=False) if shared else zip(old, new, strict=False)
-    for index, (was, now) in enumerate(pairs, shared):
-        if was is not now and was != now:
+    for index, (before, after) in enumerate(pairs, shared):
+        if before is not after and before != after:
             return index
     return min(len(old), len(new))
 
 
 def _shared(old: Chapters[Entry], new: Chapters[Entry]) -> int:
-    """How many chapters one has from the other: with a chapter it has all that come before."""
+    """The number of shared chapters: if a chapter is shared, so are all before it."""
     count = min(len(old.whole), len(new.whole))
     while count and old.whole[count - 1] is not new.whole[count - 1]:
         count -= 1

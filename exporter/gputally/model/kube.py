@@ -67,14 +67,14 @@ class Resources(_Camel, frozen=True):
 
 
 class Container(_Camel, frozen=True):
-    """`restart_policy` Always on an init container makes it a sidecar; on others it stands above the pod's."""
+    """`restart_policy` Always makes an init container a sidecar; on others, it overrides the pod's policy."""
 
     resources: Resources | None = None
     restart_policy: str | None = None
 
 
 class PodSpec(_Camel, frozen=True):
-    """Where and at which priority the pod runs, what it asks for, and whether its containers start again."""
+    """The node, priority, requests and restart policy of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -101,28 +101,28 @@ class Running(_Camel, frozen=True):
 
 
 class Terminated(_Camel, frozen=True):
-    """A container that ran, or failed to."""
+    """A container that has terminated, or failed to start."""
 
     started_at: datetime | None = None
     finished_at: datetime | None = None
 
 
 class ContainerState(_Camel, frozen=True):
-    """At most one of the two is set; neither while it waits."""
+    """At most one of the two is set; neither while the container waits."""
 
     running: Running | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatus(_Camel, frozen=True):
-    """The present run of a container and the one before."""
+    """The current and the previous run of a container."""
 
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 
 
 class PodStatus(_Camel, frozen=True):
-    """What scheduler and kubelet reported. `start_time` is when the kubelet took the pod up, and missing before."""
+    """The status from scheduler and kubelet. `start_time` is when the kubelet acknowledged the pod, None before."""
 
     phase: str = ""
     start_time: datetime | None = None
@@ -149,13 +149,13 @@ class NodeSpec(_Camel, frozen=True):
 
 
 class NodeInfo(_Camel, frozen=True):
-    """`system_uuid` is the machine's own, from its firmware; empty or shared where nothing provides one."""
+    """`system_uuid` is from the machine's firmware; empty or not unique if the firmware provides none."""
 
     system_uuid: str = field(default="", name="systemUUID")
 
 
 class NodeStatus(_Camel, frozen=True):
-    """Quantities of every resource the kubelet reported, and what machine it runs on."""
+    """Quantities of all resources that the kubelet reported, and its machine."""
 
     capacity: dict[str, str | int] | None = None
     allocatable: dict[str, str | int] | None = None
@@ -185,7 +185,7 @@ class PriorityClass(_Camel, frozen=True):
 
 
 class ObjectReference(_Camel, frozen=True):
-    """The object an Event speaks of."""
+    """The object that an Event refers to."""
 
     kind: str = ""
     namespace: str = ""
@@ -194,7 +194,7 @@ class ObjectReference(_Camel, frozen=True):
 
 
 class Event(_Camel, frozen=True):
-    """An Event in its core/v1 view: `involvedObject` is the victim, `related` the preemptor."""
+    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor."""
 
     metadata: Meta
     involved_object: ObjectReference = field(default_factory=ObjectReference)
@@ -207,7 +207,7 @@ Object = Pod | Node | Namespace | PriorityClass | Event
 
 
 class OwnerMeta(_Camel, frozen=True):
-    """PartialObjectMetadata of an owner: enough to walk on."""
+    """PartialObjectMetadata of an owner: enough to continue the owner walk."""
 
     metadata: Meta
     kind: str = ""
@@ -215,7 +215,7 @@ class OwnerMeta(_Camel, frozen=True):
 
 
 class Status(_Camel, frozen=True):
-    """meta/v1 Status: why a request was refused."""
+    """meta/v1 Status: why a request was rejected."""
 
     code: int = 0
     reason: str | None = None

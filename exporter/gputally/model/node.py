@@ -1,4 +1,4 @@
-"""What is kept of a node, one incarnation (one UID) at a time."""
+"""Records of nodes, one for each incarnation (UID)."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from gputally.model.price import Asset, Price
 
 
 class CapacityState(StrEnum):
-    """A partition of a node's capacity; what is not allocated falls into the first of the others that applies."""
+    """A partition of a node's capacity; unallocated capacity has the first other state that applies."""
 
     ALLOCATED = "allocated"
     UNKNOWN = "unknown"
@@ -17,14 +17,14 @@ class CapacityState(StrEnum):
     UNHEALTHY = "unhealthy"
     """Reported by the device plugin, but not allocatable."""
     UNSLICED = "unsliced"
-    """Left over by the layout of slices or replicas."""
+    """Not covered by the layout of slices or replicas."""
     FREE = "free"
     OVERCOMMITTED = "overcommitted"
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
 
 
 class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
-    """A label that a node carried, with its last `value`, and carries no more since `since_us`."""
+    """A label that was removed from a node at `since_us`, with its last `value`."""
 
     key: str
     value: str
@@ -32,12 +32,12 @@ class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
-    """What is true of a node until it changes; quantities in µGPU.
+    """The properties of a node until the next change; quantities in µGPU.
 
-    `physical` GPUs, of which the resources offered cover `covered` and allow `allocatable`; `divided` if any of
-    them is a part of a GPU. These follow from the `labels` that hold (None for facts of an earlier version) and from
-    the `units`, as (resource, capacity, allocatable). `offered` is the most units of each resource that this
-    incarnation offered up to then, None where nobody looked.
+    Of the `physical` GPUs, the node's resources cover `covered`, of which `allocatable` are allocatable; `divided` if
+    any unit is a part of a GPU. These derive from the current `labels` (None for facts of an earlier version) and from
+    the `units`, as (resource, capacity, allocatable). `offered` is the maximum number of units of each resource that
+    this incarnation has offered so far, None if it was not recorded.
     """
 
     physical: int
@@ -62,10 +62,10 @@ Span = tuple[int, int | None]
 class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     """One incarnation of a node, with the history of its facts as (from_us, facts), the oldest first.
 
-    It ceased to exist in [gone_us, gone_by_us], and is charged up to the first. `machine` is its system UUID, by which
-    it may continue the incarnation with the UID `continues`. `unready` are the last times it was not ready, `lost` the
-    labels that it carried at some time and does not carry now. `looked_at` says since when keys are looked at that only
-    the configuration names, and of which may be told late.
+    It was deleted in [gone_us, gone_by_us], and is charged up to `gone_us`. `machine` is its system UUID, which may
+    identify it as the successor of the incarnation with the UID `continues`. `unready` are the last periods in which it
+    was not ready, `lost` its removed labels. `looked_at` is the time since which a label key is observed, for keys that
+    only the configuration names and that may be reported late.
     """
 
     uid: str
@@ -82,7 +82,7 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):
-    """How a node's capacity was divided from `start_us` to `end_us` (None while it is).
+    """The capacity of a node by state from `start_us` to `end_us` (None while it lasts).
 
     `parts` are (state, µGPU), of which `allocated` µGPU are allocated; `labels` the exported (gpu_model, pool).
     """

@@ -1,8 +1,8 @@
-"""What a watch tells the accounting: objects seen and gone, and how far the watch has come.
+"""Observations for the accounting: upserted and deleted objects, and the progress of watches.
 
-`at_us` is when we learned it. `since_us` is the earliest moment it can have happened without our
-seeing it: equal to `at_us` on a live stream; after an interruption, the last moment the stream was
-known to be complete. Only facts without an API timestamp of their own depend on it.
+`at_us` is the time of the observation. `since_us` is the earliest time of the change itself: equal to `at_us`
+on a live stream; after an interruption, the last time at which the stream was known to be complete. Only
+facts without an API timestamp depend on it.
 """
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from gputally.model.owner import Owner
 
 
 class Upserted(Struct, frozen=True, kw_only=True, gc=False):
-    """The object exists in this form (ADDED, MODIFIED, or an item of a listing)."""
+    """The object exists in this form (ADDED, MODIFIED, or an item of a list)."""
 
     kind: Kind
     object: Object
@@ -31,16 +31,16 @@ class Deleted(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RelistStarted(Struct, frozen=True, kw_only=True, gc=False):
-    """A listing begins: what is not seen before its `RelistFinished` has vanished."""
+    """A list begins: objects that are not observed before its `RelistFinished` no longer exist."""
 
     kind: Kind
     at_us: int
 
 
 class RelistFinished(Struct, frozen=True, kw_only=True, gc=False):
-    """The listing is complete at `version`; whatever it lacks vanished in [since_us, at_us].
+    """The list is complete at `version`; objects that it lacks were deleted in [since_us, at_us].
 
-    `since_us` is None when nothing was ever seen of this kind (first start). All is known as it was at `as_of_us`.
+    `since_us` is None if this kind was never observed (first start). The list shows the state at `as_of_us`.
     """
 
     kind: Kind
@@ -51,7 +51,7 @@ class RelistFinished(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Bookmark(Struct, frozen=True, kw_only=True, gc=False):
-    """The watch has come to `version` without anything we keep: a bookmark, or objects that hold no GPU."""
+    """The watch has reached `version` without relevant objects: a bookmark, or objects without GPUs."""
 
     kind: Kind
     version: str
@@ -60,14 +60,14 @@ class Bookmark(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Unavailable(Struct, frozen=True, kw_only=True, gc=False):
-    """The server has no such resource, or does not let us watch it: nothing is told of it until that changes."""
+    """The server lacks the resource, or forbids watching it: there are no observations of it until that changes."""
 
     kind: Kind
     at_us: int
 
 
 class OwnerResolved(Struct, frozen=True, kw_only=True, gc=False):
-    """An owner looked up for the owner walk; `parent` is its controller, None at the top or when it is not known."""
+    """The result of an owner lookup; `parent` is the owner's controller, None at the top or if it is unknown."""
 
     owner: Owner
     parent: OwnerReference | None
@@ -75,7 +75,7 @@ class OwnerResolved(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UsageReported(Struct, frozen=True, kw_only=True, gc=False):
-    """The agent of a node answered at `at_us`: `report.now_us` by the node's own clock."""
+    """A response of a node's agent at `at_us`, which is `report.now_us` by the node's own clock."""
 
     report: UsageReport
     at_us: int
@@ -87,9 +87,9 @@ Observation = (
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, gc=False):
-    """Where a stored watch left off: its resourceVersion and when it was last known complete.
+    """The saved position of a watch: its resourceVersion and when it was last known to be complete.
 
-    `rules` is the digest of the rules by which objects were kept or passed over until then.
+    `rules` is the digest of the rules that selected relevant objects until then.
     """
 
     version: str

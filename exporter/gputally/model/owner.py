@@ -1,6 +1,6 @@
-"""Owners as references name them, of which whoever may create a pod chooses every character.
+"""Owners in owner references. These are untrusted: the creator of a pod controls every character of them.
 
-The API asks of a reference only that nothing in it is empty.
+The API server only requires that no field is empty.
 Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, validateOwnerReference.
 """
 
@@ -21,13 +21,13 @@ _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
 _MOST_API_VERSION: Final = _MOST_NAME + len("/") + _MOST_LABEL
 _MOST_UID: Final = 128
-"""The API server makes UUIDs; this is what is kept of others."""
+"""The API server generates UUIDs; other UIDs are accepted up to this length."""
 
 
 class Owner(Struct, frozen=True, gc=False):
-    """What a reference of an object in `namespace` points to.
+    """The target of a reference of an object in `namespace`.
 
-    Only all of it together tells one owner from another: two tenants may well use the same UID.
+    All fields together identify an owner: two tenants may use the same UID.
     """
 
     namespace: str
@@ -35,24 +35,24 @@ class Owner(Struct, frozen=True, gc=False):
 
 
 class Lookup(StrEnum):
-    """How a lookup of an owner ended."""
+    """The result of an owner lookup."""
 
     FOUND = "found"
     GONE = "gone"
-    """There is none of that name, or a later one."""
+    """The object does not exist, or has another UID."""
     FORBIDDEN = "forbidden"
     UNKNOWN_KIND = "unknown_kind"
     """API discovery has no such kind."""
     REFUSED = "refused"
     OVERSIZED = "oversized"
     FAILED = "failed"
-    """To be tried again."""
+    """It will be retried."""
     GIVEN_UP = "given_up"
     """Failed for the last time."""
 
 
 def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference | None:
-    """The one that manages the object, if it can exist: of another nothing is kept, however long it is."""
+    """The reference to the managing owner; None if such an owner cannot exist, so that no oversized data is stored."""
     found = next((each for each in references or () if each.controller), None)
     return found if found and can_exist(found) else None
 
@@ -60,7 +60,7 @@ def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference
 def can_exist(reference: OwnerReference) -> bool:
     """Whether an API server could serve an object of that kind and name."""
     version, kind = reference.api_version, reference.kind
-    is_short = len(version) <= _MOST_API_VERSION and len(kind) <= _MOST_LABEL  # or it must not be remembered
+    is_short = len(version) <= _MOST_API_VERSION and len(kind) <= _MOST_LABEL  # longer ones must not be cached
     return is_short and _is_kind(version, kind) and is_name(reference.name) and is_uid(reference.uid)
 
 
@@ -70,15 +70,15 @@ def _is_kind(api_version: str, kind: str) -> bool:
 
 
 def is_uid(text: str) -> bool:
-    """Whether `text` may be kept as the UID of an object."""
+    """Whether `text` is acceptable as the UID of an object."""
     return 0 < len(text) <= _MOST_UID
 
 
 def is_name(text: str) -> bool:
-    """Whether an object may be called `text`: one segment of a path, without control characters.
+    """Whether `text` is a valid object name: one segment of a path, without control characters.
 
-    Source: k8s.io/apimachinery pkg/api/validation/path/name.go, IsValidPathSegmentName; the length is that of a
-    DNS subdomain.
+    Source: k8s.io/apimachinery pkg/api/validation/path/name.go, IsValidPathSegmentName; the maximum length is that
+    of a DNS subdomain.
     """
     segment = 0 < len(text) <= _MOST_NAME and text not in (".", "..") and "/" not in text and "%" not in text
     return segment and text.isprintable()

@@ -1,10 +1,10 @@
-"""A preemption: who lost GPUs to whom, and when its parts happened."""
+"""A preemption: victim, preemptor and the times of its steps."""
 
 from msgspec import Struct
 
 
 class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
-    """The pod an Event names as the cause, with the tier it has or had; "" while that is unknown."""
+    """The pod that an Event names as the cause, with its last known tier; "" while that is unknown."""
 
     uid: str
     namespace: str
@@ -14,10 +14,10 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
-    """One victim's preemption: decided (condition set), requested (deletion), noticed by us; times in µs.
+    """The preemption of one victim: decided (condition set), requested (deletion), observed by us; times in µs.
 
-    `quantity` is what the victim held, in µGPU. `counted` is the (victim tier, preemptor tier) it was
-    counted under, None while the preemptor is still awaited.
+    `quantity` is the victim's allocation in µGPU. `counted` is the (victim tier, preemptor tier) under which
+    it was counted, None while the preemptor may still become known.
     """
 
     victim_uid: str

@@ -1,4 +1,4 @@
-"""Prices and what they are looked up by."""
+"""Prices and their lookup keys."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Purchase(StrEnum):
-    """How the node was bought; prices differ by it."""
+    """The purchase option of a node, which affects its price."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -22,7 +22,7 @@ class Basis(StrEnum):
 
 
 class Asset(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, cache_hash=True):
-    """What a price rule can match of a node. `labels` holds only the labels that rules name."""
+    """The properties of a node that price rules can match. `labels` contains only the labels that rules name."""
 
     instance_type: str = ""
     gpu_model: str = ""
@@ -32,10 +32,10 @@ class Asset(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, cac
 
 
 class Price(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
-    """One rated price of one GPU-hour.
+    """The price of one GPU-hour.
 
-    `rate` is `per_gpu_hour` as an exact integer of 10^-12 currency units. `key` names the rule, its
-    date, purchase option and tier inside the book of that digest, so that a bill can be traced back.
+    `rate` is `per_gpu_hour` as an exact integer of 10^-12 currency units. `key` names the rule, its date,
+    purchase option and tier, and the digest of the price book, so that a bill can be traced to its rule.
     """
 
     key: str
@@ -46,8 +46,8 @@ class Price(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     purchase: Purchase
 
     def cost(self, gpu_time: int) -> int:
-        """What GPU-time (µs·µGPU) costs, exactly; COST_UNIT of it are one unit of the currency.
+        """The exact cost of GPU-time (µs·µGPU); COST_UNIT is one unit of the currency.
 
-        It is linear: sums, and lines a + b·t, of GPU-time at one price may be multiplied as a whole.
+        It is linear: it also applies to sums and to lines a + b·t of GPU-time at one price.
         """
         return gpu_time * self.rate

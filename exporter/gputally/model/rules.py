@@ -1,4 +1,4 @@
-"""What the operator configures about classification: tiers, tenants, resources, pools, limits."""
+"""The configuration of classification: tiers, tenants, resources, pools, limits."""
 
 from enum import StrEnum
 from typing import Final
@@ -9,7 +9,7 @@ from msgspec import Struct
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods whose class name and priority both match get `tier`; an absent criterion matches all.
 
-    `class_name` is a regular expression for the whole name. `tier` may hold `{class}`, the PriorityClass name, and
+    `class_name` is a regular expression for the whole name. `tier` may contain `{class}`, the PriorityClass name, and
     groups of `class_name` as `{1}` or `{name}`.
     """
 
@@ -20,7 +20,7 @@ class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 class TenantSource(StrEnum):
-    """Where a tenant rule looks."""
+    """The source of the tenant in a tenant rule."""
 
     POD_LABEL = "pod-label"
     NAMESPACE_LABEL = "namespace-label"
@@ -31,7 +31,7 @@ class TenantSource(StrEnum):
 class TenantRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The value found at `source` (label or annotation `key`) gives `tenant`, if the expression `pattern` matches it.
 
-    `tenant` may hold `{value}` and groups of `pattern` as `{1}` or `{name}`.
+    `tenant` may contain `{value}` and groups of `pattern` as `{1}` or `{name}`.
     """
 
     source: TenantSource
@@ -53,22 +53,22 @@ class ResourceRule(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 class MigBasis(StrEnum):
-    """What share of a GPU a MIG profile is: 1g.10gb is 1/7 by compute, 1/8 by memory (80 GB)."""
+    """The basis for the GPU share of a MIG profile: 1g.10gb is 1/7 by compute, 1/8 by memory (80 GB)."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
 
 
 class HamiBasis(StrEnum):
-    """What share of a GPU a pod has that HAMi limits by memory and by cores.
+    """The basis for the GPU share of a pod that HAMi limits by memory and by cores.
 
-    HAMi gives out no more of either than there is, but any mixture: by `cores` or by the `larger` of both, the shares
-    of one GPU may come to more than 1.
+    HAMi does not overcommit either of them, but allows any mixture: by `cores` or by the `larger` of both, the shares
+    of one GPU may add up to more than 1.
     """
 
     MEMORY = "memory"
     CORES = "cores"
-    """A pod without a limit of cores counts by its memory."""
+    """A pod without a cores limit counts by its memory."""
     LARGER = "larger"
 
 
@@ -82,7 +82,7 @@ class KaiNames(Struct, frozen=True, kw_only=True, cache_hash=True):
 class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
     """How many values of each label are exported before further ones become `other`.
 
-    One that has not grown for `idle_hours` gives way to another.
+    A value without growth for `idle_hours` may be replaced by another.
     """
 
     tiers: int = 32
@@ -93,7 +93,7 @@ class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Pods with all of these `labels` are agents, without any label none is; only those of `namespace`, "" for all."""
+    """Identifies agents: pods in `namespace` ("" for all) with all of these `labels`; without labels, none matches."""
 
     namespace: str = "gputally"
     labels: tuple[tuple[str, str], ...] = (
@@ -103,15 +103,15 @@ class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realtime|real-time)([-_.].*)?"
-"""Tiers that serve user traffic unless the configuration says otherwise: one of these words is a part of the name."""
+"""Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
 
 
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
-    the tiers that serve user traffic; none in a cluster that only trains. `resources` come before those that ways to
-    share GPUs know by themselves, which count unless `built_in_resources` is off. `digest` changes with the content.
+    the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
+    the sharing schemes, which apply unless `built_in_resources` is off. `digest` changes with the content.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)

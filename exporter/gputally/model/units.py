@@ -24,7 +24,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 def to_us(instant: datetime) -> int:
     """Microseconds since the epoch of an aware `instant`; TypeError for a naive one."""
     since = instant - _EPOCH
-    return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds  # half as dear as a division
+    return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds  # twice as fast as a division
 
 
 def to_datetime(us: int) -> datetime:

@@ -1,6 +1,6 @@
-"""Who may ask this process for what, and how it proves who it is: what a web configuration file says.
+"""The content of a web configuration file: access of users and clients, and TLS of the server.
 
-Paths are as they are to be opened.
+Paths are ready to be opened.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class ClientAuth(StrEnum):
-    """Which certificates clients show, in the words of Go's crypto/tls."""
+    """Whether clients must present certificates, named as in Go's crypto/tls."""
 
     NONE = "NoClientCert"
     IF_GIVEN = "VerifyClientCertIfGiven"
@@ -18,7 +18,7 @@ class ClientAuth(StrEnum):
 
 
 class TlsVersion(StrEnum):
-    """What is offered; older versions are broken."""
+    """The supported versions; older versions are insecure."""
 
     TLS12 = "TLS12"
     TLS13 = "TLS13"
@@ -37,9 +37,9 @@ class WebTls(Struct, frozen=True, kw_only=True):
 
 
 class WebConfig(Struct, frozen=True, kw_only=True):
-    """`passwords` are bcrypt hashes and `token_files` files, both by user; without any user everyone is answered.
+    """`passwords` are bcrypt hashes and `token_files` files, both by user; without users, everyone has access.
 
-    A user in `tenants` is shown what belongs to these tenants, and nothing else.
+    A user in `tenants` sees only the data of these tenants.
     """
 
     tls: WebTls | None = None

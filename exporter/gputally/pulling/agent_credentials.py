@@ -1,9 +1,9 @@
-"""What we show to agents, and what we expect them to show, as their files are now."""
+"""TLS and token credentials for requests to agents, reloaded when their files change."""
 
 import ssl
 from collections.abc import Callable
 
-from gputally.files.credentials import show, token, trust
+from gputally.files.credentials import load_certificate, token, trust_authority
 from gputally.files.reread import Files, Reread
 from gputally.pulling.choice import AgentChoice
 
@@ -29,9 +29,9 @@ def _context(choice: AgentChoice, files: Files) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if choice.authority:
         context.check_hostname = False
-        trust(context, choice.authority, files, role="--agents.ca-file")
+        trust_authority(context, choice.authority, files, role="--agents.ca-file")
     else:
         context.load_default_certs()
     if choice.certificate:
-        show(context, choice.certificate, choice.key, files, role="--agents.cert-file")
+        load_certificate(context, choice.certificate, choice.key, files, role="--agents.cert-file")
     return context

@@ -1,1 +1,1 @@
-"""How much of a physical GPU a pod has: one file for each way to share GPUs, which `schemes` puts together."""
+"""The share of a physical GPU that a pod has: one module for each sharing scheme, combined by `schemes`."""

@@ -1,7 +1,7 @@
-"""HAMi: a pod has some of the memory and of the cores of each of its `nvidia.com/gpu`, which many others have, too.
+"""HAMi: a pod has a part of the memory and of the cores of each of its `nvidia.com/gpu` devices.
 
-Such a device is one of some ten that stand for one GPU. HAMi's device plugin registers the GPUs in an annotation of the
-node, its scheduler says in one of the pod what each container got.
+About ten such devices represent one GPU. HAMi's device plugin registers the GPUs in an annotation of the node; its
+scheduler writes the allocation of each container to an annotation of the pod.
 
 Sources: Project-HAMi/HAMi docs/develop/protocol.md; pkg/device/devices.go, DecodeNodeDevices and DecodePodDevices.
 """
@@ -26,14 +26,14 @@ _FIELDS: Final = (7, 9)
 
 
 class _Gpu(msgspec.Struct, frozen=True):
-    """A registered GPU: how many devices stand for it, and its MiB."""
+    """A registered GPU: the number of devices that represent it, and its MiB."""
 
     count: int
     devmem: int
 
 
 class _Registered(NamedTuple):
-    """What the GPUs of a node come to together."""
+    """The totals of a node's GPUs."""
 
     gpus: int
     devices: int
@@ -41,7 +41,7 @@ class _Registered(NamedTuple):
 
 
 class Hami(Scheme):
-    """Memory is in MiB, or in hundredths of a GPU as cores are; all of it is counted for all devices together."""
+    """Memory is in MiB or percent of a GPU, cores are in percent; all amounts are totals over the devices."""
 
     name = "hami"
     patterns = _OF_EACH
@@ -52,7 +52,7 @@ class Hami(Scheme):
         return key == REGISTERED
 
     def labels(self, annotations: Labels) -> Labels:
-        """See `Scheme.labels`: of an annotation that cannot be read nothing, which makes every device a whole GPU."""
+        """See `Scheme.labels`: none for an invalid annotation, so that every device counts as a whole GPU."""
         if not (text := annotations.get(REGISTERED)):
             return {}
         try:
@@ -61,33 +61,33 @@ class Hami(Scheme):
             return {}
         return {REGISTERED: f"{len(gpus)}/{sum(gpu.count for gpu in gpus)}/{sum(gpu.devmem for gpu in gpus)}"}
 
-    def asked(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
-        """See `Scheme.asked`: what the scheduler gave to a bound pod, before that what it asks for."""
+    def effective(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
+        """See `Scheme.effective`: the scheduler's allocation for a bound pod, before that its requests."""
         if any(name in each for each in containers for name in _OF_EACH):
-            containers = [_together(each) for each in containers]
+            containers = [_total(each) for each in containers]
         if pod.spec.node_name and (text := (pod.metadata.annotations or {}).get(ALLOCATED)):
-            return _given(text, containers) or containers
+            return _allocated(text, containers) or containers
         return containers
 
-    def governs(self, asked: Sequence[ResourceAmount], node: Labels) -> bool:
-        """See `Scheme.governs`: elsewhere nobody holds a pod to what it says."""
+    def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
+        """See `Scheme.governs`: on other nodes, nothing enforces the limits of a pod."""
         return REGISTERED in node
 
-    def quantities(self, asked: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
-        """See `Scheme.quantities`: at most a whole GPU for each device, and the node's GPUs in all."""
-        amounts = {each.resource: each.amount for each in asked}
-        devices, there = amounts.get(GPUS, 0), _marked(node)
-        memory = _memory(amounts, there)
+    def quantities(self, requested: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
+        """See `Scheme.quantities`: at most a whole GPU for each device, and at most the node's GPUs in total."""
+        amounts = {each.resource: each.amount for each in requested}
+        devices, node_gpus = amounts.get(GPUS, 0), _node_totals(node)
+        memory = _memory(amounts, node_gpus)
         cores = GPU * amounts.get(_CORES, 0) // 100 or memory
         share = {HamiBasis.MEMORY: memory, HamiBasis.CORES: cores, HamiBasis.LARGER: max(memory, cores)}
-        yield GPUS, min(share[rules.hami_basis], GPU * devices, GPU * there.gpus)
+        yield GPUS, min(share[rules.hami_basis], GPU * devices, GPU * node_gpus.gpus)
 
     def offers(self, offered: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
-        """See `Scheme.offers`: the GPUs that the devices stand for."""
-        there = _marked(node)
+        """See `Scheme.offers`: the GPUs that the devices represent."""
+        node_gpus = _node_totals(node)
         for each in offered:
-            if each.resource == GPUS and there.devices:
-                yield GPUS, GPU * each.amount * there.gpus // there.devices
+            if each.resource == GPUS and node_gpus.devices:
+                yield GPUS, GPU * each.amount * node_gpus.gpus // node_gpus.devices
 
 
 def _registered(text: str) -> list[_Gpu]:
@@ -100,23 +100,23 @@ def _registered(text: str) -> list[_Gpu]:
     return [_Gpu(count=int(fields[1]), devmem=int(fields[2])) for fields in found]
 
 
-def _marked(node: Labels) -> _Registered:
+def _node_totals(node: Labels) -> _Registered:
     return _Registered(*(int(part) for part in node[REGISTERED].split("/")))
 
 
-def _given(text: str, containers: list[Amounts]) -> list[Amounts]:
-    """What each container got; nothing where that cannot be read, or is of other devices than the kubelet gives."""
+def _allocated(text: str, containers: list[Amounts]) -> list[Amounts]:
+    """The allocation of each container; empty if it is invalid or differs from the requested number of devices."""
     try:
         devices = [[_device(entry) for entry in part.split(":") if entry] for part in text.split(";")]
     except (ValueError, IndexError):
         return []
     if [len(each) for each in devices[: len(containers)]] != [each.get(GPUS, 0) for each in containers]:
         return []
-    return [_with(each, *got) for each, got in zip(containers, devices, strict=False)]
+    return [_with(each, *allocated) for each, allocated in zip(containers, devices, strict=False)]
 
 
 def _device(entry: str) -> tuple[int, int]:
-    """Its MiB and its hundredths of the cores. Raises: ValueError or IndexError for what is no device."""
+    """The MiB and the percentage of the cores. Raises: ValueError or IndexError for an invalid device."""
     fields = entry.split(",")
     memory, cores = int(fields[2]), int(fields[3])
     if memory <= 0 or cores < 0:
@@ -126,12 +126,12 @@ def _device(entry: str) -> tuple[int, int]:
 
 def _with(container: Amounts, *devices: tuple[int, int]) -> Amounts:
     rest = {name: amount for name, amount in container.items() if name not in _OF_EACH}
-    given = {_MEMORY: sum(memory for memory, _ in devices), _CORES: sum(cores for _, cores in devices)}
-    return rest | {name: amount for name, amount in given.items() if amount}
+    allocated = {_MEMORY: sum(memory for memory, _ in devices), _CORES: sum(cores for _, cores in devices)}
+    return rest | {name: amount for name, amount in allocated.items() if amount}
 
 
-def _together(container: Amounts) -> Amounts:
-    """What a container has of all its devices: it asks for so much of each, by default for all the memory of one."""
+def _total(container: Amounts) -> Amounts:
+    """Totals over the devices of a container, which requests amounts for each; by default, all memory of each."""
     if not any(name in container for name in (GPUS, *_OF_EACH)):
         return container
     devices = container.get(GPUS) or 1
@@ -144,9 +144,9 @@ def _together(container: Amounts) -> Amounts:
     return rest | {GPUS: devices} | {name: devices * amount for name, amount in of_each.items()}
 
 
-def _memory(amounts: Mapping[str, int], there: _Registered) -> int:
-    """µGPU by memory; all of each device where nothing says how much."""
+def _memory(amounts: Mapping[str, int], node_gpus: _Registered) -> int:
+    """µGPU by memory; a whole GPU for each device without a requested or known amount."""
     mib, percent = amounts.get(_MEMORY, 0), amounts.get(_PERCENTAGE, 0)
-    if not (mib or percent) or not there.memory_mib:
+    if not (mib or percent) or not node_gpus.memory_mib:
         return GPU * amounts.get(GPUS, 0)
-    return GPU * mib * there.gpus // there.memory_mib + GPU * percent // 100
+    return GPU * mib * node_gpus.gpus // node_gpus.memory_mib + GPU * percent // 100

@@ -1,7 +1,7 @@
-"""KAI-Scheduler: a pod asks by annotation for a fraction of a GPU, or for some of its memory.
+"""KAI-Scheduler: a pod requests a fraction of a GPU, or an amount of its memory, in an annotation.
 
-Its containers ask for no GPU. A pod in a namespace of KAI's own reserves each GPU that is shared, so that nobody else
-gets it; that one has nothing.
+Its containers request no GPU. For each shared GPU, a pod in KAI's own namespace reserves the GPU, so that no other pod
+gets it; the reserving pod counts as having none.
 
 Sources: kai-scheduler/KAI-Scheduler docs/gpu-sharing/README.md; pkg/common/constants/constants.go.
 """
@@ -20,41 +20,41 @@ from gputally.shares.scheme import GPUS, Amounts, Labels, ResourceAmount, Scheme
 _FRACTION: Final = "gpu-fraction"
 _MEMORY: Final = "gpu-memory"
 _DEVICES: Final = "gpu-fraction-num-devices"
-_RESERVES: Final = "runai-gpu-group"
+_RESERVATION: Final = "runai-gpu-group"
 _FRACTIONAL: Final = re.compile(r"0?\.[0-9]{1,9}")
 _WHOLE: Final = re.compile(r"[0-9]{1,9}")
 
 
 class Kai(Scheme):
-    """What a pod asks for by annotation is counted like a resource of that name, which no container can have.
+    """A request by annotation counts like a resource of that name, which no container can request.
 
-    `gpu-fraction` is in µGPU, `gpu-memory` in MiB, of all devices together.
+    `gpu-fraction` is in µGPU, `gpu-memory` in MiB, as totals over the devices.
     """
 
     name = "kai"
     patterns = (_FRACTION, _MEMORY)
     describes = True
 
-    def may_ask(self, pod: Pod, rules: Rules) -> bool:
-        """See `Scheme.may_ask`: annotations can be changed, the scheduler cannot."""
+    def may_request(self, pod: Pod, rules: Rules) -> bool:
+        """See `Scheme.may_request`: annotations are mutable, the scheduler name is not."""
         return pod.spec.scheduler_name == rules.kai.scheduler
 
-    def asked(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
-        """See `Scheme.asked`."""
-        if pod.metadata.namespace == rules.kai.reservations and _RESERVES in (pod.metadata.labels or {}):
+    def effective(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
+        """See `Scheme.effective`."""
+        if pod.metadata.namespace == rules.kai.reservations and _RESERVATION in (pod.metadata.labels or {}):
             return [{} for _ in containers]
-        if not self.may_ask(pod, rules) or any(containers):
+        if not self.may_request(pod, rules) or any(containers):
             return containers
         shared = _shared(pod.metadata.annotations or {})
         return [*containers[:-1], shared] if shared else containers
 
-    def governs(self, asked: Sequence[ResourceAmount], node: Labels) -> bool:
+    def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
         """See `Scheme.governs`."""
-        return any(each.rule.weighing == self.name for each in asked)
+        return any(each.rule.weighing == self.name for each in requested)
 
-    def quantities(self, asked: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
-        """See `Scheme.quantities`: at most a whole GPU for each device, which it is where nobody knows its memory."""
-        amounts = {each.resource: each.amount for each in asked}
+    def quantities(self, requested: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
+        """See `Scheme.quantities`: at most a whole GPU for each device, and just that if its memory is unknown."""
+        amounts = {each.resource: each.amount for each in requested}
         most = GPU * amounts.get(GPUS, 0)
         memory_mib = gfd.memory_mib(node)
         by_memory = GPU * amounts.get(_MEMORY, 0) // memory_mib if memory_mib else most
@@ -62,7 +62,7 @@ class Kai(Scheme):
 
 
 def _shared(annotations: Labels) -> Amounts:
-    """Raises: ValueError for an annotation that KAI's admission refuses."""
+    """The requests in the annotations. Raises: ValueError for an annotation that KAI's admission webhook rejects."""
     fraction, memory = annotations.get(_FRACTION), annotations.get(_MEMORY)
     if not (fraction or memory):
         return {}

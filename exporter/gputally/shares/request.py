@@ -1,4 +1,4 @@
-"""How many devices of which resource a pod effectively asks for."""
+"""The devices that a pod effectively requests, by resource."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,45 +17,47 @@ _SUFFIXES = {"": 1, "k": 10**3} | {
 }
 _QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
 Quantities = Mapping[str, str | int]
-_MOST = 10**9
-"""No node has so many; anybody may ask for more, and a ledger's numbers have 64 bits."""
-_MOST_NAMES = 64
-"""No node offers so many kinds of GPUs, so no pod that names more of them ever runs."""
+_MAX_DEVICES = 10**9
+"""More than any node has. Anyone may request more, but the ledger's integers have 64 bits."""
+_MAX_RESOURCES = 64
+"""More GPU resources than any node offers, so a pod that requests more never runs."""
 
 
 @lru_cache(maxsize=4096)
 def requested(quantity: str | int) -> int:
-    """Devices of an extended resource's quantity, which the API server holds to whole numbers; 10^9 of any more.
+    """Devices of an extended resource's quantity, which the API server limits to whole numbers; at most 10^9.
 
-    Raises: ValueError for a fraction, and for anything else that is no whole number.
+    Raises: ValueError for a fraction, and for anything else that is not a whole number.
     Source: k8s.io/apimachinery pkg/api/resource/suffix.go.
     """
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a whole number of devices")
     amount: int = int(match[1]) * _SUFFIXES[match[2] or ""] * 10 ** int(match[3] or 0)
-    return min(amount, _MOST)
+    return min(amount, _MAX_DEVICES)
 
 
 def count(quantity: str | int) -> int:
-    """Devices of such a quantity that a node offers. Raises: ValueError for what no node has, too."""
+    """Devices of a quantity that a node offers. Raises: ValueError also for more than any node has."""
     amount = requested(quantity)
-    if amount >= _MOST:
+    if amount >= _MAX_DEVICES:
         raise ValueError(f"{quantity!r} is more devices than a node has")
     return amount
 
 
 @lru_cache(maxsize=4096)
 def limited(units: Units, offered: Units | None, rules: Rules) -> Units | None:
-    """`units` held to what a node offered; None if they are no more, or if nobody knows what it offered.
+    """`units` limited to what a node offered; None if they do not exceed it, or if it is unknown.
 
-    What only describes devices is not offered, and limited by their number.
+    Resources that only describe devices are not offered; the number of devices limits them.
     """
     if offered is None:
         return None
-    most = dict(offered)
-    held = tuple((name, amount if describes(name, rules) else min(amount, most.get(name, 0))) for name, amount in units)
-    return None if held == units else held
+    maximum = dict(offered)
+    found = tuple(
+        (name, amount if describes(name, rules) else min(amount, maximum.get(name, 0))) for name, amount in units
+    )
+    return None if found == units else found
 
 
 def offered_units(quantities: Quantities | None, rules: Rules) -> dict[str, int]:
@@ -64,31 +66,33 @@ def offered_units(quantities: Quantities | None, rules: Rules) -> dict[str, int]
 
 
 def effective_units(pod: Pod, rules: Rules) -> Units:
-    """Devices by resource name the scheduler sets aside for `pod`; empty for a pod without GPUs.
+    """Devices by resource name that the scheduler reserves for `pod`; empty for a pod without GPUs.
 
-    No pod asks for more than 10^9 devices, nor for more than 64 kinds. Init containers run one after the other before
-    the containers; sidecars (init containers with restartPolicy Always) run beside everything that comes after them.
+    The result is limited to 10^9 devices per resource and to 64 resources. Init containers run one after the other
+    before the containers; sidecars (init containers with restartPolicy Always) run in parallel with all that follow.
 
-    Raises: MalformedObject for a quantity that is no whole number.
+    Raises: MalformedObject for a quantity that is not a whole number.
     Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
     """
     init_containers = pod.spec.init_containers or ()
     try:
-        asked = [_gpus(container, rules) for container in (*init_containers, *pod.spec.containers)]
+        by_container = [_gpus(container, rules) for container in (*init_containers, *pod.spec.containers)]
         for scheme in SCHEMES:
-            asked = scheme.asked(pod, asked, rules)
+            by_container = scheme.effective(pod, by_container, rules)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
-    sidecars, peak = _before(zip(init_containers, asked, strict=False))
-    for amounts in asked[len(init_containers) :]:
+    sidecars, peak = _init_usage(zip(init_containers, by_container, strict=False))
+    for amounts in by_container[len(init_containers) :]:
         _add(sidecars, amounts)
     for name, amount in sidecars.items():
         peak[name] = max(amount, peak.get(name, 0))
-    return tuple(sorted([(name, min(amount, _MOST)) for name, amount in peak.items() if amount])[:_MOST_NAMES])
+    return tuple(
+        sorted([(name, min(amount, _MAX_DEVICES)) for name, amount in peak.items() if amount])[:_MAX_RESOURCES]
+    )
 
 
-def _before(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
-    """Of the init containers, what the sidecars have together, and the most there is at any time."""
+def _init_usage(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
+    """The sum of the sidecars, and the maximum at any time while init containers run."""
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container, amounts in init_containers:
@@ -106,19 +110,19 @@ def _add(sums: Amounts, more: Amounts) -> None:
 
 
 def _gpus(container: Container, rules: Rules) -> Amounts:
-    """Requests equal limits for extended resources; a limit alone is a request too."""
-    asked = container.resources
-    if asked is None:
+    """Requests equal limits for extended resources; a limit without a request also counts as one."""
+    resources = container.resources
+    if resources is None:
         return {}
-    amounts = (asked.limits or {}) | (asked.requests or {})
+    amounts = (resources.limits or {}) | (resources.requests or {})
     return {name: requested(amount) for name, amount in amounts.items() if rule_of(name, rules)}
 
 
 def holds_gpu(pod: Pod, rules: Rules) -> bool:
-    """Whether any container of `pod` names a GPU resource, or there may be another sign; cheaper than counting."""
+    """Whether a container of `pod` names a GPU resource, or a scheme may add one; cheaper than counting."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
-        if asked := container.resources:
-            for name in (*(asked.limits or ()), *(asked.requests or ())):
+        if resources := container.resources:
+            for name in (*(resources.limits or ()), *(resources.requests or ())):
                 if rule_of(name, rules):
                     return True
-    return any(scheme.may_ask(pod, rules) for scheme in SCHEMES)
+    return any(scheme.may_request(pod, rules) for scheme in SCHEMES)

@@ -1,4 +1,4 @@
-"""What every way to give out GPUs, or shares of them, tells."""
+"""The interface of sharing schemes, which allocate GPUs or shares of GPUs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
@@ -7,14 +7,14 @@ from gputally.model.kube import Pod
 from gputally.model.rules import ResourceRule, Rules
 
 Labels = Mapping[str, str]
-"""Those of a node."""
+"""Labels of a node."""
 Amounts = dict[str, int]
 """Units by resource of one container."""
 GPUS: Final = "nvidia.com/gpu"
 
 
 class ResourceAmount(NamedTuple):
-    """So many units of a `resource`, which is a GPU or a share of one by `rule`."""
+    """Units of a `resource`, which is a GPU or a share of one by `rule`."""
 
     resource: str
     amount: int
@@ -22,11 +22,11 @@ class ResourceAmount(NamedTuple):
 
 
 class Scheme:
-    """One way to give out GPUs.
+    """One way to allocate GPUs.
 
-    The configuration calls it `name`, if it `is_configurable` for any resource. `patterns` are globs of resources that
-    are given out so where the configuration says nothing. With `describes`, these are no devices themselves, but say
-    how much of each device a pod has.
+    If it `is_configurable`, the configuration selects it by `name` for any resource. `patterns` are globs of the
+    resources that use it by default. With `describes`, these resources are not devices, but define how much of each
+    device a pod has.
     """
 
     name: ClassVar[str]
@@ -35,36 +35,36 @@ class Scheme:
     describes: ClassVar[bool] = False
 
     def reads(self, key: str) -> bool:
-        """Whether quantities follow from the label `key` of a node."""
+        """Whether quantities depend on the label `key` of a node."""
         return False
 
     def labels(self, annotations: Labels) -> Labels:
-        """What the annotations of a node tell of its GPUs, as if labels told it."""
+        """The properties of a node's GPUs in its annotations, as labels."""
         return {}
 
-    def may_ask(self, pod: Pod, rules: Rules) -> bool:
-        """Whether the pod may ask for GPUs though none of its containers does; the same all its life."""
+    def may_request(self, pod: Pod, rules: Rules) -> bool:
+        """Whether the pod may request GPUs other than by its containers; constant over the pod's lifetime."""
         return False
 
-    def asked(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
-        """What the containers really ask for, init containers first, by what their own requests come to.
+    def effective(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
+        """The effective requests of the containers, init containers first; `containers` are those in their specs.
 
-        Raises: ValueError for what cannot be read.
+        Raises: ValueError for an invalid request.
         """
         return containers
 
-    def governs(self, asked: Sequence[ResourceAmount], node: Labels) -> bool:
-        """Whether it gives out `nvidia.com/gpu` to who asks so, on a node with such labels."""
+    def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
+        """Whether it allocates `nvidia.com/gpu` to a pod with these requests, on a node with these labels."""
         return False
 
-    def unit(self, asked: ResourceAmount, node: Labels, rules: Rules) -> int:
+    def unit(self, requested: ResourceAmount, node: Labels, rules: Rules) -> int:
         """µGPU of one unit of a resource, rounded down."""
         raise NotImplementedError
 
-    def quantities(self, asked: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
-        """µGPU by resource of all that one pod asks for."""
-        return ((each.resource, each.amount * self.unit(each, node, rules)) for each in asked)
+    def quantities(self, requested: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
+        """µGPU by resource of all requests of one pod."""
+        return ((each.resource, each.amount * self.unit(each, node, rules)) for each in requested)
 
     def offers(self, offered: Sequence[ResourceAmount], node: Labels, rules: Rules) -> Iterator[tuple[str, int]]:
-        """µGPU by resource of all that a node offers."""
+        """µGPU by resource of everything that a node offers."""
         return self.quantities(offered, node, rules)

@@ -1,4 +1,4 @@
-"""All ways to give out GPUs, and what they make of what pods ask for and nodes offer."""
+"""All sharing schemes, and the quantities that they compute for pods and nodes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,31 +28,31 @@ _BY_NAME: Final[Mapping[str, Scheme]] = {scheme.name: scheme for scheme in SCHEM
 
 @lru_cache(maxsize=4096)
 def rule_of(resource: str, rules: Rules) -> ResourceRule | None:
-    """The first rule whose glob matches the resource, the configuration's before those built in; None for no GPU."""
+    """The first rule whose glob matches the resource; configured rules precede built-in ones. None if it is no GPU."""
     known = (*rules.resources, *(BUILT_IN if rules.built_in_resources else ()))
     return next((rule for rule in known if fnmatchcase(resource, rule.pattern)), None)
 
 
 def describes(resource: str, rules: Rules) -> bool:
-    """Whether the resource is no device, but tells how much of its devices a pod has."""
+    """Whether the resource is not a device, but defines how much of its devices a pod has."""
     rule = rule_of(resource, rules)
     return rule is not None and _BY_NAME[rule.weighing].describes
 
 
 @lru_cache(maxsize=1024)
 def is_read(key: str) -> bool:
-    """Whether quantities follow from the label `key` of a node."""
+    """Whether quantities depend on the label `key` of a node."""
     return any(scheme.reads(key) for scheme in SCHEMES)
 
 
 @lru_cache(maxsize=4096)
 def sharing_of(labels: NodeLabels | None) -> NodeLabels:
-    """Those of a node's labels that quantities follow from; all that is told of nodes with these is the same."""
+    """The node's labels that quantities depend on; nodes with the same ones yield the same quantities."""
     return tuple([(key, value) for key, value in labels or () if is_read(key)])
 
 
 def labels_of(node: Node) -> Labels:
-    """The labels of a node, and what its annotations say of its GPUs."""
+    """The labels of a node, and the properties of its GPUs in its annotations."""
     labels = node.metadata.labels or {}
     for scheme in SCHEMES if node.metadata.annotations else ():
         labels = {**labels, **scheme.labels(node.metadata.annotations or {})}
@@ -61,15 +61,15 @@ def labels_of(node: Node) -> Labels:
 
 @lru_cache(maxsize=4096)
 def quantities_on(units: Units, node: NodeLabels, rules: Rules) -> Units:
-    """µGPU by resource of a pod that asks for so many `units`, on a node with such labels."""
+    """µGPU by resource of a pod that requests these `units`, on a node with these labels."""
     labels = dict(node)
     by_scheme = _by_scheme(units, labels, rules)
-    found = (pair for scheme, asked in by_scheme.items() for pair in scheme.quantities(asked, labels, rules))
+    found = (pair for scheme, requested in by_scheme.items() for pair in scheme.quantities(requested, labels, rules))
     return tuple(sorted(found))
 
 
 def covered(units: Iterable[tuple[str, int]], node: NodeLabels, rules: Rules) -> int:
-    """µGPU that all these units come to, which a node offers."""
+    """Total µGPU of the units that a node offers."""
     labels = dict(node)
     by_scheme = _by_scheme(units, labels, rules)
     offers = (pair for scheme, offered in by_scheme.items() for pair in scheme.offers(offered, labels, rules))
@@ -92,5 +92,5 @@ def _by_scheme(
 
 
 def divided(units: Iterable[tuple[str, int]], node: NodeLabels, rules: Rules) -> bool:
-    """Whether any unit offered is a part of a GPU."""
+    """Whether any offered unit is a part of a GPU."""
     return any(covered([(resource, 1)], node, rules) % GPU for resource, amount in units if amount)

@@ -49,7 +49,7 @@ honorLabels: true
 {{- $values := last . -}}
 labels:
   {{- include "gputally.labels" (list $root (index . 1)) | nindent 2 }}
-  {{- with $values.additionalLabels }}
+  {{- with merge (deepCopy $values.additionalLabels) $root.Values.prometheusOperator.labels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- with $values.annotations }}

@@ -24,7 +24,7 @@
 
 {{/* Roles are not in a namespace: releases of one name in two namespaces need two. */}}
 {{- define "gputally.clusterRole" -}}
-{{ .Release.Namespace }}-{{ include "gputally.aggregator" . }}
+{{ include "gputally.namespace" . }}-{{ include "gputally.aggregator" . }}
 {{- end }}
 
 {{- define "gputally.serviceAccount" -}}
@@ -43,7 +43,19 @@
 {{ default (printf "%s-ledger" (include "gputally.fullname" .)) .Values.ledger.existingClaim }}
 {{- end }}
 
+{{- define "gputally.namespace" -}}
+{{ default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{/* What to do as long as no image is published; afterwards this gets a default. */}}
 {{- define "gputally.image" -}}
+{{- if not .Values.image.repository }}
+  {{- fail `image.repository is empty, and no image of gputally is published yet. Choose one:
+  - build the image with "make image", push it, and add
+      --set image.registry=REGISTRY --set image.repository=REPOSITORY
+  - use a mirror: --set global.imageRegistry=REGISTRY --set image.repository=REPOSITORY
+  - for a test cluster, load build/gputally.tar into its nodes, and use the name that it was imported with` }}
+{{- end }}
 {{- $registry := default .Values.image.registry .Values.global.imageRegistry }}
 {{- $repository := ternary (printf "%s/%s" $registry .Values.image.repository) .Values.image.repository (ne $registry "") }}
 {{- if .Values.image.digest }}

@@ -10,7 +10,7 @@ imagePullSecrets:
 {{- end }}
 enableServiceLinks: false # variables named after Services look like our own, such as GPUTALLY_AGENT_PORT
 terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds }}
-{{- range $field := list "nodeSelector" "tolerations" "affinity" }}
+{{- range $field := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
 {{- with index $own $field }}
 {{ $field }}:
   {{- toYaml . | nindent 2 }}

@@ -247,13 +247,13 @@ def test_an_error_beside_a_bug_does_not_hide_it() -> None:
     bug = ZeroDivisionError()
     group = ExceptionGroup("", [LedgerError("full"), ExceptionGroup("", [bug])])
 
-    assert cli._the_one(group) is group
+    assert cli._single_error(group) is group
 
 
 def test_of_several_errors_the_first_is_told() -> None:
     first = LedgerError("full")
 
-    assert cli._the_one(ExceptionGroup("", [ExceptionGroup("", [first]), AddressTaken("x")])) is first
+    assert cli._single_error(ExceptionGroup("", [ExceptionGroup("", [first]), AddressTaken("x")])) is first
 
 
 def test_the_demo_says_how_to_get_the_simulator(

@@ -5,7 +5,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.aggregator.owner_queue import AT_ONCE, MOST_OF_ONE, OwnerQueue
+from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerQueue
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner
 
@@ -34,7 +34,7 @@ def test_namespaces_take_turns_however_many_owners_one_has() -> None:
 
 def test_one_namespace_leaves_places_for_others() -> None:
     queue = filled(hostile=10_000)
-    assert taken(queue) == ["hostile"] * MOST_OF_ONE
+    assert taken(queue) == ["hostile"] * MAX_PER_NAMESPACE
 
     queue.put(owner("late"))
     assert taken(queue) == ["ml"]
@@ -42,7 +42,7 @@ def test_one_namespace_leaves_places_for_others() -> None:
 
 def test_no_more_are_looked_up_at_once_than_there_are_places() -> None:
     queue = filled(a=10, b=10, c=10)
-    assert len(taken(queue)) == AT_ONCE
+    assert len(taken(queue)) == MAX_LOOKUPS
 
     queue.done(owner("0", "a"))
     assert taken(queue) == ["c"]
@@ -50,7 +50,7 @@ def test_no_more_are_looked_up_at_once_than_there_are_places() -> None:
 
 def test_the_next_owner_of_another_namespace_waits_for_one_place_and_not_for_ten_thousand_owners() -> None:
     queue = filled(hostile=10_000, worse=10_000)
-    first = [queue.take(0) for _ in range(AT_ONCE)]
+    first = [queue.take(0) for _ in range(MAX_LOOKUPS)]
     queue.put(owner("late"))
     lookups = 0
     while first[lookups] and (done := first[lookups]):
@@ -121,8 +121,8 @@ def test_nothing_is_lost_and_no_limit_is_passed(steps: list[tuple[str, int, int]
                 queue.done(done, again_s=again_s)
                 members -= set() if again_s else {done}
         assert len(queue) == len(members)
-        assert len(set(busy)) == len(busy) <= AT_ONCE
-        assert all(sum(each.namespace == place for each in busy) <= MOST_OF_ONE for place in "abc")
+        assert len(set(busy)) == len(busy) <= MAX_LOOKUPS
+        assert all(sum(each.namespace == place for each in busy) <= MAX_PER_NAMESPACE for place in "abc")
     for each in busy:
         queue.done(each)
     rest = []

@@ -10,8 +10,8 @@ import pytest
 from gputally.accounting.changes import new_accounts
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import owner_walk
-from gputally.aggregator.owner_queue import AT_ONCE, MOST_OF_ONE
-from gputally.aggregator.owner_walk import MOST_TRIES, OwnerWalk
+from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE
+from gputally.aggregator.owner_walk import MAX_FAILURES, OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.kube.api import Api
 from gputally.kube.connection.connect import Choice, connect
@@ -112,7 +112,7 @@ async def test_no_more_are_asked_for_at_once_than_there_are_places_and_no_namesp
 ) -> None:
     see(books, many("forged", 200), namespace="hostile")
     async with running(api, books) as walk:
-        held = [await beyond_discovery(server) for _ in range(MOST_OF_ONE)]
+        held = [await beyond_discovery(server) for _ in range(MAX_PER_NAMESPACE)]
         assert {request.target.split("/")[5] for request in held} == {"hostile"}
         await asyncio.sleep(0.05)
         assert server.is_left_alone
@@ -126,13 +126,13 @@ async def test_no_more_are_asked_for_at_once_than_there_are_places_and_no_namesp
 
         see(books, many("more", 200), namespace="worse")
         walk.step()
-        held += [await beyond_discovery(server) for _ in range(AT_ONCE - MOST_OF_ONE)]
+        held += [await beyond_discovery(server) for _ in range(MAX_LOOKUPS - MAX_PER_NAMESPACE)]
         assert server.is_left_alone
         see(books, [OWNER | {"name": "second", "uid": "uid-2"}])
         walk.step()
         held.pop(0).refuse(404)
         assert "/ml/" in (await next_two(server))
-        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("owner")]) == AT_ONCE
+        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("owner")]) == MAX_LOOKUPS
 
 
 async def next_two(server: ScriptedApi) -> str:
@@ -150,13 +150,13 @@ async def test_an_owner_that_always_fails_is_given_up_and_its_job_named_by_what_
     monkeypatch.setattr(owner_walk, "FIRST_PAUSE_SECONDS", 0.001)
     see(books, [OWNER])
     async with running(api, books):
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_FAILURES):
             (await beyond_discovery(server)).refuse(500)
         await learned(books)
         await asyncio.sleep(0.05)
 
     assert server.is_left_alone
-    assert lookups(books) == {Lookup.FAILED: MOST_TRIES - 1, Lookup.GIVEN_UP: 1}
+    assert lookups(books) == {Lookup.FAILED: MAX_FAILURES - 1, Lookup.GIVEN_UP: 1}
     assert books.fleet.pods.walks.wanted == {}
     [record] = books.fleet.pods.records.values()
     assert (record.job_kind, record.job) == ("Buch", "train")
@@ -168,11 +168,11 @@ async def test_pauses_grow_and_an_outage_of_the_server_is_no_failure_of_an_owner
     see(books, many("w", 2))
     walk = OwnerWalk(api, books, clock=lambda: us(9))
     first, second = books.fleet.pods.walks.wanted
-    answers = [walk._failed(first, RequestFailed("no", Failure.SERVER)) for _ in range(MOST_TRIES)]
+    answers = [walk._failed(first, RequestFailed("no", Failure.SERVER)) for _ in range(MAX_FAILURES)]
     during = [walk._failed(second, RequestFailed("no", Failure.UNREACHABLE)) for _ in range(20)]
 
     assert [answer.pause_s for answer in answers[:-1]] == [10, 20, 40, 80, 160]
-    assert [answer.result for answer in answers] == [Lookup.FAILED] * (MOST_TRIES - 1) + [Lookup.GIVEN_UP]
+    assert [answer.result for answer in answers] == [Lookup.FAILED] * (MAX_FAILURES - 1) + [Lookup.GIVEN_UP]
     assert [answer.pause_s for answer in during[:7]] == [10, 20, 40, 80, 160, 300, 300]
     assert {answer.result for answer in during} == {Lookup.FAILED}
 
@@ -192,7 +192,7 @@ async def test_an_owner_that_failed_is_asked_for_again_after_a_pause(
 
     assert asyncio.get_running_loop().time() - failed >= 0.15
     assert lookups(books) == {Lookup.FAILED: 1, Lookup.FOUND: 1}
-    assert walk._trials == {}
+    assert walk._attempts == {}
 
 
 async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(

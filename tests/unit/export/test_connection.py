@@ -35,7 +35,7 @@ async def is_open(reader: asyncio.StreamReader) -> bool:
 async def test_beyond_the_limit_the_one_that_has_waited_longest_goes(
     monkeypatch: pytest.MonkeyPatch, opened: AsyncExitStack
 ) -> None:
-    monkeypatch.setattr("gputally.export.connection.MOST", 3)
+    monkeypatch.setattr("gputally.export.connection.MAX_CONNECTIONS", 3)
     async with policies() as door:
         readers = [await connect(door, opened) for _ in range(5)]
 
@@ -45,7 +45,7 @@ async def test_beyond_the_limit_the_one_that_has_waited_longest_goes(
 async def test_a_scrape_under_way_is_never_the_one_that_goes(
     monkeypatch: pytest.MonkeyPatch, opened: AsyncExitStack
 ) -> None:
-    monkeypatch.setattr("gputally.export.connection.MOST", 3)
+    monkeypatch.setattr("gputally.export.connection.MAX_CONNECTIONS", 3)
     entered, ready = asyncio.Event(), asyncio.Event()
 
     async def slow(_openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape of Scrape

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.export.tenants import only
+from gputally.export.tenants import filter_by_tenant
 from gputally.export.text import render
 
 GPUS: Metric[object] = Metric(
@@ -21,7 +21,7 @@ TEXTS = st.text(st.sampled_from('ab"\\\n\r\x0b,={}# tenant=é')) | st.sampled_fr
 def test_just_the_series_of_these_tenants_are_left(rows: set[tuple[str, str, str]], shown: set[str]) -> None:
     page = render([(GPUS, [Row(row, 1) for row in rows]), (NODES, [Row((), 3)])], openmetrics=True)
 
-    left = only(page, shown).decode()
+    left = filter_by_tenant(page, shown).decode()
 
     families = {family.name: family for family in parsed(left)}
     found = {(s.labels["tier"], s.labels["tenant"], s.labels["a"]) for s in families["gputally_gpus"].samples}
@@ -39,4 +39,4 @@ def parsed(page: str) -> list[prometheus_client.Metric]:
     ["gputally_nodes 3.0", 'gputally_x{tier="a"} 1.0', 'gputally_x{a_tenant="vision"} 1.0', 'x{tenant="visio"} 1'],
 )
 def test_what_is_nobodys_is_left_out(line: str) -> None:
-    assert only(f"{line}\n".encode(), {"vision"}) == b""
+    assert filter_by_tenant(f"{line}\n".encode(), {"vision"}) == b""

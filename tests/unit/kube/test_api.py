@@ -188,7 +188,7 @@ async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_
 ) -> None:
     told: list[Answer] = []
     async with new_session() as session:
-        api = Api(session, login.access(), reread=login.reread, answered=told.append)
+        api = Api(session, login.access(), reread=login.reread, on_answer=told.append)
         before_us = monotonic_us()
         answer = get(api)
         (await server.request()).answer({"metadata": {}}, headers={"Date": "Mon, 08 Jun 2026 12:00:00 GMT"})
@@ -207,9 +207,13 @@ async def test_every_answer_is_told_with_its_date_and_when_it_was_asked_for_and_
 async def test_an_answer_asked_for_apart_comes_on_a_connection_of_its_own(server: ScriptedApi, login: Login) -> None:
     told: list[Answer] = []
     async with new_session() as session:
-        api = Api(session, login.access(), reread=login.reread, answered=told.append)
+        api = Api(session, login.access(), reread=login.reread, on_answer=told.append)
         ports = []
-        for asking in (api.get_json("/a", {}, OwnerMeta), api.ask_apart("/b", {"limit": "5"}), api.ask_apart("/b", {})):
+        for asking in (
+            api.get_json("/a", {}, OwnerMeta),
+            api.request_on_new_connection("/b", {"limit": "5"}),
+            api.request_on_new_connection("/b", {}),
+        ):
             answer = asyncio.create_task(asking)
             request = await server.request()
             ports.append(request.port)
@@ -217,7 +221,7 @@ async def test_an_answer_asked_for_apart_comes_on_a_connection_of_its_own(server
             await answer
 
     assert len(set(ports)) == 3
-    assert [each.is_apart for each in told] == [False, True, True]
+    assert [each.on_new_connection for each in told] == [False, True, True]
 
 
 async def first_lines(api: Api) -> Sequence[bytes | memoryview]:
@@ -260,7 +264,7 @@ async def test_the_date_of_a_refusal_is_not_told_for_it_may_be_that_of_a_proxy(
 ) -> None:
     told: list[Answer] = []
     async with new_session() as session:
-        api = Api(session, login.access(), reread=login.reread, answered=told.append)
+        api = Api(session, login.access(), reread=login.reread, on_answer=told.append)
         answer = get(api)
         (await server.request()).refuse(502)
         with pytest.raises(RequestFailed):

@@ -37,19 +37,21 @@ class World:
         self.server_us += us
         self.monotonic_us += us
 
-    def ask(self, *, there_us: int = 1_000, back_us: int = 1_000, off_us: int = 0, is_apart: bool = False) -> None:
+    def ask(
+        self, *, there_us: int = 1_000, back_us: int = 1_000, off_us: int = 0, on_new_connection: bool = False
+    ) -> None:
         """A request, which takes so long to get there and its answer so long to come back, by a clock that is off."""
         sent_us = self.monotonic_us
         self.passes(there_us)
         date = formatdate((self.server_us + off_us) // SECOND, usegmt=True)
         self.passes(back_us)
-        self.time.answered(Answer(date, sent_us, self.monotonic_us, is_apart=is_apart))
+        self.time.observe(Answer(date, sent_us, self.monotonic_us, on_new_connection=on_new_connection))
 
     def confirm(self, *, off_us: int = 0) -> None:
         """The same answer twice, as far apart as it takes, the second one on a connection of its own."""
         self.ask(off_us=off_us)
         self.passes(CONFIRMED_US)
-        self.ask(off_us=off_us, is_apart=True)
+        self.ask(off_us=off_us, on_new_connection=True)
 
     def server_steps(self, us: int) -> None:
         """The server's clock is set; ours is not."""
@@ -136,7 +138,7 @@ def test_a_server_whose_clock_steps_is_followed_once_a_second_answer_confirms_it
     world.ask()
     first_us, is_doubted = world.error_us, world.time.doubted.is_set()
     world.passes(CONFIRMED_US)
-    world.ask(is_apart=True)
+    world.ask(on_new_connection=True)
 
     assert (first_us, is_doubted) == (-step_us, True)
     assert 0 <= world.error_us <= SECOND + 2_000
@@ -161,7 +163,7 @@ def test_one_answer_with_a_wrong_date_changes_nothing_and_is_counted_when_the_ne
     world.ask(off_us=off_us)
     wrong_us = world.error_us
     world.passes(SECOND // 2)
-    world.ask(is_apart=True)
+    world.ask(on_new_connection=True)
 
     assert (wrong_us, world.error_us, world.skew_us) == (0, 0, 0)
     assert world.time.health.rejected == 1
@@ -184,7 +186,7 @@ def test_a_wrong_date_on_new_connections_proves_nothing_before_the_time_is_over(
     world.ask(off_us=DAY)
     for _ in range(9):
         world.passes(SECOND)
-        world.ask(off_us=DAY, is_apart=True)
+        world.ask(off_us=DAY, on_new_connection=True)
 
     assert world.error_us == 0
 
@@ -192,7 +194,7 @@ def test_a_wrong_date_on_new_connections_proves_nothing_before_the_time_is_over(
 def test_of_two_servers_in_turn_the_one_that_was_first_is_believed() -> None:
     world = World()
     for turn in range(2_000):
-        world.ask(off_us=DAY * (turn % 2), is_apart=turn % 3 > 0)
+        world.ask(off_us=DAY * (turn % 2), on_new_connection=turn % 3 > 0)
         world.passes(SECOND)
 
     assert world.error_us == 0
@@ -216,7 +218,7 @@ def test_a_first_answer_with_a_wrong_date_is_not_believed(wall_ahead_us: int) ->
 def test_servers_that_differ_by_less_than_their_dates_can_tell_are_followed_at_once() -> None:
     world = World()
     for turn in range(200):
-        world.ask(off_us=(turn % 2) * SECOND, is_apart=turn % 3 > 0)
+        world.ask(off_us=(turn % 2) * SECOND, on_new_connection=turn % 3 > 0)
         world.passes(700_000)
 
     assert abs(world.error_us) <= 2 * SECOND
@@ -228,7 +230,7 @@ def test_servers_that_differ_by_less_than_their_dates_can_tell_are_followed_at_o
 )
 def test_an_answer_without_a_usable_date_changes_nothing(date: str) -> None:
     world = World(wall_ahead_us=HOUR)
-    world.time.answered(Answer(date, 0, 10))
+    world.time.observe(Answer(date, 0, 10))
 
     assert world.error_us == HOUR
     assert world.skew_us == 0

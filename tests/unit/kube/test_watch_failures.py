@@ -143,11 +143,11 @@ async def test_of_a_resource_that_can_be_done_without_it_is_told_that_nothing_is
         (await server.request()).refuse(status, "no")
     told = await watcher.take(2)
     assert [(type(each), each.at_us) for each in told] == [(Unavailable, watcher.clock())] * 2
-    assert (watcher.health.available, watcher.health.settled) == (False, True)
+    assert (watcher.health.available, watcher.health.initialized) == (False, True)
 
     (await server.request()).answer(listing())
     assert [type(each) for each in await watcher.take(2)] == [RelistStarted, RelistFinished]
-    assert (watcher.health.available, watcher.health.settled) == (True, True)
+    assert (watcher.health.available, watcher.health.initialized) == (True, True)
     [warning] = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warning.endswith("; until then nobody knows")
 

@@ -9,7 +9,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 GRACE_US = 15 * US_PER_SECOND
-"""Younger allocations may be known to one side only: a kubelet starts a pod, and is polled, seconds after its binding."""
+"""One side may not know younger allocations yet: kubelets start pods, and are polled, seconds after their binding."""
 
 
 class Difference(Struct, frozen=True, kw_only=True, gc=False):
@@ -28,30 +28,30 @@ def difference(
 
     Only the presence of a pod counts, not its quantity: a slice's share depends on how it is weighted.
     """
-    settled_us = told_us - GRACE_US
+    known_us = told_us - GRACE_US
     present = [each for each in assignments if each.until_us is None]
     held = {each.pod_uid for each in present}
     return Difference(
         pool=pool,
         at_us=at_us,
-        api_only=sum(_stable_quantity(pod, settled_us) for uid, pod in pods.items() if uid not in held),
+        api_only=sum(_stable_quantity(pod, known_us) for uid, pod in pods.items() if uid not in held),
         device_only=sum(
             each.share
             for each in present
             if each.pod_uid is not None
-            and each.key.since_us - each.ahead_us <= settled_us
-            and (each.pod_uid not in pods or _is_released(pods[each.pod_uid], settled_us))
+            and each.key.since_us - each.ahead_us <= known_us
+            and (each.pod_uid not in pods or _is_released(pods[each.pod_uid], known_us))
         ),
     )
 
 
-def _stable_quantity(pod: PodRecord, settled_us: int) -> int:
-    """The open µGPU of a pod that was bound by `settled_us`; 0 for later ones."""
-    if pod.scheduled_us is None or pod.scheduled_us > settled_us:
+def _stable_quantity(pod: PodRecord, known_us: int) -> int:
+    """The open µGPU of a pod that was bound by `known_us`; 0 for later ones."""
+    if pod.scheduled_us is None or pod.scheduled_us > known_us:
         return 0
     return sum(segment.quantity for segment in pod.segments if segment.end_us is None)
 
 
-def _is_released(pod: PodRecord, settled_us: int) -> bool:
-    """Whether the pod had released all GPUs by `settled_us`."""
-    return all(segment.end_us is not None and segment.end_us <= settled_us for segment in pod.segments)
+def _is_released(pod: PodRecord, known_us: int) -> bool:
+    """Whether the pod had released all GPUs by `known_us`."""
+    return all(segment.end_us is not None and segment.end_us <= known_us for segment in pod.segments)

@@ -10,7 +10,7 @@ from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 _LATE_US = 60 * US_PER_SECOND
 """How long a kubelet may still list the devices of a deleted pod."""
 _MAX_US = 24 * US_PER_HOUR
-"""How long a deleted pod is kept while its node's agent does not answer."""
+"""How long a deleted pod is kept while its node's agent does not respond."""
 _UNDESCRIBED_US = US_PER_HOUR
 """How long a deleted pod is kept while its node's GPU labels are incomplete."""
 _MAX_UNDESCRIBED = 4000

@@ -36,8 +36,9 @@ class Handover:
     def drain(
         self, records: Mapping[str, PodRecord]
     ) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
-        """Changes since the last call: revisions, working state from `records`, and what the ledger already has of both."""
+        """Changes since the last call: revisions, pods from `records`, and what the ledger already has of both."""
         revised, written = self._revised, self._written
         self._revised, self._written = {}, {}
         pods = {uid: records.get(uid) for uid in written}
-        return revised, pods, {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in written.items()}
+        known = {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in written.items()}
+        return revised, pods, known

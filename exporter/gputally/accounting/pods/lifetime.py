@@ -128,7 +128,7 @@ def _later(known: Ending | None, new: Ending) -> Ending:
 
 
 def _held_us(record: PodRecord, pod: Pod, at_us: int) -> int:
-    """The least time until which a terminal pod held its devices: if its containers restart, until its deletion request.
+    """The lower bound of a terminal pod's release: if its containers restart, its deletion request.
 
     For such a pod the kubelet writes the end of the last runs, which may be long ago. If the kubelet ended the pod
     itself, it sets a reason; that pod was terminal before its deletion was requested.

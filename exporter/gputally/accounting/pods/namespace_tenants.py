@@ -1,4 +1,4 @@
-"""What is told of namespaces, by which pods belong to tenants."""
+"""Namespace labels and annotations, from which the tenants of pods follow."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from gputally.model.kube import Kind, Namespace, Object
 
 
 class NamespaceTenants(StatePart[Namespace]):
-    """It is listed anew at each start, and kept by `Pods`."""
+    """Relisted at each start; `Pods` holds the state."""
 
     name = "namespace-tenants"
     kinds = (Kind.NAMESPACES,)

@@ -1,4 +1,4 @@
-"""Which pods there are of a kind that somebody looks for."""
+"""Indexes of pods."""
 
 from gputally.accounting.nodes.node_clock import NodeClocks
 from gputally.accounting.terms.tenant import UNASSIGNED
@@ -8,10 +8,10 @@ from gputally.model.rules import Rules
 
 
 class PodIndex:
-    """UIDs of the pods that wait, that lack a tier or a tenant, and by the names of their nodes and namespaces.
+    """UIDs of pods that are pending, that lack a tier or a tenant, and by node name and namespace.
 
-    Those are in the order in which they came, which decides whose labels are exported where not all are. `clocks` is
-    what they show of their nodes' clocks.
+    The last two keep the order of arrival, which decides whose labels are exported when they are limited. `clocks`
+    holds the node clock offsets that the pods show.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -24,11 +24,11 @@ class PodIndex:
         self._rules = rules
 
     def put(self, record: PodRecord, *, tenant: str) -> None:
-        """Take in the pod as it is now."""
-        lasts = record.end_by is None
+        """Index the current state of the pod."""
+        is_active = record.end_by is None
         tier = tier_of(record.class_name, record.priority, self._rules)
-        _mark(self.pending, record.uid, belongs=lasts and record.scheduled_us is None)
-        _mark(self.without_tier, record.uid, belongs=lasts and tier == NO_TIER)
+        _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
+        _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
         self.assign(record, tenant)
         if record.clock or record.node in self.clocks.shown_by:
             self.clocks.learn(record)
@@ -37,26 +37,26 @@ class PodIndex:
             self.on_node.setdefault(record.node, {})[record.uid] = None
 
     def assign(self, record: PodRecord, tenant: str) -> None:
-        """The pod belongs to `tenant` now."""
-        _mark(self.without_tenant, record.uid, belongs=record.end_by is None and tenant == UNASSIGNED)
+        """Set the pod's tenant."""
+        _set_member(self.without_tenant, record.uid, is_member=record.end_by is None and tenant == UNASSIGNED)
 
     def drop(self, record: PodRecord) -> None:
-        """Forget a pod that no longer exists."""
+        """Remove a deleted pod."""
         for index in (self.pending, self.without_tier, self.without_tenant):
             index.discard(record.uid)
         _drop(self.on_node, record.node, record.uid)
         _drop(self.in_namespace, record.namespace, record.uid)
 
 
-def _mark(uids: set[str], uid: str, *, belongs: bool) -> None:
-    if belongs:
+def _set_member(uids: set[str], uid: str, *, is_member: bool) -> None:
+    if is_member:
         uids.add(uid)
     else:
         uids.discard(uid)
 
 
-def _drop(places: dict[str, dict[str, None]], place: str, uid: str) -> None:
-    if uids := places.get(place):
+def _drop(index: dict[str, dict[str, None]], key: str, uid: str) -> None:
+    if uids := index.get(key):
         uids.pop(uid, None)
         if not uids:
-            del places[place]
+            del index[key]

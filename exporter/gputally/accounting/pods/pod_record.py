@@ -1,4 +1,4 @@
-"""What makes a revision of an allocation, and what earlier versions kept of pods."""
+"""When an allocation gets a new revision, and the upgrade of records from earlier versions."""
 
 from msgspec.structs import replace
 
@@ -6,20 +6,20 @@ from gputally.model.allocation import End, Ending, Gap
 from gputally.model.pod import PodRecord
 
 POD_READING = "2"
-"""To be raised when pods are classified or accounted otherwise: restarts look again at those of an earlier version."""
+"""Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 
-def is_of_one_revision(before: PodRecord, record: PodRecord) -> bool:
-    """Whether, besides its segments, all is the same that a revision of the allocation holds."""
-    return _kept_of(before) == _kept_of(record)
+def has_same_revision(before: PodRecord, record: PodRecord) -> bool:
+    """Whether all fields of an allocation's revision are equal, apart from the segments."""
+    return _revision_fields(before) == _revision_fields(record)
 
 
-def _kept_of(record: PodRecord) -> tuple[object, ...]:
+def _revision_fields(record: PodRecord) -> tuple[object, ...]:
     return record.node_uid, record.job, record.scheduled_us, record.end_us, record.gap
 
 
 def upgraded(record: PodRecord) -> PodRecord:
-    """A record whose end an earlier version kept without what it followed from; one by its node has none of its own."""
+    """`record` with `ending` added if an earlier version stored only the end; an end by the node has no `ending`."""
     if record.ending or record.end_by in (None, End.NODE) or record.end_us is None:
         return record
     gap = record.gap or Gap(from_us=record.end_us, to_us=record.end_us)

@@ -1,4 +1,4 @@
-"""The pods that ask for GPUs: merged at once; by `reconcile` classified, cut into segments and posted to the totals."""
+"""Pods that request GPUs: events are merged at once; `reconcile` classifies, segments and posts them to the totals."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,10 +11,10 @@ from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.pods import lifetime
 from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.pods.handover import Handover
-from gputally.accounting.pods.lately_gone import KEEP_US, LatelyGone
 from gputally.accounting.pods.pod_index import PodIndex
-from gputally.accounting.pods.pod_record import is_of_one_revision, upgraded
+from gputally.accounting.pods.pod_record import has_same_revision, upgraded
 from gputally.accounting.pods.provisional import Provisional
+from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.release import released
 from gputally.accounting.pods.segments import segments_of
 from gputally.accounting.prices.pricing import Pricing
@@ -36,7 +36,7 @@ from gputally.shares.request import effective_units
 
 
 class Pods:
-    """Records by pod UID."""
+    """Pod records by UID."""
 
     def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, limiter: LabelLimiter, nodes: Nodes) -> None:
         self.records: dict[str, PodRecord] = {}
@@ -50,47 +50,48 @@ class Pods:
         self.namespaces = Namespaces(rules)
         self.unaccepted = Unaccepted()
         self.provisional = Provisional()
-        self._gone = LatelyGone()
-        self._left: dict[str, int] = {}  # deleted pods of nodes that may still be told of, and when each was
-        self._news: dict[str, tuple[PodRecord | None, int]] = {}  # as last accounted, and when the latest was told
+        self._recently_deleted = RecentlyDeleted()
+        self._awaiting_node: dict[str, int] = {}  # deletion times of pods whose node is not known yet
+        # The record as last accounted, and the time of the latest event.
+        self._unaccounted: dict[str, tuple[PodRecord | None, int]] = {}
         self.handover = Handover()
 
     def known(self) -> set[str]:
-        """UIDs of the pods that exist as far as we know."""
-        return self.records.keys() - self._left.keys()
+        """UIDs of the pods that are known to exist."""
+        return self.records.keys() - self._awaiting_node.keys()
 
     def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
-        """Take in a pod's present form, unless it asks for no GPU or was deleted before."""
+        """Merge a pod's current state, unless it requests no GPU or is already deleted."""
         if record := self._known_or_new(pod, at_us):
-            record = self._renewed(record, pod, at_us)
-            self._learn(lifetime.seen(record, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+            record = self._with_newest(record, pod, at_us)
+            self._merge(lifetime.seen(record, pod, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
-        """Take in a pod's deletion with its last form; None when it asks for no GPU or was deleted before."""
+        """Merge a pod's deletion with its last state; None if it requests no GPU or is already deleted."""
         if (record := self._known_or_new(pod, at_us)) is None:
             return None
-        ended = lifetime.gone(self._renewed(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
-        self._learn(ended, at_us=at_us)
-        return self._leave(self._reconciled(record.uid), at_us)
+        ended = lifetime.gone(self._with_newest(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
+        self._merge(ended, at_us=at_us)
+        return self._delete(self._reconciled(record.uid), at_us)
 
     def reconcile(self) -> Iterator[tuple[PodRecord, int]]:
-        """Account what was learned of pods since the last call, each once; yields each, and when the last was told."""
-        for uid, (_, at_us) in tuple(self._news.items()):
+        """Account all pending updates, once for each pod; yields the pod and the time of its latest event."""
+        for uid, (_, at_us) in tuple(self._unaccounted.items()):
             yield self._reconciled(uid), at_us
-        self._news.clear()
+        self._unaccounted.clear()
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
-        """A listing no longer has the pod."""
+        """The pod is missing from a relist."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
-        return self._leave(self._derive(ended, at_us=at_us), at_us)
+        return self._delete(self._derive(ended, at_us=at_us), at_us)
 
     def narrowed(self, record: PodRecord, gap: Gap, *, at_us: int) -> PodRecord:
-        """A pod that is gone, with a narrower blind interval; unchanged once its node is forgotten."""
+        """A deleted pod with a narrower observation gap; unchanged if its node is already forgotten."""
         better = replace(record, end_us=gap.from_us, gap=gap)
         return self.amended(record, better, at_us=at_us) if record.node_uid in self._nodes.accounts else record
 
     def namespace_seen(self, namespace: Namespace, *, at_us: int) -> None:
-        """Tenants may follow from the namespace's labels and annotations, from now on."""
+        """Reassign tenants from the namespace's labels and annotations, from now on."""
         if self.namespaces.seen(namespace):
             for record in [self.records[uid] for uid in self.index.in_namespace.get(namespace.metadata.name, ())]:
                 tenant = self.namespaces.tenant(record)
@@ -100,55 +101,55 @@ class Pods:
                     self._derive(record, at_us=at_us, amends=self.provisional.end(record.uid))
 
     def owner_seen(self, owner: OwnerResolved, *, at_us: int) -> None:
-        """An owner was looked up: the walks that waited for it go on."""
+        """Continue the owner walks that waited for this owner."""
         for uid in self.walks.learn(owner):
             if uid in self.records:
                 self._derive(self.records[uid], at_us=at_us)
 
     def on_node(self, node: str) -> list[PodRecord]:
-        """Those bound to nodes of that name."""
+        """The pods bound to the node of this name."""
         return [self.records[uid] for uid in self.index.on_node.get(node, ())]
 
     def nodes_in_use(self) -> set[str]:
-        """UIDs of the nodes that pods are, or were, on as long as these exist."""
+        """UIDs of the nodes of all pods that are kept."""
         return {record.node_uid for record in self.records.values() if record.node_uid}
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
-        """The pods of a node are, or cost, something else than was thought, or ended otherwise."""
+        """Recompute the pods of a node whose classification, price or end changed."""
         for uid in tuple(self.index.on_node.get(changed.name, ())):
             better = self._nodes.reclassified(self.records[uid], changed)
             record = self._derive(better, at_us=at_us, since_us=changed.since_us)
-            if uid in self._left:
-                self._leave(record, self._left[uid])
+            if uid in self._awaiting_node:
+                self._delete(record, self._awaiting_node[uid])
 
     def amended(self, record: PodRecord, better: PodRecord, *, at_us: int, since_us: int | None = None) -> PodRecord:
-        """A pod that is gone, as it is known now; `since_us` as its node or prices are others from then on."""
-        fresh = self._accounted(record, better, at_us=at_us, since_us=since_us)
-        self.handover.touch(record, fresh)
-        return fresh
+        """Reaccount a deleted pod as `better`; `since_us` if its node or prices changed from then on."""
+        accounted = self._accounted(record, better, at_us=at_us, since_us=since_us)
+        self.handover.touch(record, accounted)
+        return accounted
 
     def reprice(self, *, at_us: int, since_us: int) -> None:
-        """Account the pods whose price is another from `since_us` on."""
+        """Reaccount the pods whose price changes at `since_us`."""
         for record in tuple(self.records.values()):
             if self._pricing.outdates(record, since_us):
                 self._derive(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:
-        """Look at the pods again that are exported as `other`, for as many values as there is room now."""
+        """Reaccount the pods exported as `other`, now that the label limiter has room."""
         for record in tuple(self.records.values()):
             if record.terms and OTHER in record.terms[-1].labels:
                 self._derive(record, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
-        """Pods that no kubelet has accepted in time hold their GPUs no more."""
+        """End the allocations of pods that no kubelet accepted in time."""
         for uid in self.unaccepted.due(now_us):
             if uid in self.records:
                 self._derive(self.records[uid], at_us=now_us)
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
-        """A pod as a preemptor, with its tier; of one deleted lately too."""
+        """An existing or recently deleted pod as a preemptor, with its tier."""
         if (record := self.records.get(uid)) is None:
-            return self._gone.get(uid)
+            return self._recently_deleted.get(uid)
         return Preemptor(
             uid=uid,
             namespace=record.namespace,
@@ -158,14 +159,14 @@ class Pods:
         )
 
     def forget_departed(self, now_us: int) -> None:
-        """Forget pods deleted so long ago that no news of them can come, and owners of none that exist."""
-        self._gone.forget(now_us)
-        for uid in [uid for uid, left_us in self._left.items() if left_us < now_us - KEEP_US]:
-            self._depart(self.records[uid], now_us)
+        """Forget pods deleted so long ago that no event can arrive, and owners that no pod needs."""
+        self._recently_deleted.forget(now_us)
+        for uid in [uid for uid, deleted_us in self._awaiting_node.items() if deleted_us < now_us - KEEP_US]:
+            self._forget(self.records[uid], now_us)
         self.walks.forget(self.records.values())
 
     def restore(self, records: Iterable[PodRecord], *, by_same_rules: bool) -> None:
-        """Take up the pods an earlier process knew, as they were posted then, by these rules or by others."""
+        """Restore the pods of an earlier process as it posted them, by the same or other rules."""
         for record in map(upgraded, records):
             if not by_same_rules:
                 self.provisional.take_up(record.uid)
@@ -173,49 +174,49 @@ class Pods:
             self.index.put(known, tenant=self.namespaces.tenant(known))
             self.unaccepted.put(known, at_us=0)
             if known.walking:
-                self.walks.job(known)  # as far as it had come by then; this wants the first owner again
+                self.walks.job(known)  # continues from the stored step; requests the first owner again
             if known.left_us is not None:
-                self._left[known.uid] = known.left_us
+                self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         if record := self.records.get(pod.metadata.uid):
-            return record if record.node else lifetime.given(record, pod, self._rules)
-        if pod.metadata.uid in self._gone:
+            return record if record.node else lifetime.with_assigned_units(record, pod, self._rules)
+        if pod.metadata.uid in self._recently_deleted:
             return None
         units = effective_units(pod, self._rules)
         return lifetime.born(pod, units, at_us=at_us) if units else None
 
-    def _renewed(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
-        """What the form observed last decides: labels and the preemption mark. A restored etcd resets versions."""
+    def _with_newest(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
+        """Set labels and preemption mark from the state observed last; versions go back when etcd is restored."""
         labels, preempted_us = kept_labels(pod.metadata.labels, self._rules), lifetime.preempted_us(record, pod, at_us)
         if labels == record.labels and preempted_us == record.preempted_us:
             return record
-        if labels != record.labels and record.uid in self._news:
-            record = self._reconciled(record.uid)  # labels count from when they are told, see _learn
+        if labels != record.labels and record.uid in self._unaccounted:
+            record = self._reconciled(record.uid)  # labels apply from their event on, see _merge
         return replace(record, labels=labels, preempted_us=preempted_us)
 
-    def _learn(self, record: PodRecord, *, at_us: int) -> None:
-        """Keep what is known of a pod now, to be accounted; much of what is told of it changes nothing."""
+    def _merge(self, record: PodRecord, *, at_us: int) -> None:
+        """Store the new record and mark it as pending; many events change nothing."""
         before = self.records.get(record.uid)
         if record != before:
-            self._news[record.uid] = self._news.get(record.uid, (before, at_us))[0], at_us
+            self._unaccounted[record.uid] = self._unaccounted.get(record.uid, (before, at_us))[0], at_us
         self.records[record.uid] = record
         if before and before.labels != record.labels:
             self._reconciled(record.uid)
 
     def _reconciled(self, uid: str) -> PodRecord:
-        """The pod with all that was learned of it accounted."""
+        """The pod after its pending updates are accounted."""
         record = self.records[uid]
-        accounted, at_us = self._news.get(uid, (record, 0))
+        accounted, at_us = self._unaccounted.get(uid, (record, 0))
         return record if accounted is record else self._derive(record, at_us=at_us)
 
     def _derive(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
-        """Derive everything that follows from `record`, and let indexes and totals follow.
+        """Recompute all derived fields of `record`, and update indexes and totals.
 
-        `amends` tells that what is known better now was so all along, `since_us` that its node or prices changed then.
+        With `amends`, the new terms apply from the start. `since_us` is when its node or prices changed.
         """
-        before, _ = self._news.get(record.uid, (self.records.get(record.uid), 0))
+        before, _ = self._unaccounted.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
         kind, name, walking = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=walking)
@@ -229,15 +230,15 @@ class Pods:
             if not record.accepted:
                 self.unaccepted.put(record, at_us=at_us)
         self.records[record.uid] = record
-        if record.uid in self._news:
-            self._news[record.uid] = record, at_us
+        if record.uid in self._unaccounted:
+            self._unaccounted[record.uid] = record, at_us
         if record != before:
             self.handover.touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
-        """`record` under its present terms; what has ended keeps the terms it had."""
+        """`record` under its present terms; a pod that has ended keeps its terms."""
         is_guess = record.namespace not in self.namespaces.known_marks
         if record.terms and not amends and (record.ending or is_guess):
             return record if record.ending else relimited(record, at_us=at_us, limit=self._limit)
@@ -254,18 +255,18 @@ class Pods:
             until_us=None if record.accepted else lapsed_us(record, at_us),
             prices=self._pricing.keeping(posted, until_us=since_us),
         )
-        if before and segments is posted and is_of_one_revision(before, record):
+        if before and segments is posted and has_same_revision(before, record):
             return record
         record = replace(record, segments=segments)
         kept = alike(posted, segments) if posted else 0
         self._posting.post(before, record, kept=kept, at_us=at_us)
-        self._hold(before, record, kept=kept, at_us=at_us)
-        if before is None or not (len(posted) == kept == len(segments) and is_of_one_revision(before, record)):
+        self._update_nodes(before, record, kept=kept, at_us=at_us)
+        if before is None or not (len(posted) == kept == len(segments) and has_same_revision(before, record)):
             record = self.handover.revise(record, at_us=at_us)
         return record
 
-    def _hold(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
-        """Let the nodes know; a pod first put on a stand-in moves to its node when that is known."""
+    def _update_nodes(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
+        """Update the nodes' held segments; a pod moves from a stand-in to its node once that is known."""
         old = before.segments if before else ()
         if before and before.node_uid and before.node_uid != record.node_uid:
             self._nodes.hold(before.node_uid, old, (), at_us=at_us)
@@ -273,26 +274,26 @@ class Pods:
         if not len(old) == kept == len(record.segments):
             self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
-    def _leave(self, record: PodRecord, at_us: int) -> PodRecord:
-        """The pod does not exist any more. It waits for its node, if that is not known."""
+    def _delete(self, record: PodRecord, at_us: int) -> PodRecord:
+        """Forget a deleted pod, or keep it until its node is known."""
         if not is_stand_in(record.node_uid):
-            return self._depart(record, at_us)
-        self._news.pop(record.uid, None)
+            return self._forget(record, at_us)
+        self._unaccounted.pop(record.uid, None)
         self.walks.leave(record.uid)
-        self._left[record.uid] = at_us
+        self._awaiting_node[record.uid] = at_us
         left = self.records[record.uid] = replace(record, left_us=at_us)
         self.handover.touch(record, left)
         return left
 
-    def _depart(self, record: PodRecord, at_us: int) -> PodRecord:
-        """Forget a pod that no longer exists, but for a while its UID and tier."""
+    def _forget(self, record: PodRecord, at_us: int) -> PodRecord:
+        """Forget a deleted pod; keep its UID and tier for a while."""
         if preemptor := self.as_preemptor(record.uid):
-            self._gone.add(preemptor, at_us=at_us)
+            self._recently_deleted.add(preemptor, at_us=at_us)
         del self.records[record.uid]
-        self._news.pop(record.uid, None)
+        self._unaccounted.pop(record.uid, None)
         self.walks.leave(record.uid)
         self.provisional.end(record.uid)
-        self._left.pop(record.uid, None)
+        self._awaiting_node.pop(record.uid, None)
         self.index.drop(record)
         self.handover.drop(record.uid)
         return record

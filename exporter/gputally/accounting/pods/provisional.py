@@ -1,10 +1,10 @@
-"""Pods that are classified, but not for good: once their namespace is told they are classified again."""
+"""Provisionally classified pods: they are reclassified once their namespace is observed."""
 
 from gputally.model.pod import PodRecord
 
 
 class Provisional:
-    """By UID: taken up from a process that may have had other rules, or guessed while the namespace was not known."""
+    """Pods by UID: restored from a process with possibly other rules, or guessed while the namespace is unknown."""
 
     def __init__(self) -> None:
         self._guessed: dict[str, bool] = {}
@@ -13,19 +13,19 @@ class Provisional:
         return bool(self._guessed)
 
     def take_up(self, uid: str) -> None:
-        """What an earlier process made of the pod held until now."""
+        """An earlier process classified the pod; a new classification applies from now on."""
         self._guessed[uid] = False
 
     def guess(self, uid: str) -> None:
-        """What the namespace will tell of the pod was so all along."""
+        """The classification is a guess; the one from the namespace will apply from the start."""
         self._guessed[uid] = True
 
     def end(self, uid: str) -> bool:
-        """The pod is classified for good, or gone; returns whether what it was before was a guess."""
+        """The pod is finally classified, or deleted. Returns whether its classification was a guess."""
         return self._guessed.pop(uid, False)
 
     def suits(self, record: PodRecord, tenant: str) -> bool:
-        """Whether a pod is classified as it would be for `tenant` now: all else is the same until news comes of it."""
+        """Whether the pod's classification is final and holds for `tenant`; other inputs change by pod events only."""
         if record.uid in self._guessed:
             return False
         return record.scheduled_us is None or (bool(record.terms) and record.terms[-1].tenant == tenant)

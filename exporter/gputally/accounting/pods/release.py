@@ -1,7 +1,7 @@
-"""When an allocation was released: what the pod tells of its end, and what its node tells, together.
+"""When an allocation was released, according to both the pod and its node.
 
-Both come from different watches in no common order, so the end is derived anew whenever either tells more. Where the
-truth lies in an interval, the allocation is charged to the interval's start.
+Their events come from different watches in no common order, so the end is recomputed after each. If only an interval
+is known, the allocation is charged until the interval's start.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from gputally.model.pod import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND
 
 _RECOVERY_US = 60 * US_PER_SECOND
-"""How long after a node is ready again its kubelet may first tell of containers that were lost with it."""
+"""How long after a node is ready again its kubelet may first report containers that were lost with it."""
 
 
 class NodeLife(NamedTuple):
-    """What a node says to the end of its pods: that it ceased to exist in [gone_us, gone_by_us], and when it was lost.
+    """A node's influence on the end of its pods: it was deleted within [gone_us, gone_by_us].
 
-    `unready` are the times when it was not ready, or not there before it registered anew, in their order.
+    `unready` are the spans when the node was not ready, or absent before it registered again, oldest first.
     """
 
     gone_us: int | None = None
@@ -33,19 +33,19 @@ class NodeLife(NamedTuple):
     unready: Sequence[Span] = ()
 
     def lost_us(self, from_us: int, to_us: int) -> int:
-        """Since when what ended in [from_us, to_us] by all appearance may have ended: since the node was lost."""
+        """The earliest possible end of what was observed to end in [from_us, to_us]: when the node was lost."""
         start_us = from_us
         for lost_us, back_us in reversed(self.unready):
-            patience_us = _RECOVERY_US if start_us == from_us else 0  # further back, only while it was lost in one go
-            if lost_us <= to_us and (back_us is None or lost_us < back_us >= start_us - patience_us):
+            tolerance_us = _RECOVERY_US if start_us == from_us else 0  # further back only through adjoining spans
+            if lost_us <= to_us and (back_us is None or lost_us < back_us >= start_us - tolerance_us):
                 start_us = min(start_us, lost_us)
         return start_us
 
 
 class Home(NamedTuple):
-    """A pod's node: which it is, what is known of it and of what continues it, and what it says to the pod's end.
+    """A pod's node: its identity, its history including successors, and its influence on the pod's end.
 
-    The last of the `history` has the most that the node offered as any of these.
+    The last entry of `history` has the maximum that the node offered under any of these identities.
     """
 
     uid: str
@@ -55,7 +55,7 @@ class Home(NamedTuple):
 
 
 def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # noqa: B008 - frozen
-    """`record` with its end, as far as it is known. One that was never accepted held nothing after its deadline."""
+    """`record` with its end, if known. A pod that was never accepted held nothing after its deadline."""
     own = record.ending
     if own and never_held(record, own.by):
         return replace(record, end_by=own.by, end_us=own.to_us, gap=None)
@@ -71,7 +71,7 @@ def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # no
 
 
 def _ending(own: Ending | None, clock: Clock | None, node: NodeLife) -> Ending | None:
-    """No allocation outlives its node unless the API dates its end; nor is it known to have outlived its kubelet."""
+    """The pod's own end, limited by its node: only an end dated by the API may be later than the loss of the node."""
     if own and own.by is End.FINISHED:
         from_us, to_us = true_times(own.from_us, clock)
         from_us, to_us = max(from_us, own.held_us), max(to_us, own.held_us)

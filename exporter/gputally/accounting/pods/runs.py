@@ -1,15 +1,15 @@
-"""Which runs of its containers a pod reports, and what shows that its kubelet took it up."""
+"""The container runs that a pod reports, and whether its kubelet accepted the pod."""
 
 from datetime import datetime, timedelta
 
 from gputally.model.kube import ContainerStatus, Pod, Running, Terminated
 
 _IMPOSSIBLE = timedelta(days=1)
-"""No clock that a node's certificates let pass is further off."""
+"""Certificate checks fail on nodes whose clocks are further off."""
 
 
 def starts(pod: Pod) -> list[datetime]:
-    """Starts of main containers, of this run and the one before."""
+    """Start times of the main containers, of the current and the previous run."""
     return [
         run.started_at
         for status in pod.status.container_statuses or ()
@@ -19,12 +19,12 @@ def starts(pod: Pod) -> list[datetime]:
 
 
 def finished_at(pod: Pod) -> datetime | None:
-    """The end of a terminal pod's last container, init containers and sidecars too: that one releases the devices.
+    """When a terminal pod's last container ended, including init containers and sidecars: that releases the devices.
 
-    None as long as one that ran, or should have, is without an end. A phase may be terminal although containers run on,
-    or wait for their next run: PodGC sets it when a node is gone, and leaves their states as the kubelet wrote them
-    last. `ContainerStatusUnknown`, which a kubelet writes for what it cannot find any more, comes without times. Once a
-    pod has initialized, all its main containers should have run. Once they all ended, sidecars that wait are over.
+    None while a container that ran, or should have run, has no end. A phase may be terminal although containers run or
+    wait for a restart: PodGC sets the phase when a node is gone, and keeps the last container states of the kubelet.
+    `ContainerStatusUnknown`, which a kubelet sets for containers that it cannot find, has no times. After a pod's
+    initialization, all main containers should have run. After their end, waiting sidecars do not run again.
 
     Source: k8s.io/kubernetes pkg/controller/podgc/gc_controller.go, markFailedAndDeletePodWithCondition;
     pkg/kubelet/status/status_manager.go, TerminatePod and hasPodInitialized.
@@ -43,7 +43,7 @@ def _has_initialized(pod: Pod) -> bool:
 
 
 def starts_again(pod: Pod) -> bool:
-    """Whether the kubelet of this terminal pod would have started its containers again, had nothing else ended it.
+    """Whether the pod's restart policy would have restarted the containers of this terminal pod.
 
     Source: k8s.io/kubernetes pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted.
     """
@@ -59,14 +59,14 @@ def _ran(status: ContainerStatus, pod: Pod) -> bool:
 
 
 def _finish(status: ContainerStatus, pod: Pod) -> datetime | None:
-    """The end of the last run; None before that, if nobody knows it, or if another run was to follow."""
+    """The end of the last run; None if it has not ended, is unknown, or another run was to follow."""
     state = status.state
     run = state.terminated if state and (state.running or state.terminated) else _last_run(status, pod)
     return run.finished_at if run and run.finished_at and is_possible(run.finished_at, pod) else None
 
 
 def _last_run(status: ContainerStatus, pod: Pod) -> Terminated | None:
-    """The run before of a container that waits, if that will not run again: all main containers are over."""
+    """The previous run of a waiting container that will not restart because all main containers have ended."""
     last, mains = status.last_state.terminated if status.last_state else None, pod.status.container_statuses
     if not (last and mains and _has_started(last, pod)):
         return None
@@ -74,14 +74,14 @@ def _last_run(status: ContainerStatus, pod: Pod) -> Terminated | None:
 
 
 def _has_started(run: Running | Terminated, pod: Pod) -> bool:
-    """Whether it ran, at a time that may have been lost."""
+    """Whether the container ran; its start time may be unknown."""
     return run.started_at is None or is_possible(run.started_at, pod)
 
 
 def is_possible(time: datetime, pod: Pod) -> bool:
-    """Whether a container of `pod` can have started or ended then: runtimes write a zero for what never happened.
+    """Whether a container of `pod` can have started or ended at `time`: runtimes write zero for what never happened.
 
-    containerd writes 1970-01-01 as the start of a container that failed to start, and CRI-O a zero of Go in 1754.
+    For a container that failed to start, containerd writes 1970-01-01 and CRI-O Go's zero time, in 1754.
     Source: github.com/containerd/containerd internal/cri/server/container_status.go, toCRIContainerStatus.
     """
     created = pod.metadata.creation_timestamp
@@ -89,7 +89,7 @@ def is_possible(time: datetime, pod: Pod) -> bool:
 
 
 def is_accepted(pod: Pod) -> bool:
-    """Whether the kubelet took the pod up, so that it has the devices. One that refuses a pod writes the time, too.
+    """Whether the kubelet accepted the pod, so that it holds devices. Kubelets set the start time of rejected pods too.
 
     Source: k8s.io/kubernetes pkg/kubelet/status/status_manager.go, updateStatusInternal.
     """

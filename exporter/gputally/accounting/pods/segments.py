@@ -1,6 +1,6 @@
-"""An allocation as segments of constant state, terms and price: a pure function of what is known of the pod.
+"""An allocation as segments of constant state, terms and price: a pure function of the pod record.
 
-It is derived anew only from where something changed: a pod that changes often costs the same each time.
+Segments are recomputed only from the first change on, so frequent changes of a pod have constant cost.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,13 +17,13 @@ from gputally.model.pod import PodRecord
 from gputally.model.price import Price
 
 Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]
-"""The price of what is held under terms from an instant on, and where it changes until another (None: until now)."""
+"""The price under terms from one instant to another (None: now), with each change in between."""
 ALWAYS = 0
 _NEVER = 1 << 62
 
 
-class _Stretch(Struct, frozen=True, gc=False):
-    """Where neither state nor terms nor price change, whatever the resource."""
+class _Period(Struct, frozen=True, gc=False):
+    """A period of constant state, terms and price, for all resources."""
 
     from_us: int
     state: State
@@ -41,8 +41,8 @@ def segments_of(
 ) -> Sequence[Segment]:
     """The segments of `record`, by time and resource; none for a pod never bound, rejected or without terms.
 
-    `before` is the record as it was accounted last: up to where they differ, its segments stay as they are.
-    `since_us` is from when on prices may have changed since. Whatever is known of its end, it ends by `until_us`.
+    `before` is the record as accounted last; its segments are reused up to the first difference. Prices may have
+    changed from `since_us` on. The allocation ends at `until_us` at the latest.
     """
     span = span_of(record, until_us)
     if span is None or not record.terms:
@@ -59,7 +59,7 @@ def segments_of(
 
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
-    """From when on `record` may have other segments than `before`, if it is priced alike."""
+    """The earliest time from which the segments of `record` may differ from those of `before` at equal prices."""
     if before.limited != record.limited:
         return ALWAYS
     ended_us = before.segments[-1].end_us
@@ -76,59 +76,59 @@ def _end_us(segment: Segment) -> int:
 
 
 def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> Iterator[Segment]:
-    stretches = _stretches(record, span, prices)
-    ends = (*(stretch.from_us for stretch in stretches[1:]), span[1])
-    for stretch, end_us in zip(stretches, ends, strict=True):
-        for resource, quantity in held(record, stretch.terms):
-            yield _segment(resource, quantity, stretch, end_us)
+    periods = _periods(record, span, prices)
+    ends = (*(period.from_us for period in periods[1:]), span[1])
+    for period, end_us in zip(periods, ends, strict=True):
+        for resource, quantity in held(record, period.terms):
+            yield _segment(resource, quantity, period, end_us)
 
 
 def held(record: PodRecord, terms: Terms) -> tuple[tuple[str, int], ...]:
-    """µGPU by resource that the pod has under `terms`: what it asked for, or as many units as its node ever offered."""
+    """µGPU by resource that the pod holds under `terms`: its request, limited to the units its node ever offered."""
     if record.limited is None:
         return terms.quantities
-    asked, most = dict(record.units), dict(record.limited)
-    return tuple((name, quantity // asked[name] * most[name]) for name, quantity in terms.quantities if most[name])
+    requested, offered = dict(record.units), dict(record.limited)
+    return tuple((name, each // requested[name] * offered[name]) for name, each in terms.quantities if offered[name])
 
 
-def _segment(resource: str, quantity: int, stretch: _Stretch, end_us: int | None) -> Segment:
-    terms = stretch.terms
+def _segment(resource: str, quantity: int, period: _Period, end_us: int | None) -> Segment:
+    terms = period.terms
     return Segment(
         resource=resource,
-        start_us=stretch.from_us,
+        start_us=period.from_us,
         end_us=end_us,
-        state=stretch.state,
+        state=period.state,
         quantity=quantity,
         tier=terms.tier,
         tenant=terms.tenant,
         queue=terms.queue,
         gpu_model=terms.gpu_model,
         pool=terms.pool,
-        price=stretch.price,
-        labels=_with_state(terms.labels, stretch.state),
+        price=period.price,
+        labels=_with_state(terms.labels, period.state),
     )
 
 
 @lru_cache(maxsize=65_536)
 def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, str, str]:
-    """The same tuple for all pods alike, which are thousands."""
+    """One shared tuple for thousands of similar pods."""
     return (*labels, state.value)
 
 
-def _stretches(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Stretch]:
-    """Neighbours that differ in nothing are one: a price change elsewhere cuts nothing here."""
-    found: list[_Stretch] = []
+def _periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Period]:
+    """Equal neighbours are merged: a price change elsewhere creates no cut here."""
+    found: list[_Period] = []
     cuts = _cuts(record, *span)
     for from_us, until_us in zip(cuts, (*cuts[1:], span[1]), strict=True):
         terms, state = _terms_at(record, from_us), _state_at(record, from_us)
         for at_us, price in prices(terms, from_us, until_us):
-            stretch = _Stretch(at_us, state, terms, price)
-            if not found or not _continues(found[-1], stretch):
-                found.append(stretch)
+            period = _Period(at_us, state, terms, price)
+            if not found or not _continues(found[-1], period):
+                found.append(period)
     return found
 
 
-def _continues(before: _Stretch, after: _Stretch) -> bool:
+def _continues(before: _Period, after: _Period) -> bool:
     if (before.state, before.price) != (after.state, after.price):
         return False
     was, now = before.terms, after.terms
@@ -136,7 +136,7 @@ def _continues(before: _Stretch, after: _Stretch) -> bool:
 
 
 def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] | None:
-    """[start, end) of the allocation in µs, end None while it lasts; None when nothing was ever held."""
+    """[start, end) of the allocation in µs, with end None while it is active; None if nothing was ever held."""
     if record.scheduled_us is None or never_held(record, record.end_by):
         return None
     ends = [end for end in (record.end_us, until_us) if end is not None]
@@ -145,7 +145,7 @@ def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] |
 
 
 def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
-    """The instants at which state or terms change, from the start on."""
+    """The start, and the instants at which state or terms change."""
     candidates = [record.started_us, record.deletion_us]
     if len(record.terms) > 1:
         first = bisect_right(record.terms, start_us, key=_from_us)
@@ -162,8 +162,8 @@ def _state_at(record: PodRecord, at_us: int) -> State:
 
 
 def _terms_at(record: PodRecord, at_us: int) -> Terms:
-    """The last terms that began by `at_us`; the first ones before that."""
-    if len(record.terms) == 1:  # as nearly always
+    """The terms in effect at `at_us`; the first ones before they begin."""
+    if len(record.terms) == 1:  # the usual case
         return record.terms[0]
     return record.terms[max(0, bisect_right(record.terms, at_us, key=_from_us) - 1)]
 

@@ -91,7 +91,7 @@ def _ecc(view: NodeView) -> Iterator[Row]:
 
 def _xids(view: NodeView) -> Iterator[Row]:
     """Start grave XIDs at 0: the first error is often the last one, and a rate must show it."""
-    counts = {(gpu.uuid, xid): 0 for gpu in view.books.gpus for xid in GRAVE_XIDS}
+    counts = {(gpu.uuid, xid): 0 for gpu in view.devices.gpus for xid in GRAVE_XIDS}
     counts |= {key: count for key, (count, _) in view.xids.items()}
     return (Row((gpu, str(xid)), count) for (gpu, xid), count in counts.items())
 

@@ -48,21 +48,21 @@ LAST_KUBELET_POLL = Metric[NodeView](
     name="gputally_agent_last_kubelet_poll_timestamp_seconds",
     kind=MetricType.GAUGE,
     help="Time when the kubelet last reported GPU allocations.",
-    rows=lambda view: _time(view.books.allocations_us),
+    rows=lambda view: _time(view.devices.allocations_us),
 )
 
 UNKNOWN_DEVICES = Metric[NodeView](
     name="gputally_agent_unknown_devices",
     kind=MetricType.GAUGE,
     help="Devices that the kubelet reports as allocated but that match no GPU of this node.",
-    rows=lambda view: [Row((), view.books.unknown_devices)],
+    rows=lambda view: [Row((), view.devices.unknown_devices)],
 )
 
-DROPPED_HOLDERS = Metric[NodeView](
+DROPPED_CONTAINERS = Metric[NodeView](
     name="gputally_agent_dropped_containers_total",
     kind=MetricType.COUNTER,
     help="Ended containers that were removed from the journal early because it was full.",
-    rows=lambda view: [Row((), view.books.dropped)],
+    rows=lambda view: [Row((), view.devices.dropped)],
 )
 
-METRICS = (AGENT_INFO, GPU_READS, LAST_GPU_READ, KUBELET_POLLS, LAST_KUBELET_POLL, UNKNOWN_DEVICES, DROPPED_HOLDERS)
+METRICS = (AGENT_INFO, GPU_READS, LAST_GPU_READ, KUBELET_POLLS, LAST_KUBELET_POLL, UNKNOWN_DEVICES, DROPPED_CONTAINERS)

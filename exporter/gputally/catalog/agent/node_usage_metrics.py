@@ -17,24 +17,24 @@ _MJ_PER_JOULE = 1000
 
 
 def _work(value: Callable[[MeasuredWork], int], *, per: int = GPU_SECOND) -> Callable[[NodeView], Iterator[Row]]:
-    return lambda view: (Row((gpu.uuid,), value(gpu.work) / per, gpu.since_us) for gpu in view.books.gpus)
+    return lambda view: (Row((gpu.uuid,), value(gpu.work) / per, gpu.since_us) for gpu in view.devices.gpus)
 
 
 def _states(view: NodeView) -> Iterator[Row]:
-    for gpu in view.books.gpus:
+    for gpu in view.devices.gpus:
         for state in STATES:
             yield Row((gpu.uuid, state), getattr(gpu.states, state) / GPU_SECOND, gpu.since_us)
 
 
 def _watermarks(view: NodeView) -> Iterator[Row]:
-    return (Row((gpu.uuid,), gpu.watermark_us / US_PER_SECOND) for gpu in view.books.gpus)
+    return (Row((gpu.uuid,), gpu.watermark_us / US_PER_SECOND) for gpu in view.devices.gpus)
 
 
 def _assignments(value: Callable[[AssignmentTotals], int | None], *, per: int) -> Callable[[NodeView], Iterator[Row]]:
     """A row for each container with a current or past allocation, if it has a value."""
 
     def rows(view: NodeView) -> Iterator[Row]:
-        for assignment in view.books.assignments:
+        for assignment in view.devices.assignments:
             found = value(assignment)
             if found is not None:
                 labels = (assignment.gpu, assignment.part, assignment.namespace, assignment.pod, assignment.container)
@@ -131,7 +131,7 @@ CONTAINER_SHARE = Metric[NodeView](
     rows=_assignments(lambda assignment: assignment.share, per=GPU),
 )
 
-CONTAINER_HELD = Metric[NodeView](
+CONTAINER_ALLOCATED = Metric[NodeView](
     name="gputally_container_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds allocated to the container.",
@@ -192,6 +192,6 @@ METRICS = (
         ENERGY_FAULTS,
     ),
     WATERMARK,
-    *(CONTAINER_SHARE, CONTAINER_HELD, CONTAINER_MEASURED, CONTAINER_USED, CONTAINER_BURST, CONTAINER_MEMORY),
+    *(CONTAINER_SHARE, CONTAINER_ALLOCATED, CONTAINER_MEASURED, CONTAINER_USED, CONTAINER_BURST, CONTAINER_MEMORY),
     CONTAINER_ENERGY,
 )

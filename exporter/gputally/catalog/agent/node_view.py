@@ -10,7 +10,7 @@ from gputally.model.measured.node_health import NodeHealth
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
-    """The last `readings` of the GPUs that answer, and the UUIDs of those that are `down`.
+    """The last `readings` of the GPUs that respond, and the UUIDs of those that are `down`.
 
     `xids` are (count, time of the last in µs) by GPU and code.
     """
@@ -19,4 +19,4 @@ class NodeView(Struct, frozen=True, kw_only=True):
     readings: tuple[Reading, ...]
     down: tuple[str, ...]
     xids: Mapping[tuple[str, int], tuple[int, int]]
-    books: DeviceSnapshot
+    devices: DeviceSnapshot

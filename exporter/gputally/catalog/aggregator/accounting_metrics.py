@@ -25,8 +25,8 @@ def overcount_cost(snapshot: Snapshot) -> Iterator[Row]:
     for total, by_currency in _BY_CURRENCY.items():
         published = snapshot.totals[total]
         groups = by_currency.of(published.labels)
-        for (currency,), ahead in zip(groups.labels, groups.sums(published.overcounts), strict=True):
-            yield Row((total.value, currency), ahead / COST_UNIT)
+        for (currency,), overcount in zip(groups.labels, groups.sums(published.overcounts), strict=True):
+            yield Row((total.value, currency), overcount / COST_UNIT)
 
 
 _BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.COST, Total.CAPACITY_COST)}
@@ -106,7 +106,7 @@ NODE_CLOCK_SKEW = Metric[Snapshot](
     rows=lambda snapshot: [Row((node,), skew_us / US_PER_SECOND) for node, skew_us in snapshot.clock_skews.items()],
 )
 
-LABEL_REFUSALS = Metric[Snapshot](
+LABEL_OVERFLOWS = Metric[Snapshot](
     name="gputally_label_overflows_total",
     kind=MetricType.COUNTER,
     help="Times a label value was exported as other because the label's limit was reached.",
@@ -125,5 +125,5 @@ METRICS = (
     PODS_WITHOUT_TENANT,
     PURCHASE_CONFLICTS,
     NODE_CLOCK_SKEW,
-    LABEL_REFUSALS,
+    LABEL_OVERFLOWS,
 )

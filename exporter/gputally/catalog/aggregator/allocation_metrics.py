@@ -21,12 +21,12 @@ def cost(total: Total) -> Callable[[Snapshot], Columns]:
 
 
 def _samples(published: Published, unit: int) -> Columns:
-    """In `unit`s: the division of two integers of any length rounds only once."""
+    """Values in `unit`s; dividing integers of any size rounds only once."""
     return Columns(published.labels, [value / unit for value in published.values], published.created_us)
 
 
 def allocated_gpus(snapshot: Snapshot) -> Columns:
-    """Allocated GPUs are the growth rate of allocated GPU-time; groups without GPUs stay, as 0."""
+    """Allocated GPUs are the growth rate of allocated GPU-time; groups without GPUs are exported as 0."""
     allocated = snapshot.totals[Total.ALLOCATED]
     groups = _ALL_STATES.of(allocated.labels)
     return Columns(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
@@ -67,7 +67,7 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNPRICED),
 )
 
-BLIND_GPU_SECONDS = Metric[Snapshot](
+UNOBSERVED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unobserved_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds in observation gaps, where an allocation ended unobserved and is charged only up to the gap.",
@@ -75,4 +75,4 @@ BLIND_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNOBSERVED),
 )
 
-METRICS = (ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, BLIND_GPU_SECONDS)
+METRICS = (ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, UNOBSERVED_GPU_SECONDS)

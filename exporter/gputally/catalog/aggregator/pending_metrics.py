@@ -14,22 +14,22 @@ _BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
 
 
 def pending_pods(snapshot: Snapshot) -> Columns:
-    """A row for every tier and tenant that waits or ever had GPUs, including 0: alerts must resolve."""
+    """A row for every tier and tenant that waits or ever had GPUs, including 0, so that alerts resolve."""
     return _by_pair(snapshot, {group: waiting.pods for group, waiting in snapshot.waiting.items()})
 
 
 def pending_gpus(snapshot: Snapshot) -> Columns:
-    """The GPUs that the pods request, by the weights of a node that shares nothing."""
+    """The GPUs that the pods request, weighed as on a node without GPU sharing."""
     return _by_pair(snapshot, {group: waiting.quantity / GPU for group, waiting in snapshot.waiting.items()})
 
 
 def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Columns:
-    had = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels)
-    values: list[float] = [0] * len(had.labels)
-    fresh = {group: value for group, value in waiting.items() if group not in had.places}
-    for group in waiting.keys() - fresh.keys():
-        values[had.places[group]] = waiting[group]
-    return Columns((*had.labels, *fresh) if fresh else had.labels, [*values, *fresh.values()])
+    known = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels)
+    values: list[float] = [0] * len(known.labels)
+    new = {group: value for group, value in waiting.items() if group not in known.indexes}
+    for group in waiting.keys() - new.keys():
+        values[known.indexes[group]] = waiting[group]
+    return Columns((*known.labels, *new) if new else known.labels, [*values, *new.values()])
 
 
 _PAIRS = Grouping(lambda labels: labels[:2])

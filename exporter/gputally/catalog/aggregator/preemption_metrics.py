@@ -9,12 +9,12 @@ from gputally.model.units import GPU
 
 
 def preemptions(snapshot: Snapshot) -> Iterator[Row]:
-    """The whole matrix of known tiers, including 0, so that the first preemption already is an increase."""
+    """The whole matrix of known tiers, including 0, so that `increase()` counts the first preemption."""
     return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.PREEMPTIONS])
 
 
 def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
-    """The same matrix, counted in GPUs: one victim may have had eight."""
+    """The same matrix in GPUs: a victim may have several."""
     return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
 
 

@@ -1,4 +1,4 @@
-"""The tiers there are, and which of them serve user traffic."""
+"""Existing tiers, and which of them serve user traffic."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from gputally.catalog.metric import Metric, MetricType, Row
 
 
 def tier_info(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for every tier, those that only pending pods have too."""
+    """A row for every tier, including tiers of pending pods only."""
     serving = snapshot.serving
     return (Row((tier, "true" if serves else "false"), 1) for tier, serves in sorted(serving.tiers.items()))
 

@@ -1,4 +1,4 @@
-"""The tiers of a price book's multipliers, against the rules that define the tiers: two files, one language."""
+"""Checks the tiers of a price book's multipliers against the tier rules of the configuration."""
 
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.template import placeholders
@@ -10,15 +10,15 @@ from gputally.model.rules import Rules
 
 
 def undefined_tiers(book: PriceBook, rules: Rules, *, file: str) -> tuple[Problem, ...]:
-    """A problem of `file` for each multiplier of a tier that no rule gives.
+    """A problem of `file` for each multiplier whose tier no rule defines.
 
-    None where a rule makes tiers of PriorityClass names: which there are is the cluster's to say.
+    No problems if a rule derives tiers from PriorityClass names, which only the cluster knows.
     """
     if any(placeholders(rule.tier) for rule in rules.tiers):
         return ()
     defined = (*dict.fromkeys(rule.tier for rule in rules.tiers), NO_TIER)
-    wrong = (tier for tier, _ in book.tiers if tier not in defined)
+    undefined = (tier for tier, _ in book.tiers if tier not in defined)
     return tuple(
         Problem(file, child_path("tiers", tier), f"no tier rule has it: {unknown(tier, defined, example=defined[0])}")
-        for tier in wrong
+        for tier in undefined
     )

@@ -37,7 +37,7 @@ def read_price_book(path: Path) -> PriceBook:
 
 
 def price_book(root: Field) -> PriceBook:
-    """The price book at the top of a file; meaningless once `root` has problems."""
+    """The price book of a file; invalid if `root` has problems."""
     section = root.section("kind", "name", "currency", "basis", "source", "as_of", "tiers", "rules")
     book = PriceBook(
         name=section.read("name", value(text), Path(root.file).stem),
@@ -66,7 +66,7 @@ def _rules(field: Field) -> tuple[PriceRule, ...]:
 
 
 def _check_exact(tiers: Field, book: PriceBook) -> None:
-    """Refuse multipliers whose product with a price cannot be kept exactly."""
+    """Report multipliers whose product with a price has too many decimals to be exact."""
     multipliers = dict(book.tiers)
     prices = {price.per_gpu_hour for rule in book.rules for price in rule.prices}
     for tier, field in tiers.pairs():

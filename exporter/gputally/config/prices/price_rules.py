@@ -16,7 +16,7 @@ _MATCHED = "add what it applies to, such as `match: {instance_type: p5.48xlarge}
 
 
 def price_rule(field: Field, index: int) -> PriceRule:
-    """The rule at `index` of the list; meaningless unless `field` is sound afterwards."""
+    """The rule at `index` of the list; invalid unless `field.sound` afterwards."""
     section = field.section("id", "match", "purchase", "price", "effective_from", "prices")
     return PriceRule(
         id=section.read("id", value(_rule_id), f"rules[{index}]"),
@@ -45,7 +45,7 @@ def _criteria(field: Field) -> tuple[Criterion, ...]:
 
 
 def _check_default(section: Section) -> None:
-    """`default: true` stands alone, so that matching everything is never an oversight."""
+    """Require `default: true` to stand alone, so that no rule matches everything by accident."""
     if section.read("default", value(flag), default=True) is False:
         section["default"].refuse("is false; specify what the rule applies to, or use true")
     if any(trait in section for trait in Trait):
@@ -58,15 +58,15 @@ def _labels(field: Field) -> tuple[Criterion, ...]:
 
 
 def _prices(section: Section) -> Iterator[DatedPrice]:
-    """Written once as `price` and `effective_from`, or as a list of both."""
-    once = "price" in section or "effective_from" in section
+    """The dated prices: one as `price` and `effective_from`, or a list of both."""
+    single = "price" in section or "effective_from" in section
     if "prices" not in section:
-        if once:
+        if single:
             yield from _dated_price(section)
         else:
             section.require("price", value(amount), _PRICED)
         return
-    if once:
+    if single:
         section["prices"].refuse("conflicts with price or effective_from; use one or the other")
     yield from section.read("prices", _price_list, ())
 

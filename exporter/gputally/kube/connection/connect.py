@@ -1,4 +1,4 @@
-"""How to reach the API server: kubeconfig, service account, exec plugins, certificates, rotating tokens."""
+"""Connection to the API server: kubeconfig, service account, exec plugins, certificates, rotating tokens."""
 
 import asyncio
 import ipaddress
@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from gputally.errors import ConfigError, Problem
-from gputally.kube.answer import Answered
+from gputally.kube.answer import OnAnswer
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.connection import plugin
 from gputally.kube.connection.kubeconfig import Chosen, choose, material
@@ -24,7 +24,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the operator chose; empty means: find out as kubectl does.
+    """The configured kubeconfig and context; empty fields use kubectl's defaults.
 
     `kubeconfig` is a path or a list of paths as in the variable KUBECONFIG, `context` one of its contexts.
     """
@@ -35,19 +35,19 @@ class Choice:
 
 
 @asynccontextmanager
-async def connect(choice: Choice, *, answered: Answered | None = None) -> AsyncIterator[Api]:
-    """An Api for the chosen cluster, which tells `answered` of every answer; nothing is sent yet.
+async def connect(choice: Choice, *, on_answer: OnAnswer | None = None) -> AsyncIterator[Api]:
+    """An Api for the chosen cluster, which calls `on_answer` for every response; nothing is sent yet.
 
-    Raises: ConfigError naming file, field and remedy.
+    Raises: ConfigError with file, field and fix.
     """
     read = partial(read_access, choice)
     access = await asyncio.to_thread(read)  # reads files, may run an exec plugin
     async with new_session() as session:
-        yield Api(session, access, reread=read, answered=answered)
+        yield Api(session, access, reread=read, on_answer=on_answer)
 
 
 def read_access(choice: Choice) -> Access:
-    """The settings as they stand now in files and environment. Blocks; raises ConfigError."""
+    """The current settings from files and environment. Blocks; raises ConfigError."""
     if paths := _kubeconfig_paths(choice.kubeconfig):
         return _from_kubeconfig(paths, choice.context)
     if choice.context:
@@ -55,13 +55,13 @@ def read_access(choice: Choice) -> Access:
     return _from_service_account(choice.service_account)
 
 
-def _kubeconfig_paths(named: str) -> tuple[Path, ...]:
-    """The files to merge, in kubectl's order of preference; none means: inside a cluster."""
-    paths = (named or os.environ.get("KUBECONFIG", "")).split(os.pathsep)
+def _kubeconfig_paths(configured: str) -> tuple[Path, ...]:
+    """The files to merge, in kubectl's order of preference; empty inside a cluster."""
+    paths = (configured or os.environ.get("KUBECONFIG", "")).split(os.pathsep)
     if found := tuple(Path(path).expanduser() for path in paths if path):
         return found
-    usual = Path("~/.kube/config").expanduser()
-    return (usual,) if usual.is_file() else ()
+    default = Path("~/.kube/config").expanduser()
+    return (default,) if default.is_file() else ()
 
 
 def _from_service_account(folder: Path) -> Access:
@@ -104,18 +104,18 @@ def _from_kubeconfig(paths: Sequence[Path], context: str) -> Access:
 def _login(chosen: Chosen, paths: Sequence[Path]) -> Login:
     user = chosen.user
     has_token = user.token or user.token_file
-    asks = user.auth_provider or (user.exec and not has_token)
-    return plugin.ask(chosen, paths) if asks else of_user(user, chosen.user_file)
+    needs_plugin = user.auth_provider or (user.exec and not has_token)
+    return plugin.login_from(chosen, paths) if needs_plugin else of_user(user, chosen.user_file)
 
 
 def _proxy(server: str) -> str | None:
-    """The proxy that the environment names for `server`."""
+    """The proxy for `server` from the environment."""
     proxy = urllib.request.getproxies().get(urlsplit(server).scheme)
     return None if not proxy or _bypassed(urlsplit(server).hostname or "") else proxy
 
 
 def _bypassed(host: str) -> bool:
-    """Whether NO_PROXY names `host`; networks such as 10.0.0.0/8 count, which the standard library ignores."""
+    """Whether NO_PROXY contains `host`, also in a network such as 10.0.0.0/8, which the standard library ignores."""
     if urllib.request.proxy_bypass(host):
         return True
     exempt = urllib.request.getproxies().get("no", "").split(",")

@@ -1,6 +1,6 @@
-"""What is wrong with a kubeconfig, said so that its owner can mend it.
+"""Reads and validates kubeconfigs, with errors that say how to fix them.
 
-A missing user or a failing exec plugin does not pass in silence as an anonymous login.
+A missing user or a failing exec plugin is an error, not an anonymous login.
 """
 
 import base64
@@ -17,7 +17,7 @@ from gputally.errors import ConfigError, Problem
 
 
 class Cluster(Struct, rename="kebab", frozen=True):
-    """Where the API server is and how it proves who it is."""
+    """Address and CA of the API server."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -35,7 +35,7 @@ class Exec(Struct, rename="camel", frozen=True):
 
 
 class User(Struct, rename="kebab", frozen=True):
-    """How we prove who we are."""
+    """The client's credentials."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -87,7 +87,7 @@ class Document(Struct, rename="kebab", frozen=True):
 
 
 class Chosen(NamedTuple):
-    """The context in use, with what it refers to and the file each part stands in."""
+    """The context in use, with its cluster and user and the file of each."""
 
     context: str
     cluster_name: str
@@ -99,11 +99,11 @@ class Chosen(NamedTuple):
 
 
 Documents = Sequence[tuple[Path, Document]]
-"""In the order given: where two files define the same name, the first one counts, so dicts are built in reverse."""
+"""Files in the given order: the first definition of a name wins, so dicts are built in reverse."""
 
 
 def choose(paths: Sequence[Path], context: str = "") -> Chosen:
-    """The context named, or the current one, of the files merged as kubectl merges them: the first to say it wins.
+    """The named or the current context of the files, merged as by kubectl: the first definition wins.
 
     Raises: ConfigError with every problem found.
     """
@@ -123,7 +123,7 @@ def choose(paths: Sequence[Path], context: str = "") -> Chosen:
 
 
 def material(file: Path, path: str, data: str) -> bytes:
-    """PEM that the kubeconfig `file` holds as base64 `data`, or names by a `path` beside it. Raises: OSError."""
+    """PEM from base64 `data` in the kubeconfig `file`, or from `path` relative to it. Raises: OSError."""
     if data:
         return base64.b64decode(data)
     return (file.parent / path).read_bytes() if path else b""
@@ -149,7 +149,7 @@ def _line(error: Exception) -> str:
 def _resolve(documents: Documents, path: Path, name: str, pair: Context) -> Chosen:
     clusters = {c.name: (file, c.cluster) for file, d in reversed(documents) for c in d.clusters or ()}
     users = {u.name: (file, u.user) for file, d in reversed(documents) for u in d.users or ()}
-    users.setdefault("", (path, None))  # a context without a user logs in as nobody
+    users.setdefault("", (path, None))  # a context without a user logs in anonymously
     field = f"contexts[{name}].context"
     problems = []
     if pair.cluster not in clusters:

@@ -1,4 +1,4 @@
-"""How we prove to the API server who we are, and it to us."""
+"""Credentials for the API server, and verification of its certificate."""
 
 import base64
 import ssl
@@ -13,7 +13,7 @@ from gputally.kube.connection.kubeconfig import User, material
 
 
 class Login(Struct, frozen=True, kw_only=True):
-    """`authorization` gives the header of this moment, "" for none; it may block. Certificate and key are PEM."""
+    """`authorization` returns the current header, "" for none; it may block. Certificate and key are PEM."""
 
     authorization: Callable[[], str]
     certificate: bytes = b""
@@ -21,7 +21,7 @@ class Login(Struct, frozen=True, kw_only=True):
 
 
 def of_user(user: User, file: Path) -> Login:
-    """The login that a kubeconfig spells out for `user`, nobody's if none. Raises: OSError."""
+    """The login from the static credentials of `user`, anonymous without any. Raises: OSError."""
     return Login(
         authorization=_authorization(user, file),
         certificate=material(file, user.client_certificate, user.client_certificate_data),
@@ -30,7 +30,7 @@ def of_user(user: User, file: Path) -> Login:
 
 
 def token_of(file: Path) -> Login:
-    """A token that others replace in its file now and then: it is read for every request."""
+    """A token file that may be rotated: it is read for every request."""
     return Login(authorization=lambda: f"Bearer {file.read_text().strip()}")
 
 
@@ -46,26 +46,26 @@ def _authorization(user: User, file: Path) -> Callable[[], str]:
 
 
 def tls_context(authority: bytes, login: Login, *, file: Path, verify: bool = True) -> ssl.SSLContext:
-    """What to check the server against: `authority` (PEM; without it the system's). Errors name `file`.
+    """A TLS context that trusts `authority` (PEM; the system's CAs without it). Errors name `file`.
 
-    Certificates are ASCII; comments between them may be anything.
+    Certificates are ASCII; comments between them may have any encoding.
     """
     try:
         context = ssl.create_default_context(cadata=authority.decode("ascii", errors="ignore") or None)
     except (OSError, ValueError) as error:
         raise ConfigError([Problem(str(file), "certificate-authority", f"not a PEM certificate: {error}")]) from None
-    # From Python 3.13 on the default refuses the authorities of many clusters (no key usage extension).
+    # Python 3.13's default rejects the CAs of many clusters (no key usage extension).
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if login.certificate:
-        _present(context, login, file)
+        _load_client_certificate(context, login, file)
     return context
 
 
-def _present(context: ssl.SSLContext, login: Login, file: Path) -> None:
-    """OpenSSL takes a key from a file alone; it has read it when the folder goes."""
+def _load_client_certificate(context: ssl.SSLContext, login: Login, file: Path) -> None:
+    """Load the client certificate. OpenSSL reads keys only from files, here from a temporary folder."""
     with TemporaryDirectory(prefix="gputally-") as folder:
         certificate, key = Path(folder, "certificate"), Path(folder, "key")
         certificate.write_bytes(login.certificate)

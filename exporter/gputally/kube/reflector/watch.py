@@ -1,10 +1,10 @@
-"""List and watch one resource for ever.
+"""List and watch one resource forever.
 
-Three generators: `run_reflector` runs for ever, `listing` is one list, `watch` the changes since then, until the
-response ends.
+Three generators: `run_reflector` runs forever, `listing` is one list, `watch` receives the changes since then, until
+the response ends.
 
-A list is asked for whole and taken apart as it comes, since that is what servers send fastest: as a stream of events
-(`sendInitialEvents`) or in pages it takes nearly twice as long.
+A list is requested as a whole and parsed while it arrives, which is fastest: a stream of events (`sendInitialEvents`)
+or pages take nearly twice as long.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -25,13 +25,13 @@ from gputally.model.observation import Checkpoint, Observation
 
 
 class Page(Struct, frozen=True):
-    """A part of a listing, of which only the version is looked at."""
+    """A part of a list, decoded only for its version."""
 
     metadata: Meta
 
 
 Batches = AsyncGenerator[list[Observation], None]
-"""What was told together, in order, by one chunk of bytes; never empty."""
+"""The observations of each chunk of bytes, in order; never empty."""
 
 
 async def run_reflector(
@@ -43,14 +43,14 @@ async def run_reflector(
     backoff: Backoff,
     resume: Checkpoint | None = None,
 ) -> Batches:
-    """For ever: what happens to the objects of `resource`, by `clock` (µs).
+    """Observe the objects of `resource` forever; times are by `clock` (µs).
 
-    Starts with a listing, or at `resume`. Every ApiError is counted in `health`, logged once and outlived. While an
-    optional resource cannot be listed, that is told after each try.
+    Starts with a list, or at `resume`. Every ApiError is counted in `health`, logged once and retried. While an
+    optional resource is unavailable, each failed list yields `Unavailable`.
     """
     reflector = Reflector(resource, health, clock=clock, backoff=backoff, resume=resume)
     while True:
-        with survived(reflector):
+        with api_errors_handled(reflector):
             async with aclosing(watch(api, reflector) if reflector.version else listing(api, reflector)) as batches:
                 async for batch in batches:
                     yield batch
@@ -60,8 +60,8 @@ async def run_reflector(
 
 
 @contextmanager
-def survived(reflector: Reflector) -> Iterator[None]:
-    """The loop goes on after any ApiError; all else is a bug and ends it."""
+def api_errors_handled(reflector: Reflector) -> Iterator[None]:
+    """Continue after any ApiError; other exceptions are bugs and end the loop."""
     try:
         yield
     except ApiError as error:
@@ -69,15 +69,15 @@ def survived(reflector: Reflector) -> Iterator[None]:
 
 
 async def listing(api: Api, reflector: Reflector) -> Batches:
-    """All objects as they are now. Items come undecoded, so that a bad one spoils nothing else."""
-    resource, asked_us, items = reflector.resource, reflector.clock(), ListItems()
+    """All current objects. Each item is decoded separately, so a malformed one affects no others."""
+    resource, requested_us, items = reflector.resource, reflector.clock(), ListItems()
     query = api.stream(resource.path, reflector.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
     try:
         async with query as chunks:
-            yield [reflector.begin_listing(as_of_us=asked_us)]
+            yield [reflector.begin_listing(as_of_us=requested_us)]
             async for chunk in chunks:
-                if told := list(reflector.read_items(chunk)):
-                    yield told
+                if observations := list(reflector.read_items(chunk)):
+                    yield observations
         last = items.end()
     except ValueError as error:
         raise RequestFailed(f"{api.server}{resource.path}: unexpected response: {error}", Failure.SERVER) from error
@@ -85,9 +85,9 @@ async def listing(api: Api, reflector: Reflector) -> Batches:
 
 
 async def watch(api: Api, reflector: Reflector) -> Batches:
-    """The changes since the version the reflector has come to, until either side closes the response."""
+    """The changes since the reflector's version, until either side closes the response."""
     resource = reflector.resource
-    if reflector.is_doubtful:
+    if reflector.is_unconfirmed:
         reflector.confirm(
             (await api.get_json(resource.path, reflector.newest_params(), Page)).metadata.resource_version
         )
@@ -95,18 +95,18 @@ async def watch(api: Api, reflector: Reflector) -> Batches:
     async with query as chunks:
         with connection(reflector):
             async for lines in chunks:
-                told: list[Observation] = []
+                observations: list[Observation] = []
                 try:
-                    told.extend(reflector.read(lines, waited_seconds=chunks.waited_seconds))
-                finally:  # what came before an error counts
-                    if told:
-                        yield told
+                    observations.extend(reflector.read(lines, waited_seconds=chunks.waited_seconds))
+                finally:  # observations before an error count
+                    if observations:
+                        yield observations
             reflector.ended(waited_seconds=chunks.waited_seconds)
 
 
 @contextmanager
 def connection(reflector: Reflector) -> Iterator[None]:
-    """`reflector` is connected, whatever ends it."""
+    """Mark `reflector` as connected, until the block ends."""
     reflector.connected()
     try:
         yield

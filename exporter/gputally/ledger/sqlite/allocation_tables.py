@@ -1,4 +1,4 @@
-"""Allocations as rows: each revision with what differs from the one before, texts and prices by number."""
+"""Allocations as rows: each revision stores its changes to the previous one; texts and prices are stored by number."""
 
 import json
 import sqlite3
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
-from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_of, rated, segment_of
+from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_columns, price_of, segment_of
 from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
 
@@ -21,7 +21,7 @@ FROM json_each(?) AS wanted
 CROSS JOIN pods p ON p.uid = wanted.value
 CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
 """
-"""What is known of each UID of a JSON array: one statement, as one for each takes longer than writing them."""
+"""The last revision of each UID of a JSON array. One statement for each UID would take longer than writing them."""
 _REPLACED: Final = """
 SELECT s.start_us, s.end_us, s.quantity
 FROM json_each(?) AS wanted
@@ -42,7 +42,7 @@ CROSS JOIN old_allocations a ON a.pod_uid = wanted.value
  AND a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = wanted.value)
 LEFT JOIN old_segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
 """
-"""The same of what was over before the file was brought to this schema."""
+"""The same for allocations that ended before the file was upgraded to this schema."""
 _WORKING: Final = """
 SELECT p.uid, s.start_us, s.end_us, s.quantity, s.terms, s.price
 FROM working w
@@ -56,22 +56,22 @@ WHERE w.kind = ?
 
 
 class _Plan(NamedTuple):
-    """A revision to be added, as the `number`th of its pod, with what is behind the first `kept` of `had` segments."""
+    """A revision to add, the `number`th of its pod. Of its `previous` segments, the first `unchanged` ones stay."""
 
     record: PodRecord
     pod: int
     number: int
-    kept: int
-    had: int
+    unchanged: int
+    previous: int
 
     @property
-    def fresh(self) -> Sequence[Segment]:
-        """The segments to be added."""
-        return self.record.segments[self.kept :]
+    def added(self) -> Sequence[Segment]:
+        """The segments to add."""
+        return self.record.segments[self.unchanged :]
 
 
 class AllocationTables:
-    """The tables of allocations, through one connection; transactions are the caller's."""
+    """The tables of allocations, through one connection; the caller manages transactions."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -81,22 +81,22 @@ class AllocationTables:
         self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
 
     def append(self, changes: Changes) -> Line:
-        """Add the revisions that are not there yet; by how much all current segments become more, from the rows."""
+        """Add the missing revisions, and return the increase of the sum of all current segments, from the rows."""
         known = self._known(changes.revisions)
         old = self._old(changes.revisions.keys() - known.keys())
         plans = []
         for uid, record in changes.revisions.items():
-            pod, number, revision, had = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
+            pod, number, revision, previous = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
             if record.revision > revision:
-                kept = min(changes.known.get(uid, UNKNOWN).segments, had)
-                plans.append(_Plan(record, pod or self._new_pod(record), number + 1, kept, had))
-        plans.sort(key=lambda plan: plan.pod)  # in the order of the tables, each page is visited once
+                unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
+                plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
+        plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
         replaced += self._replaced(plans)
         self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=16)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
         a, b = line_of(
-            ((s.start_us, s.end_us, s.quantity) for p in plans for s in p.fresh), changes.accounting_start_us
+            ((s.start_us, s.end_us, s.quantity) for p in plans for s in p.added), changes.accounting_start_us
         )
         less_a, less_b = line_of(replaced, changes.accounting_start_us)
         return a - less_a, b - less_b
@@ -104,12 +104,12 @@ class AllocationTables:
     def of_working(self, kind: str) -> dict[str, list[Segment]]:
         """The segments of the pods in the working state, by UID."""
         found = defaultdict[str, list[Segment]](list)
-        like: dict[tuple[int, int | None], Segment] = {}
+        by_terms: dict[tuple[int, int | None], Segment] = {}
         for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
-            segment = like.get((terms, price))
+            segment = by_terms.get((terms, price))
             if segment is None:
-                paid = None if price is None else price_of(*self._prices.row(price))
-                segment = like[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), paid)
+                loaded_price = None if price is None else price_of(*self._prices.row(price))
+                segment = by_terms[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), loaded_price)
             found[uid].append(replace(segment, start_us=start_us, end_us=end_us, quantity=quantity))
         return found
 
@@ -121,10 +121,10 @@ class AllocationTables:
     def _known(self, uids: Iterable[str]) -> dict[str, tuple[int, int, int, int]]:
         """Pod, number, revision and how many segments of the last revision that is there, by UID."""
         found = self._connection.execute(_LAST, (json.dumps(tuple(uids)),))
-        return {uid: (pod, number, revision, had) for uid, pod, number, revision, had in found}
+        return {uid: (pod, number, revision, previous) for uid, pod, number, revision, previous in found}
 
     def _old(self, uids: Iterable[str]) -> dict[str, dict[int, list[Span]]]:
-        """What an older schema left of others: their spans by last revision."""
+        """The spans of allocations in the tables of an older schema, by their last revision."""
         found: dict[str, dict[int, list[Span]]] = {}
         rows = self._connection.execute(_OLD, (json.dumps(tuple(uids)),)) if self._has_old else ()
         for uid, revision, start_us, end_us, quantity in rows:
@@ -133,7 +133,7 @@ class AllocationTables:
         return found
 
     def _replaced(self, plans: Iterable[_Plan]) -> Iterable[Span]:
-        wanted = [(plan.pod, plan.kept, plan.had) for plan in plans if plan.kept < plan.had]
+        wanted = [(plan.pod, plan.unchanged, plan.previous) for plan in plans if plan.unchanged < plan.previous]
         return self._connection.execute(_REPLACED, (json.dumps(wanted),))
 
     def _insert(self, table: str, rows: Iterable[Row], *, columns: int) -> None:
@@ -161,15 +161,15 @@ class AllocationTables:
         )
 
     def _segments(self, plan: _Plan) -> Iterator[Row]:
-        for ordinal, s in enumerate(plan.fresh, plan.kept):
+        for ordinal, s in enumerate(plan.added, plan.unchanged):
             terms = (s.resource, s.state, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
-            price = self._prices.number((s.price.key,), rated(s.price)) if s.price else None
+            price = self._prices.number((s.price.key,), price_columns(s.price)) if s.price else None
             times = (s.start_us, s.end_us)
             yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
 
 
 def line_of(spans: Iterable[Span], accounting_start_us: int) -> Line:
-    """GPU-time since the books were opened, as the line (a, b)."""
+    """GPU-time since the start of accounting, as the line (a, b)."""
     a = b = 0
     for start_us, end_us, quantity in spans:
         from_us = max(start_us, accounting_start_us)

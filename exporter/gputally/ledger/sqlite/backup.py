@@ -1,4 +1,4 @@
-"""The ledger as it was before an upgrade: the way back."""
+"""Backups of the ledger before an upgrade, for rollbacks."""
 
 import logging
 import os
@@ -12,24 +12,24 @@ from pathlib import Path
 from gputally.errors import LedgerError
 
 MARGIN_BYTES = 16 << 20
-"""What an upgrade may need beside the backup and a quarter as much: it moves what is still kept up to date."""
+"""Space that an upgrade may need beyond 1.25 times the backup, to move the working state."""
 _MIB = 1 << 20
 _PAGES = 25_000
-"""Copied between two looks at how far it is: some 100 MB."""
+"""Pages copied between two progress reports: about 100 MB."""
 
 logger = logging.getLogger(__name__)
 
 
 def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None:
-    """Copy the ledger at `path` beside it before it is brought to the schema `upgrade`; the copy is whole or not there.
+    """Copy the ledger at `path` into its folder before its upgrade to schema `upgrade`; the copy is atomic.
 
-    Raises: LedgerError if there is no room; nothing has happened then.
+    Raises: LedgerError if the space is not sufficient; then nothing is changed.
     """
     target = Path(f"{path}.before-{upgrade:04}")
     partial = Path(f"{target}.partial")
-    for left in (partial, target):  # of a first try, after which the ledger still is what it was
-        if left.is_file():
-            left.unlink()
+    for leftover in (partial, target):  # of a failed attempt, which left the ledger unchanged
+        if leftover.is_file():
+            leftover.unlink()
     _expect_room(connection, path)
     try:
         _copy(connection, path, partial)
@@ -47,8 +47,8 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
     )
 
 
-def ways_back(path: Path, *, newest: int) -> list[Path]:
-    """The backups of the ledger at `path` that know no schema beyond `newest`, the latest first."""
+def usable_backups(path: Path, *, newest: int) -> list[Path]:
+    """The backups of the ledger at `path` with a schema up to `newest`, the latest first."""
     name = re.compile(re.escape(path.name) + r"\.before-\d{4}")
     known = [(_schema(each), each) for each in path.parent.iterdir() if name.fullmatch(each.name) and each.is_file()]
     return [each for schema, each in sorted(known, reverse=True) if schema <= newest]
@@ -70,12 +70,12 @@ def _copy(connection: sqlite3.Connection, path: Path, partial: Path) -> None:
     shutil.copymode(path, partial)
     with closing(sqlite3.connect(partial)) as copy:
         connection.backup(copy, pages=_PAGES, progress=_progress(path))
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, whatever happens to it
+        copy.execute("PRAGMA journal_mode = DELETE")  # keeps the backup in one file
     _sync(partial)
 
 
 def _progress(path: Path) -> Callable[[int, int, int], None]:
-    """Says how far the copy is, every tenth of it: one of many GB takes minutes."""
+    """Log the progress of the copy in steps of 10 %: many GB take minutes."""
     logged = -1
 
     def copied(_: int, remaining: int, total: int) -> None:
@@ -97,6 +97,6 @@ def _sync(path: Path) -> None:
 
 
 def _schema(path: Path) -> int:
-    """By its header, where SQLite keeps the user_version."""
+    """The user_version in SQLite's file header."""
     with path.open("rb") as file:
         return int.from_bytes(file.read(64)[60:], "big")

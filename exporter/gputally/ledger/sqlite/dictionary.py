@@ -1,16 +1,16 @@
-"""Rows that come again and again, kept once each under a number."""
+"""Deduplicates recurring rows: each is stored once and referenced by its number."""
 
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 Row = tuple[Any, ...]
-_REMEMBERED = 20_000
-"""The cache is cleared at this size, since new job names never stop coming."""
+_CACHE_SIZE = 20_000
+"""The cache is cleared at this size, since the number of job names is unbounded."""
 
 
 class Dictionary:
-    """The rows of `table`, which has a number `id`; those that agree in the `key` columns are one."""
+    """The rows of `table`, which has a number `id` and is unique by the `key` columns."""
 
     def __init__(
         self, connection: sqlite3.Connection, table: str, key: Sequence[str], more: Sequence[str] = ()
@@ -28,18 +28,18 @@ class Dictionary:
         self._rows: dict[int, Row] = {}
 
     def number(self, key: Row, more: Row = ()) -> int:
-        """That of the row with this key, which is added if there is none."""
+        """The number of the row with this key; adds the row if it is missing."""
         number = self._numbers.get(key)
         if number is None:
-            new = self._connection.execute(self._insert, key + more).fetchone()  # as most are
+            new = self._connection.execute(self._insert, key + more).fetchone()  # the common case
             number = (new or self._connection.execute(self._select, key).fetchone())[0]
-            if len(self._numbers) >= _REMEMBERED:
+            if len(self._numbers) >= _CACHE_SIZE:
                 self.forget()
             self._numbers[key] = number
         return number
 
     def row(self, number: int) -> Row:
-        """The row of that number."""
+        """The row with this number."""
         row = self._rows.get(number)
         if row is None:
             row = self._connection.execute(self._by_number, (number,)).fetchone()
@@ -49,6 +49,6 @@ class Dictionary:
         return row
 
     def forget(self) -> None:
-        """Numbers given in a transaction that was rolled back mean nothing."""
+        """Clear the cache: numbers from a transaction that was rolled back are invalid."""
         self._numbers.clear()
         self._rows.clear()

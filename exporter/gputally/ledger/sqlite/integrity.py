@@ -1,4 +1,4 @@
-"""Whether the file is sound: what was written last before a start, all of it beside the work, a little at a time."""
+"""Integrity checks: of the newest rows before a start, and of the whole file in small steps in the background."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from gputally.errors import LedgerDamaged, LedgerUnwritable
 
 _SLICE: Final = 5_000
-"""Rows looked at in one statement, some ms of work: what is read longer keeps the log of changes from being reused."""
+"""Rows checked by one statement, in a few ms: longer reads prevent SQLite from reusing the WAL."""
 _NEWEST: Final = 1_000
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 _INCOMPLETE: Final = """
@@ -20,7 +20,7 @@ WHERE p.id > ? AND p.id <= ? AND r.segments IS NOT (
 )
 LIMIT 1
 """
-"""A pod whose last revision has not all of its segments."""
+"""A pod whose last revision lacks segments."""
 _OPEN: Final = """
 SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_b') - ifnull(sum(s.quantity), 0)
 FROM working w
@@ -31,11 +31,11 @@ CROSS JOIN pod_segments s
  AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
 WHERE w.kind = 'pod'
 """
-"""By how much the balance differs from what pods have now."""
+"""The balance minus the current allocations of pods."""
 
 
 class _Walk(NamedTuple):
-    """A table or index, by the columns it is sorted by; `sound` is what holds of each row."""
+    """A table or index with its sort columns; `sound` is a condition that each row must meet."""
 
     source: str
     key: tuple[str, ...]
@@ -43,15 +43,15 @@ class _Walk(NamedTuple):
 
 
 def read_newest(connection: sqlite3.Connection) -> None:
-    """Read what was written last. Raises sqlite3's errors where that cannot be."""
+    """Read the newest rows. Raises: sqlite3's errors if that fails."""
     last = connection.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
     _incomplete(connection, last - _NEWEST, last)
 
 
 def slices(path: Path) -> Iterator[None]:
-    """Look through all of the file, a slice at each step, through a connection that cannot write.
+    """Check the whole file, one slice in each step, through a read-only connection.
 
-    Raises: LedgerDamaged, naming what was found first; LedgerUnwritable when it cannot be read now.
+    Raises: LedgerDamaged with the first damage found; LedgerUnwritable if the file cannot be read now.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)) as file:
@@ -60,7 +60,7 @@ def slices(path: Path) -> Iterator[None]:
             for first in range(0, last, _NEWEST):
                 yield from _expect(_incomplete(file, first, first + _NEWEST))
             for walk in _walks(file):
-                yield from _walked(file, walk)
+                yield from _check_rows(file, walk)
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
             raise LedgerDamaged(f"{path}: is damaged: {error}") from None
@@ -78,10 +78,10 @@ def _incomplete(connection: sqlite3.Connection, after: int, upto: int) -> str | 
 
 
 def _walks(connection: sqlite3.Connection) -> Iterator[_Walk]:
-    """All tables, and the indexes that are not tables themselves."""
+    """All tables, and all indexes that are not clustered primary keys."""
     for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
         columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        needed = [f"typeof({column}) = '{kind.lower()}'" for _, column, kind, must, *_ in columns if must]
+        needed = [f"typeof({column}) = '{kind.lower()}'" for _, column, kind, not_null, *_ in columns if not_null]
         primary = sorted((place, column) for _, column, *_, place in columns if place)
         clustered = "WITHOUT ROWID" in sql
         key = tuple(column for _, column in primary) if clustered else ("rowid",)
@@ -92,8 +92,8 @@ def _walks(connection: sqlite3.Connection) -> Iterator[_Walk]:
                 yield _Walk(f"{name} INDEXED BY {index}", (*indexed, *key), "TRUE")
 
 
-def _walked(connection: sqlite3.Connection, walk: _Walk) -> Iterator[None]:
-    """One row after the other, in their order."""
+def _check_rows(connection: sqlite3.Connection, walk: _Walk) -> Iterator[None]:
+    """Check all rows in order."""
     key, marks = ", ".join(walk.key), ", ".join("?" * len(walk.key))
     after: tuple[object, ...] | None = ()
     while after is not None:
@@ -112,7 +112,7 @@ def _walked(connection: sqlite3.Connection, walk: _Walk) -> Iterator[None]:
 
 
 def _expect(damage: str | None) -> Iterator[None]:
-    """The end of a slice."""
+    """End a slice. Raises: LedgerDamaged if it is damaged."""
     if damage:
         raise LedgerDamaged(damage)
     yield

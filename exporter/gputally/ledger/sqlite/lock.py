@@ -1,4 +1,4 @@
-"""One writer: whoever holds the lock file beside the ledger owns it, until its process ends."""
+"""Ensures a single writer: the process that locks the file next to the ledger owns the ledger until it ends."""
 
 import fcntl
 import os
@@ -8,9 +8,9 @@ from gputally.errors import LedgerError
 
 
 class Lock:
-    """An exclusive lock for the ledger at `path`, freed by the kernel when the process dies, however it dies.
+    """An exclusive lock for the ledger at `path`; the kernel releases it whenever the process ends.
 
-    The lock is on a file of its own: closing any descriptor of the ledger itself would drop SQLite's locks on it.
+    The lock is on a separate file: closing any descriptor of the ledger itself would drop SQLite's locks on it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -18,7 +18,7 @@ class Lock:
         self._file = -1
 
     def acquire(self) -> None:
-        """Take the lock; LedgerError when another process has it or the folder refuses."""
+        """Acquire the lock. Raises: LedgerError if another process holds it or the folder is not writable."""
         try:
             self._file = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,7 +34,7 @@ class Lock:
             ) from None
 
     def release(self) -> None:
-        """Give the lock back; the file stays, since removing it would let two processes hold it."""
+        """Release the lock. The file stays, since without it two processes could hold the lock."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

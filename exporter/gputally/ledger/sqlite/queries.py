@@ -1,6 +1,6 @@
-"""What the reader of a SQLite ledger asks: of the views, so that rows of older schemas are among what is found.
+"""The queries of the SQLite ledger reader. They use the views, which include the rows of older schemas.
 
-Parameters are the window [:start, :end), :accounted up to when all is, and pods with UIDs in (:after, :upto].
+Parameters are the window [:start, :end), the end of accounting :accounted, and pods with UIDs in (:after, :upto].
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ SELECT uid FROM pods WHERE uid > :after
 UNION SELECT pod_uid FROM old_allocations WHERE pod_uid > :after
 ORDER BY uid LIMIT 1 OFFSET :pods
 """
-"""The last UID of the page of so many pods and one, if there are as many."""
+"""The last UID of a page of :pods + 1 pods, if there are that many."""
 
-WHOSE: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
+POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
 SEGMENTS: Final = f"""
-SELECT {", ".join(WHOSE)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
+SELECT {", ".join(POD_COLUMNS)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
 FROM allocation_segments
 WHERE {_PAGE} AND {_FROM} < {_TO}
 ORDER BY pod_uid, start_us, ordinal
@@ -41,21 +41,21 @@ ALLOCATIONS: Final = f"""
 )
 ORDER BY pod_uid, revision
 """  # noqa: S608 (literals only)
-"""All revisions of those that have a part in the window."""
+"""All revisions of the allocations that overlap the window."""
 ALLOCATION: Final = f"{_ALLOCATIONS} WHERE pod_uid = :uid ORDER BY revision"
 
 CAPACITY_COLUMNS: Final = (
     *("node_uid", "node", "start_us", "end_us"),
     *("physical", "covered", "allocatable", "gpu_model", "pool", "instance_type"),
 )
-HELD_LAST: Final = f"""
+LAST_ALLOCATED: Final = f"""
 SELECT e.node_uid, max(min(e.gone_by_us, ifnull(s.end_us, :accounted)))
 FROM (SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end)) e
 JOIN (SELECT * FROM allocation_segments WHERE {_PAGE} AND quantity > 0) s
   ON s.node = e.node AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
 GROUP BY e.node_uid
 """  # noqa: S608 (literals only)
-"""Of the nodes that went at an unknown time in the window, until when pods had some of them."""
+"""The end of the last allocation on each node that was deleted at an unknown time in the window."""
 CAPACITY: Final = f"""
 WITH facts AS (
     SELECT c.*, c.from_us AS start_us, min(
@@ -72,7 +72,7 @@ FROM facts
 WHERE {_FROM} < {_TO}
 ORDER BY node_uid, start_us
 """  # noqa: S608 (literals only)
-"""With :held, until when pods had some of a node that went at an unknown time (JSON, by its UID)."""
+"""With :held, the end of the last allocation on each node that was deleted at an unknown time (JSON, by node UID)."""
 
 PREEMPTIONS: Final = """
 SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,
@@ -89,12 +89,12 @@ SELECT '', kind, max(from_us, :start), min(to_us, :end) FROM interruptions
 WHERE max(from_us, :start) < min(to_us, :end)
 ORDER BY kind, from_us
 """
-ENDED_UNSEEN: Final = f"""
+ENDED_IN_GAP: Final = f"""
 SELECT DISTINCT pod_uid FROM allocations
 WHERE {_PAGE} AND max(gap_from_us, :start) < min(gap_to_us, :end)
 ORDER BY pod_uid
 """  # noqa: S608 (literals only)
-"""Those of which any revision says that they ended in there."""
+"""Pods with a revision that ended in a gap of the window."""
 NODE_GAPS: Final = """
 SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_ends
 WHERE max(gone_us, :start) < min(gone_by_us, :end)

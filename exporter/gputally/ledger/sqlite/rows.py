@@ -1,4 +1,4 @@
-"""Between the structs of the accounting and the rows of the ledger."""
+"""Converts the structs of the accounting to rows of the ledger, and back."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,18 +28,18 @@ INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
 INSERT_HISTORY: Final = _insert(4, "REPLACE INTO histories")
 _HEAD: Final = 8
-"""Entries of a history that its document holds; those of most pods are fewer."""
+"""Entries of a history that are stored in its document; most pods have fewer."""
 
 
 def capacity(changes: Changes) -> Iterator[Row]:
-    """What became known of the facts of nodes."""
+    """New facts of nodes."""
     for (uid, from_us), (name, f) in changes.capacity.items():
         offered = (f.physical, f.covered, f.allocatable, f.ready, f.cordoned, f.gpu_model, f.pool)
         yield uid, from_us, changes.at_us, name, *offered, f.asset.instance_type, f.asset.purchase.value
 
 
 def node_ends(changes: Changes) -> Iterator[Row]:
-    """Nodes that ceased to exist, and by when, where that is not known to the moment."""
+    """Deleted nodes, with the latest possible time of deletion if the exact time is unknown."""
     for record in filter(None, changes.nodes.values()):
         if record.gone_us is not None:
             by_us = record.gone_by_us
@@ -47,7 +47,7 @@ def node_ends(changes: Changes) -> Iterator[Row]:
 
 
 def reregistrations(changes: Changes) -> Iterator[Row]:
-    """Nodes that are a machine under another UID than before."""
+    """Nodes whose machine had another UID before."""
     return ((node.uid, node.continues) for node in changes.nodes.values() if node and node.continues)
 
 
@@ -75,7 +75,7 @@ def preemptions(changes: Changes) -> Iterator[Row]:
 
 
 def interruptions(changes: Changes) -> Iterator[Row]:
-    """Times nobody watched."""
+    """Interruptions of watches."""
     return ((kind.value, from_us, to_us) for (kind, from_us), to_us in changes.interruptions.items())
 
 
@@ -88,24 +88,24 @@ def series(changes: Changes) -> Iterator[Row]:
 
 
 def dropped_series(changes: Changes) -> Iterator[Row]:
-    """Counters no longer kept."""
+    """Deleted counters."""
     return ((total.value, json.dumps(labels)) for (total, labels), s in changes.series.items() if s is None)
 
 
 def known_values(changes: Changes) -> Iterator[Row]:
-    """Label values that are exported, or were."""
+    """Changed label values, exported now or before."""
     for (label, value), each in changes.known_values.items():
         if each is not None:
             yield label, value, each.grew_us, each.evicted_us
 
 
 def forgotten(changes: Changes) -> Iterator[Row]:
-    """Label values that were exported once."""
+    """Deleted label values."""
     return (value for value, each in changes.known_values.items() if each is None)
 
 
 def working(changes: Changes) -> Iterator[Row]:
-    """Working state that changed, each document as long as any other."""
+    """Changed working state; its documents have a bounded size."""
     encode = msgspec.json.Encoder().encode
     for kind, records in _working(changes):
         for uid, record in records.items():
@@ -114,7 +114,7 @@ def working(changes: Changes) -> Iterator[Row]:
 
 
 def _short(record: object) -> object:
-    """Without what has rows of its own, or none: a node's capacity before its last facts is final after a restart."""
+    """The record without data in other rows, and without old facts of nodes: that capacity is final after a restart."""
     match record:
         case PodRecord():
             return replace(record, segments=(), terms=record.terms[:_HEAD])
@@ -125,7 +125,7 @@ def _short(record: object) -> object:
 
 
 def histories(changes: Changes) -> Iterator[Row]:
-    """The terms of pods that became long."""
+    """Terms of pods beyond those in their documents."""
     encode = msgspec.json.Encoder().encode
     for kind, records in (("pod", changes.pods), ("departed", changes.departed)):
         for uid, record in records.items():
@@ -136,26 +136,29 @@ def histories(changes: Changes) -> Iterator[Row]:
 
 
 def outdated(changes: Changes) -> Iterator[Row]:
-    """Where what is left of histories begins that became shorter, or are no longer kept."""
+    """The first ordinal to delete from each history that became shorter or was deleted."""
     for kind, records in (("pod", changes.pods), ("departed", changes.departed)):
         for uid, record in records.items():
             yield kind, uid, len(record.terms) if record else 0
 
 
 def with_history(record: PodRecord, segments: Sequence[Segment], terms: Sequence[Terms]) -> PodRecord:
-    """A pod as it was kept: of its terms the document holds the first."""
+    """The saved pod with its segments and all terms; its document has only the first terms."""
     known = tuple(record.terms[:_HEAD])
     return replace(record, segments=grown((), 0, segments), terms=grown(known, _HEAD, terms) if terms else known)
 
 
 def dropped(changes: Changes) -> Iterator[Row]:
-    """Working state no longer kept."""
+    """Deleted working state."""
     return ((kind, uid) for kind, records in _working(changes) for uid, record in records.items() if record is None)
 
 
 def watches(changes: Changes) -> Iterator[Row]:
-    """Where the watches have come to."""
-    return ((kind.value, resume.version, resume.at_us, resume.rules) for kind, resume in changes.resumes.items())
+    """The checkpoints of the watches."""
+    return (
+        (kind.value, checkpoint.version, checkpoint.at_us, checkpoint.rules)
+        for kind, checkpoint in changes.resumes.items()
+    )
 
 
 def _working(changes: Changes) -> tuple[tuple[str, dict[str, Any]], ...]:

@@ -1,4 +1,4 @@
-"""Opening a ledger file: what it is, whether it is sound, and bringing it to the present schema."""
+"""Opens ledger files: identifies and checks them, and upgrades them to the current schema."""
 
 import sqlite3
 from contextlib import closing
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
-from gputally.ledger.sqlite.answering import answering
-from gputally.ledger.sqlite.backup import back_up, ways_back
+from gputally.ledger.sqlite.backup import back_up, usable_backups
+from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
-APPLICATION_ID = 0x67707574  # "gput": tells our files from other SQLite databases
+APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _BUSY_S = 5
@@ -24,10 +24,10 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the ledger at `path`, created if there is none, at the present schema.
+    """Open the ledger at `path` with the current schema; creates it if needed.
 
-    Raises: LedgerError for a file that is no ledger, is corrupt, cannot be written, or was written by a newer
-    version; such a file is not touched.
+    Raises: LedgerError for a file that is not a ledger, is corrupt, cannot be written, or was written by a newer
+    version; such a file is not changed.
     """
     if path.is_dir():
         raise LedgerError(f"{path}: is a directory; specify a file in it")
@@ -42,24 +42,24 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def connect_reading(path: Path) -> sqlite3.Connection:
-    """Open the ledger at `path` to read it, whatever writes it meanwhile; any thread may use it, one at a time.
+    """Open the ledger at `path` for reading during writes; any thread may use the connection, one at a time.
 
-    Raises: LedgerError for what is no ledger of the present schema.
+    Raises: LedgerError for a file that is not a ledger with the current schema.
     """
     if not path.is_file():
         raise LedgerError(f"{path}: no such file; use the file of --ledger of the aggregator")
     _expect_ours(path)
     connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=_BUSY_S, check_same_thread=False)
     try:
-        with answering(path):
-            _expect_present(path, _version(connection))
+        with converted_errors(path):
+            _expect_current(path, _version(connection))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _expect_present(path: Path, version: int) -> None:
+def _expect_current(path: Path, version: int) -> None:
     newest = migrations()[-1][0]
     if version != newest:
         remedy = "start its aggregator, which upgrades it" if version < newest else "run the newer gputally"
@@ -69,10 +69,12 @@ def _expect_present(path: Path, version: int) -> None:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        connection.executescript("BEGIN; PRAGMA user_version = 0; ROLLBACK;")  # what we may only read opens silently
+        connection.executescript(
+            "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
+        )  # fails for a read-only file, which SQLite opens silently
         _upgrade(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")  # NORMAL outlives a killed process, but not a lost machine
+        connection.execute("PRAGMA synchronous = FULL")  # NORMAL survives a killed process, but not a power failure
     except BaseException:
         connection.close()
         raise
@@ -93,9 +95,9 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
-    """Apply the `steps` that are missing, all in one transaction: what a backup was made of stays until the end.
+    """Apply the missing `steps` in one transaction, so that the file matches its backup until the commit.
 
-    A new file is not in WAL mode yet, so that its header on disk says what it is before anything else can happen.
+    A new file is not in WAL mode yet, so that its header on disk identifies it from the first commit on.
     """
     version = _version(connection)
     missing = [(number, script) for number, script in steps if number > version]
@@ -106,7 +108,7 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
 
 
 def _examine(path: Path) -> None:
-    """Refuse what is not ours to write, by reading its beginning and what was written last."""
+    """Reject a file that must not be written, by its header and its newest rows."""
     _expect_ours(path)
     newest = migrations()[-1][0]
     try:
@@ -121,12 +123,12 @@ def _examine(path: Path) -> None:
     if version > newest:
         raise LedgerError(
             f"{path}: has schema {version}, this gputally reads up to {newest}; it was left untouched, run the newer "
-            f"gputally again{_way_back(path, newest)}"
+            f"gputally again{_rollback_hint(path, newest)}"
         )
 
 
-def _way_back(path: Path, newest: int) -> str:
-    backups = ways_back(path, newest=newest)
+def _rollback_hint(path: Path, newest: int) -> str:
+    backups = usable_backups(path, newest=newest)
     if not backups:
         return f" (there is no backup {path.name}.before-... beside it that this version can read)"
     return (
@@ -136,7 +138,7 @@ def _way_back(path: Path, newest: int) -> str:
 
 
 def _expect_ours(path: Path) -> None:
-    """Look at the header before SQLite does: it would act on the journal of a database that is not ours."""
+    """Check the header before SQLite opens the file: it would replay the journal of another program's database."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -149,7 +151,7 @@ def _expect_ours(path: Path) -> None:
 
 
 def _reader(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, except to undo a migration that a killed process left half done."""
+    """A connection that writes nothing, except to roll back an incomplete migration of a killed process."""
     half_done = Path(f"{path}-journal").exists()
     return sqlite3.connect(_uri(path, "rw" if half_done else "ro"), uri=True, timeout=_BUSY_S)
 

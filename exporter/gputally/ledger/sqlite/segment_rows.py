@@ -1,4 +1,4 @@
-"""Between segments with their prices, and the columns that hold them."""
+"""Converts segments and prices to columns, and back."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -17,12 +17,12 @@ TERMS: Final = (
     *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
     *("label_tier", "label_tenant", "label_gpu_model"),
 )
-"""The last three are the exported names, bounded, where the others are full."""
+"""The last three are the exported, limited label values; the others are the full names."""
 PRICE: Final = ("currency", "per_gpu_hour", "basis", "purchase")
 
 
 def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
-    """A segment of these TERMS."""
+    """The segment with these TERMS."""
     resource, state, tier, tenant, queue, gpu_model, pool, *labels = terms
     start_us, end_us, quantity = span
     return Segment(
@@ -43,19 +43,19 @@ def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment
 
 @lru_cache(maxsize=65_536)
 def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
-    """The same tuple for all pods alike, which are thousands."""
+    """A shared tuple for the thousands of pods with the same labels."""
     return tier, tenant, gpu_model, state
 
 
 @lru_cache(maxsize=1024)
-def rated(price: Price) -> Row:
-    """The columns PRICE."""
+def price_columns(price: Price) -> Row:
+    """The PRICE columns."""
     return price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
 
 
 @lru_cache(maxsize=1024)
 def price_of(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
-    """The price of that key and these columns PRICE."""
+    """The price with this key and these PRICE columns."""
     amount = Decimal(per_gpu_hour)
     return Price(
         key=key,

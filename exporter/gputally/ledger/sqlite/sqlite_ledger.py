@@ -18,9 +18,9 @@ from gputally.errors import LedgerError
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
-from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.schema import connect
+from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -31,10 +31,10 @@ Record = TypeVar("Record")
 
 
 class SqliteLedger:
-    """See `Ledger`. The file belongs to one cluster; `bind` refuses another one."""
+    """See `Ledger`. The file belongs to one cluster; `bind` rejects others."""
 
     def __init__(self, path: Path) -> None:
-        """Own and open `path`; LedgerError if it cannot be, and then it is untouched."""
+        """Lock and open `path`. Raises: LedgerError if that fails; the file is left untouched."""
         self.path = path
         self._lock = Lock(path)
         self._lock.acquire()
@@ -58,7 +58,7 @@ class SqliteLedger:
 
     def bind(self, cluster: str) -> None:
         """See `Ledger.bind`."""
-        with answering(self.path):
+        with converted_errors(self.path):
             self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('cluster', ?)", (cluster,))
             bound = self._meta("cluster")
         if bound != cluster:
@@ -68,7 +68,7 @@ class SqliteLedger:
 
     def saved(self, *, now_us: int) -> Saved:
         """See `Ledger.saved`."""
-        with answering(self.path):
+        with converted_errors(self.path):
             try:
                 return self._saved(now_us)
             except ValueError as error:
@@ -78,7 +78,7 @@ class SqliteLedger:
 
     def write(self, changes: Changes) -> Line | None:
         """See `Ledger.write`."""
-        with answering(self.path), self._transaction():
+        with converted_errors(self.path), self._transaction():
             balance = self._write(changes)
         if changes.live is None:
             return None
@@ -101,19 +101,19 @@ class SqliteLedger:
             raise
 
     def _saved(self, now_us: int) -> Saved:
-        opened = self._meta("accounting_start_us")
-        if opened is None:
+        start_us = self._meta("accounting_start_us")
+        if start_us is None:
             return new_accounts(now_us)
         execute = self._connection.execute
         watches = execute("SELECT kind, version, at_us, rules FROM watches")
         return Saved(
-            accounting_start_us=int(opened),
-            evaluated_us=int(self._meta("evaluated_us") or opened),
-            at_us=int(self._meta("at_us") or opened),
+            accounting_start_us=int(start_us),
+            evaluated_us=int(self._meta("evaluated_us") or start_us),
+            at_us=int(self._meta("at_us") or start_us),
             resumed_us=now_us,
             pods=self._pods("pod"),
             departed=self._pods("departed"),
-            assignment_usage=tuple(map(usage_rows.held_hour, execute(usage_rows.SELECT_ASSIGNED))),
+            assignment_usage=tuple(map(usage_rows.assignment_hour, execute(usage_rows.SELECT_ASSIGNED))),
             unallocated_usage=tuple(map(usage_rows.unallocated_hour, execute(usage_rows.SELECT_UNALLOCATED))),
             nodes=self._working("node", NodeRecord),
             documents={name: found for name, type_ in DOCUMENTS.items() if (found := self._working(name, type_))},
@@ -154,7 +154,7 @@ class SqliteLedger:
         return balance
 
     def _balance(self, changes: Changes) -> Line:
-        """What all current segments add up to, from the ledger's own rows and never from the counters."""
+        """The sum of all current segments, from the ledger's own rows and never from the counters."""
         a, b = self._allocations.append(changes)
         return int(self._meta("balance_a") or 0) + a, int(self._meta("balance_b") or 0) + b
 

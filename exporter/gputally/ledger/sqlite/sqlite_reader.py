@@ -22,16 +22,16 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import queries, usage_rows
-from gputally.ledger.sqlite.answering import answering
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
+from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.model.allocation import End, Gap
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price, Purchase
 from gputally.model.units import US_PER_SECOND
 
 _LAST: Final = b""
-"""Sorts behind every text."""
+"""Sorts after every text."""
 
 
 class _Page(NamedTuple):
@@ -42,13 +42,13 @@ class _Page(NamedTuple):
 
 
 class SqliteLedgerReader:
-    """See `LedgerReader`. The file stays as it is, whatever becomes of this process."""
+    """See `LedgerReader`. It never changes the file, even if this process is killed."""
 
     page_pods = 5_000
-    """Pods that are read in one transaction: a longer one keeps the log of changes from being reused."""
+    """Pods read in one transaction: a longer one would prevent SQLite from reusing the WAL."""
 
     def __init__(self, path: Path) -> None:
-        """Open `path`; LedgerError if it is no ledger of the present schema."""
+        """Open `path`. Raises: LedgerError if it is not a ledger with the current schema."""
         self.path = path
         self._connection = connect_reading(path)
 
@@ -61,7 +61,7 @@ class SqliteLedgerReader:
         self._connection.close()
 
     def state(self) -> LedgerState:
-        """See `LedgerReader.state`. Raises: LedgerError while nothing is accounted."""
+        """See `LedgerReader.state`. Raises: LedgerError before the start of accounting."""
         meta: dict[str, str] = dict(self._rows(queries.META))
         if "accounting_start_us" not in meta:
             raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
@@ -101,7 +101,7 @@ class SqliteLedgerReader:
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
         for start_us in self._hours(window):
-            yield from map(usage_rows.held_hour, self._rows(usage_rows.ASSIGNED_IN_HOUR, {"start": start_us}))
+            yield from map(usage_rows.assignment_hour, self._rows(usage_rows.ASSIGNED_IN_HOUR, {"start": start_us}))
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
@@ -111,7 +111,7 @@ class SqliteLedgerReader:
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
         bounds = self._bounds(window)
-        held = json.encode(self._held_last(bounds)).decode()
+        held = json.encode(self._last_allocated(bounds)).decode()
         return map(_capacity, self._rows(queries.CAPACITY, {**bounds, "held": held}))
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
@@ -125,7 +125,7 @@ class SqliteLedgerReader:
         bounds = self._bounds(window)
         yield from (_gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
         for page in self._pages():
-            for (uid,) in self._rows(queries.ENDED_UNSEEN, bounds, page):
+            for (uid,) in self._rows(queries.ENDED_IN_GAP, bounds, page):
                 latest = _allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
                 yield from _gap_of(latest, window)
         yield from (_gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
@@ -133,17 +133,17 @@ class SqliteLedgerReader:
     def _bounds(self, window: Window) -> dict[str, int]:
         return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
 
-    def _held_last(self, bounds: Mapping[str, int]) -> dict[str, int]:
-        """Of each node that went at an unknown time in the window, until when (µs) pods had some of it."""
+    def _last_allocated(self, bounds: Mapping[str, int]) -> dict[str, int]:
+        """The end (µs) of the last allocation on each node that was deleted at an unknown time in the window."""
         ends = dict[str, int]()
         if self._rows(queries.NODE_GAPS, bounds):
             for page in self._pages():
-                for uid, end_us in self._rows(queries.HELD_LAST, bounds, page):
+                for uid, end_us in self._rows(queries.LAST_ALLOCATED, bounds, page):
                     ends[uid] = max(end_us, ends.get(uid, 0))
         return ends
 
     def _pages(self) -> Iterator[_Page]:
-        """All pods, by UID."""
+        """Pages of all pods, by UID."""
         after = ""
         while found := self._rows(queries.NEXT_PAGE, {"after": after, "pods": self.page_pods - 1}):
             [(upto,)] = found
@@ -152,7 +152,7 @@ class SqliteLedgerReader:
         yield _Page(after, _LAST)
 
     def _hours(self, window: Window) -> Iterator[int]:
-        """The beginnings of the hours of which anything is told."""
+        """The starts of all hours with usage."""
         start_us: int | None = window.start_us - 1
         while start_us is not None:
             bounds = {"after": start_us, "end": window.end_us}
@@ -161,16 +161,16 @@ class SqliteLedgerReader:
                 yield start_us
 
     def _rows(self, sql: str, bounds: Mapping[str, Any] | None = None, page: _Page | None = None) -> list[Row]:
-        """All that one statement finds, which is one transaction."""
+        """All rows of one statement, which is one transaction."""
         values = {**(bounds or {}), **(page._asdict() if page else {})}
-        with answering(self.path):
+        with converted_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
 
 
 def _segment(row: Row) -> SegmentRecord:
-    whose, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
+    pod, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
     segment = segment_of(span, terms, price_of(*price) if price[0] else None)
-    return SegmentRecord(**dict(zip(queries.WHOSE, whose, strict=True)), segment=segment)
+    return SegmentRecord(**dict(zip(queries.POD_COLUMNS, pod, strict=True)), segment=segment)
 
 
 def _allocation(row: Row) -> AllocationRecord:
@@ -198,7 +198,7 @@ def _gap(subject: GapSubject, row: Row) -> ObservationGap:
 
 
 def _gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]:
-    """The part in the window of the gap in which the allocation ended, as far as is known now."""
+    """The gap in which the allocation ended by its latest revision, clipped to the window."""
     if record.gap:
         start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
         if start_us < end_us:

@@ -1,4 +1,4 @@
-"""Between what agents measured and the rows of the ledger."""
+"""Converts the measurements of agents to rows of the ledger, and back."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -23,8 +23,8 @@ def _columns(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def _renewed(names: Sequence[str]) -> str:
-    """Unlike REPLACE this leaves indexes alone whose columns stay the same."""
+def _update(names: Sequence[str]) -> str:
+    """Unlike REPLACE, this does not update indexes of unchanged columns."""
     return "DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in names)
 
 
@@ -36,17 +36,17 @@ _OF_KEY: Final = " AND ".join(f"{name} = ?" for name in AssignmentKey._fields)
 UPSERT_ASSIGNMENT: Final = f"""
 INSERT INTO usage_assignments ({_columns(AssignmentKey._fields + _ASSIGNMENT)})
 VALUES ({_values(len(AssignmentKey._fields + _ASSIGNMENT))})
-ON CONFLICT ({_columns(AssignmentKey._fields)}) {_renewed(_ASSIGNMENT)}
+ON CONFLICT ({_columns(AssignmentKey._fields)}) {_update(_ASSIGNMENT)}
 """  # noqa: S608 (literals only)
 UPSERT_HOUR: Final = f"""
 INSERT INTO usage_hours (assignment, start_us, {_columns(_HOUR)}, open)
 SELECT assignment, {_values(len(_HOUR) + 2)} FROM usage_assignments WHERE {_OF_KEY}
-ON CONFLICT (assignment, start_us) {_renewed((*_HOUR, "open"))}
+ON CONFLICT (assignment, start_us) {_update((*_HOUR, "open"))}
 """  # noqa: S608 (literals only)
 UPSERT_UNALLOCATED: Final = f"""
 INSERT INTO unallocated_usage ({_columns(GpuKey._fields + _GPU_HOUR)}, open)
 VALUES ({_values(len(GpuKey._fields + _GPU_HOUR) + 1)})
-ON CONFLICT ({_columns(GpuKey._fields)}) {_renewed((*_GPU_HOUR, "open"))}
+ON CONFLICT ({_columns(GpuKey._fields)}) {_update((*_GPU_HOUR, "open"))}
 """  # noqa: S608 (literals only)
 _ASSIGNED: Final = f"SELECT {_columns(AssignmentKey._fields + _ASSIGNMENT)}, open, start_us, {_columns(_HOUR)}"
 SELECT_ASSIGNED: Final = f"""
@@ -72,22 +72,22 @@ UNALLOCATED_IN_WINDOW: Final = (
 
 
 def assignments(changes: Changes) -> Iterator[Row]:
-    """Each holder once, as it was told last."""
+    """The latest report of each device assignment, once."""
     latest: dict[AssignmentKey, AssignmentRecord] = {}
     for row in changes.assignment_usage.values():
         known = latest.get(row.assignment.key)
-        if known is None or _told(known) <= _told(row.assignment):
+        if known is None or _report_order(known) <= _report_order(row.assignment):
             latest[row.assignment.key] = row.assignment
     for assignment in latest.values():
         yield *assignment.key, *(getattr(assignment, name) for name in _ASSIGNMENT)
 
 
-def _told(assignment: AssignmentRecord) -> tuple[int, bool, bool]:
+def _report_order(assignment: AssignmentRecord) -> tuple[int, bool, bool]:
     return assignment.seen_us, assignment.until_us is not None, assignment.pod_uid is not None
 
 
 def hours(changes: Changes) -> Iterator[Row]:
-    """Hours of holders as last told; byte·µs as text, since they outgrow 64 bits."""
+    """Latest hours of device assignments; byte·µs as text, since they outgrow 64 bits."""
     for row in changes.assignment_usage.values():
         hour = row.hour
         spans = (hour.start_us, hour.from_us, hour.to_us)
@@ -96,12 +96,12 @@ def hours(changes: Changes) -> Iterator[Row]:
 
 
 def unallocated(changes: Changes) -> Iterator[Row]:
-    """Hours of GPUs as last told."""
+    """Latest hours of GPUs outside any allocation."""
     for row in changes.unallocated_usage.values():
         yield *row.key, row.node, row.hour.unattributed, row.hour.energy, row.open
 
 
-def held_hour(row: Row) -> AssignmentHour:
+def assignment_hour(row: Row) -> AssignmentHour:
     """One row of SELECT_ASSIGNED or ASSIGNED_IN_HOUR."""
     key, rest = row[: len(AssignmentKey._fields)], row[len(AssignmentKey._fields) :]
     is_open, start_us, *amounts = rest[len(_ASSIGNMENT) :]

@@ -1,1 +1,1 @@
-"""What agents measure: devices, who holds them, usage reports, and the usage that is stored."""
+"""Measurements of agents: devices and their assignments, usage reports, and stored usage."""

@@ -1,4 +1,4 @@
-"""What the driver tells of GPUs, and who holds them, as the node agent reads it. Absent is None, never 0."""
+"""GPU readings and device assignments of the node agent. Missing values are None, never 0."""
 
 from enum import StrEnum
 from typing import Final
@@ -6,27 +6,25 @@ from typing import Final
 from msgspec import Struct
 
 BUSY: Final = 1_000_000
-"""Utilisation is in millionths: a GPU that is always busy."""
-
-
+"""Utilisation of a GPU that is always busy: utilisation is in millionths."""
 MOST_POWER: Final = 5_000_000
-"""mW: more than any GPU draws, with all that may be counted with it."""
+"""mW: more than any GPU draws, including other components in the reading."""
 
 
 class Source(StrEnum):
-    """Where utilisation comes from, the truest first."""
+    """The source of utilisation, the most accurate first."""
 
     SAMPLES = "samples"
-    """The driver's own buffer of samples, so that nothing between two readings is missed."""
+    """The driver's sample buffer, which covers the whole time between two readings."""
     GPM = "gpm"
-    """Counters of the GPU's activity (Hopper and later): exact over any time, and the only way into MIG."""
+    """Counters of the GPU's activity (Hopper and later): exact over any time, and the only source for MIG devices."""
     RATES = "rates"
-    """The last period's utilisation, asked for now and then."""
+    """The utilisation of the last sampling period, polled periodically."""
     NONE = "none"
 
 
 class Span(Struct, frozen=True, gc=False):
-    """Utilisation was `busy` (millionths) from `from_us` to `to_us`, the node's clock."""
+    """Utilisation was `busy` (millionths) from `from_us` to `to_us`, by the node's clock."""
 
     from_us: int
     to_us: int
@@ -34,9 +32,9 @@ class Span(Struct, frozen=True, gc=False):
 
 
 class Process(Struct, frozen=True, kw_only=True, gc=False):
-    """A process on a device: memory in bytes, and how busy it alone kept the GPU since the last reading (millionths).
+    """A process on a device: memory in bytes, and its own GPU utilisation since the last reading (millionths).
 
-    `pod_uid` is the pod that its control group belongs to, "" for one of no pod, None where that cannot be seen.
+    `pod_uid` is the pod of its control group, "" if it belongs to no pod, None if that is unknown.
     """
 
     pid: int
@@ -46,11 +44,11 @@ class Process(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Part(Struct, frozen=True, kw_only=True, gc=False):
-    """What utilisation and memory are told of: a whole GPU, or one MIG device.
+    """A device with its own utilisation and memory: a whole GPU, or one MIG device.
 
-    `weight` is how much of the physical GPU it is, in µGPU. `busy` covers the time since the last reading, as far as
-    it is known; it may end before the reading, and lie a little before the last one's end never.
-    `processes` is None where they cannot be told.
+    `weight` is its share of the physical GPU, in µGPU. `busy` covers the known part of the time since the last
+    reading; it may end before this reading, but never starts before the end of the previous one.
+    `processes` is None if they are unknown.
     """
 
     uuid: str
@@ -67,7 +65,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GpuCondition(Struct, frozen=True, kw_only=True, gc=False):
-    """How a physical GPU does: what is a number now, and what only ever grows.
+    """The condition of a physical GPU: current values and cumulative counters.
 
     Power in mW, energy in mJ since the driver loaded, clocks in MHz, temperature in °C, throttling in ns by reason.
     """
@@ -88,7 +86,7 @@ class GpuCondition(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False):
-    """A physical GPU, which keeps its UUID over reboots, where its index and minor number may change.
+    """A physical GPU. Its UUID is stable across reboots; its index and minor number may change.
 
     `model` is spelled like the node label of GPU Feature Discovery.
     """
@@ -101,7 +99,7 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Reading(Struct, frozen=True, kw_only=True, gc=False):
-    """One look at one GPU at `at_us`. With MIG the `parts` are its MIG devices, else the GPU itself."""
+    """One reading of one GPU at `at_us`. With MIG the `parts` are its MIG devices, otherwise the GPU itself."""
 
     gpu: Gpu
     at_us: int
@@ -111,9 +109,9 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PartAllocation(Struct, frozen=True, kw_only=True, gc=False, order=True):
-    """A container holds a part: `replicas` of the `replicas_in_all` that share it (1 of 1 when nobody else may).
+    """The allocation of a part to a container: `replicas` of `replicas_in_all` (1 of 1 if it is not shared).
 
-    `unit` is what each of them weighs in µGPU, where the configuration fixes it, else 0.
+    `unit` is the weight of each replica in µGPU if the configuration sets it, else 0.
     """
 
     part: str
@@ -128,7 +126,7 @@ class PartAllocation(Struct, frozen=True, kw_only=True, gc=False, order=True):
 
 
 class PartAllocations(Struct, frozen=True, kw_only=True, gc=False):
-    """Who holds what at `at_us`, as the kubelet says; `unknown` counts the devices it named that no GPU here has."""
+    """The allocations at `at_us` by the kubelet; `unknown` counts its devices that match no GPU of the node."""
 
     at_us: int
     held: tuple[PartAllocation, ...]

@@ -1,4 +1,4 @@
-"""How an agent itself does: written by its loops, read by the exposition."""
+"""Health of an agent: updated by its loops, read by the exposition."""
 
 from msgspec import Struct, field
 
@@ -14,5 +14,5 @@ class NodeHealth(Struct, kw_only=True):
     """Readings of GPUs."""
     last_read_us: int | None = None
     polls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "unreachable", "refused"), 0))
-    """Questions to the kubelet who holds what."""
+    """Kubelet polls for device assignments."""
     last_poll_us: int | None = None

@@ -1,4 +1,4 @@
-"""What is kept of what agents told: amounts by holder and hour, as they were last seen."""
+"""Stored usage: the latest reported amounts by device assignment and hour."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from gputally.model.measured.usage_report import GpuHour, Hour
 
 
 class AssignmentKey(NamedTuple):
-    """Which time of which container with which device; no two lives of agents share an `epoch`."""
+    """Identifies one assignment of a device to a container; `epoch` is unique for each start of an agent."""
 
     epoch: str
     device: str
@@ -19,10 +19,10 @@ class AssignmentKey(NamedTuple):
 
 
 class AssignmentRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One container's time with one device, as `AssignmentReport` tells it; times are by the node's own clock.
+    """One assignment of a device to a container, from an `AssignmentReport`; times are by the node's own clock.
 
-    `ahead_us` is by how much that clock was ahead of ours. `pod_uid` is whose it is: None as long as that is not
-    decided, "" for no pod that the API told of.
+    `ahead_us` is how far that clock is ahead of ours. `pod_uid` is the pod that it belongs to: None while that is
+    undecided, "" if the API server did not report such a pod.
     """
 
     key: AssignmentKey
@@ -38,7 +38,7 @@ class AssignmentRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AssignmentHour(Struct, frozen=True, kw_only=True, gc=False):
-    """What a holder did in one hour; `open` as long as its agent may still tell of it."""
+    """The usage of an assignment in one hour; `open` while its agent may still report it."""
 
     assignment: AssignmentRecord
     hour: Hour
@@ -46,7 +46,7 @@ class AssignmentHour(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GpuKey(NamedTuple):
-    """Which hour of which physical GPU, as told in one life of an agent."""
+    """Identifies one hour of one physical GPU, for one start of an agent."""
 
     epoch: str
     gpu: str
@@ -54,7 +54,7 @@ class GpuKey(NamedTuple):
 
 
 class UnallocatedHour(Struct, frozen=True, kw_only=True, gc=False):
-    """What nobody held of a GPU in one hour; `open` as long as its agent may still tell of it."""
+    """The usage of a GPU outside any allocation in one hour; `open` while its agent may still report it."""
 
     key: GpuKey
     node: str

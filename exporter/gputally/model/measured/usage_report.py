@@ -1,8 +1,8 @@
-"""What an agent tells of its node: the wire format of `/v1/usage`, version 1.
+"""The usage report of an agent: the wire format of `/v1/usage`, version 1.
 
-All amounts are cumulative within their hour and never fall while the agent runs; a reader keeps what it saw last and
-adds the difference, so that pulling twice, late or not at all loses and repeats nothing. What ended stays in the report
-for as long as the agent keeps its journal.
+All amounts are cumulative within their hour and never decrease while the agent runs; a reader stores the last amounts
+and adds the difference, so that repeated, late or missed pulls neither lose nor repeat usage. Ended assignments stay in
+the report as long as the agent keeps its journal.
 """
 
 from enum import StrEnum
@@ -16,22 +16,22 @@ VERSION: Final = 1
 
 
 class Fault(StrEnum):
-    """Why what an agent tells is left out."""
+    """Why reported usage is excluded."""
 
     FELL = "fell"
-    """Less than was told before."""
+    """Less than reported before."""
     IMPOSSIBLE = "impossible"
-    """More than one device can do in that time, or of a time to come."""
+    """More than one device can do in that time, or usage in the future."""
     EXCEEDED = "exceeded"
-    """With all else that is told, more than the node's GPUs can have done."""
+    """Together with all other reported usage, more than the node's GPUs can do."""
 
 
 class Hour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Amounts of one hour of UTC that begins at `start_us`; what they cover lies in [from_us, to_us].
+    """Amounts of the UTC hour that starts at `start_us`; they cover time within [from_us, to_us].
 
-    GPU-time is in µs·µGPU of physical GPUs. `used` is the integral of utilisation times the held share's weight, of
-    which `burst` lies above the share; `measured` is the share's time for which utilisation is known at all.
-    `memory` is the integral of bytes held, in byte·µs, over the `memory_us` for which it is known; `energy` is in mJ.
+    GPU-time is in µs·µGPU of physical GPUs. `used` is the integral of utilisation times the weight of the share, of
+    which `burst` is above the share; `measured` is the share's time with known utilisation.
+    `memory` is the integral of used bytes, in byte·µs, over the `memory_us` for which it is known; `energy` is in mJ.
     """
 
     start_us: int
@@ -46,12 +46,12 @@ class Hour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class AssignmentReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What one container did with one device it held, as the kubelet knows it.
+    """The usage of one container on one assigned device, as reported by the kubelet.
 
-    `device` is the UUID of a GPU or of a MIG device on it, `gpu` that of the physical GPU, of which it held `share`
-    µGPU. It was first found at `since_us`, having been absent at `after_us` (None when the agent itself had just
-    begun, or could not see); it was found gone at `until_us`, having been there at `seen_us`.
-    `pod_uid` is empty where the node does not tell it.
+    `device` is the UUID of a GPU or of a MIG device on it, `gpu` that of the physical GPU, of which `share` µGPU are
+    assigned. The assignment was first observed at `since_us` and absent at `after_us` (None if the agent had just
+    started, or could not observe); it was last observed at `seen_us` and absent at `until_us`.
+    `pod_uid` is empty if the node does not report it.
     """
 
     device: str
@@ -70,7 +70,7 @@ class AssignmentReport(Struct, frozen=True, kw_only=True, gc=False, omit_default
 
 
 class GpuHour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What nobody held, in one hour: use without an allocation (µs·µGPU) and energy that no holder spent (mJ)."""
+    """Usage (µs·µGPU) and energy (mJ) outside any allocation in one hour."""
 
     start_us: int
     unattributed: int = 0
@@ -78,9 +78,9 @@ class GpuHour(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class GpuReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One physical GPU: how its utilisation is known (`samples`, `gpm`, `rates` or `none`), and up to when.
+    """One physical GPU: the `source` of its utilisation (`samples`, `gpm`, `rates` or `none`), and its watermark.
 
-    `lost` once the driver no longer reaches it; its holders' amounts stand still from then on.
+    `lost` once the driver cannot reach it; the amounts of its assignments then no longer change.
     """
 
     uuid: str
@@ -92,12 +92,12 @@ class GpuReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
 
 class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """The answer of `/v1/usage`.
+    """The response of `/v1/usage`.
 
-    `epoch` is new whenever the agent starts, with all amounts at 0. `now_us` is the node's clock as the answer is
-    written, by which a reader finds how far the two clocks are apart. `watermark_us` is up to when every GPU that is
-    not lost is accounted. `allocations_us` is when the kubelet last told who holds what, None before it first did.
-    `mig_basis` is by what the agent weighs MIG devices; agents that do not tell weigh by compute.
+    `epoch` changes at each start of the agent, which resets all amounts to 0. `now_us` is the node's clock at the
+    response, from which a reader computes the clock difference. `watermark_us` is the time up to which all GPUs that
+    are not lost are accounted. `allocations_us` is the time when the kubelet last reported its assignments, None before
+    the first report. `mig_basis` is the basis for the weights of MIG devices; agents without it use compute.
     """
 
     version: int

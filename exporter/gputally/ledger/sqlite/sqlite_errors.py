@@ -1,4 +1,4 @@
-"""SQLite's troubles in our words."""
+"""Converts errors of SQLite to ledger errors."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @contextmanager
-def answering(path: Path) -> Iterator[None]:
-    """What is neither the disk's fault nor the file's is a bug and passes."""
+def converted_errors(path: Path) -> Iterator[None]:
+    """Convert errors of the disk or the file; all other errors are bugs and propagate."""
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -1,0 +1,171 @@
+"""Monitors, rules and dashboards: when they are on, and what the values change in them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.helm import CHART, IMAGED, NAMESPACE, Refused, objects, of_kind, run
+from tests.chart.matrix import MONITORED
+from tests.cluster.manifests import Json
+
+OPERATOR = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
+BOARDS = "dashboards"
+
+
+def made(values: object, scratch: Path, *, served: bool = True) -> list[Json]:
+    """The objects in a cluster that serves the operator's API, or does not."""
+    file = scratch / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    apis = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(OPERATOR)] if served else []
+    values_from = (*IMAGED, "--values", str(file))
+    return objects(run("template", "gputally", str(CHART), "--namespace", NAMESPACE, *values_from, *apis))
+
+
+def kinds(found: list[Json]) -> set[str]:
+    """Those of monitoring."""
+    boards = {BOARDS for each in found if each["metadata"]["labels"].get("grafana_dashboard") == "1"}
+    return {each["kind"] for each in found} & OPERATOR | boards
+
+
+def alerts(found: list[Json]) -> dict[str, Any]:
+    """All alerts by name."""
+    groups = [group for each in found if each["kind"] == "PrometheusRule" for group in each["spec"]["groups"]]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def test_without_values_monitoring_is_on_where_the_cluster_has_the_operator(tmp_path: Path) -> None:
+    assert kinds(made({}, tmp_path)) == {*OPERATOR, BOARDS}
+    assert kinds(made({}, tmp_path, served=False)) == set()
+
+
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [
+        ("serviceMonitor", "ServiceMonitor"),
+        ("podMonitor", "PodMonitor"),
+        ("prometheusRule", "PrometheusRule"),
+        ("dashboards", BOARDS),
+    ],
+)
+def test_each_part_can_be_forced_on_and_off(section: str, kind: str, tmp_path: Path) -> None:
+    assert kinds(made({section: {"enabled": True}}, tmp_path, served=False)) == {kind}
+    assert kinds(made({section: {"enabled": False}}, tmp_path)) == {*OPERATOR, BOARDS} - {kind}
+
+
+def test_one_value_labels_all_that_prometheus_selects(tmp_path: Path) -> None:
+    values = {"prometheusOperator": {"labels": {"release": "kps"}}, "podMonitor": {"additionalLabels": {"a": "b"}}}
+    found = [each for each in made(values, tmp_path) if each["kind"] in OPERATOR]
+
+    assert {each["metadata"]["labels"]["release"] for each in found} == {"kps"}
+    assert {each["kind"] for each in found if each["metadata"]["labels"].get("a") == "b"} == {"PodMonitor"}
+
+
+def test_dashboards_are_put_into_a_folder(tmp_path: Path) -> None:
+    values = {"dashboards": {"folder": "GPU", "annotations": {"a": "b"}}}
+    boards = [each for each in made(values, tmp_path) if "grafana_dashboard" in each["metadata"]["labels"]]
+
+    assert [each["metadata"]["annotations"] for each in boards] == [{"grafana_folder": "GPU", "a": "b"}] * 8
+    assert "annotations" not in of_kind(made({}, tmp_path), "ConfigMap", "-fleet")["metadata"]
+
+
+def test_an_alert_has_the_settings_of_the_values_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    stated = {
+        "InferencePodsPending": {"seconds": 300, "severity": "page", "for": "1m", "labels": {"team": "serving"}},
+        "GpuPodsStarving": {"enabled": False},
+        "TimeToScheduleBurnFast": {"burn": 20.5},
+    }
+    usual = alerts(made({}, tmp_path))
+    found = alerts(made({"prometheusRule": {"alerts": stated}}, tmp_path))
+    page = found.pop("InferencePodsPending")
+    burn = found.pop("TimeToScheduleBurnFast")
+
+    assert page["expr"].endswith(") > 300\n")
+    assert (page["for"], page["labels"]) == ("1m", {"severity": "page", "team": "serving"})
+    assert "> 20.5 * 0.01" in burn["expr"]
+    assert "20.5 times too fast" in burn["annotations"]["description"]
+    assert found == {name: usual[name] for name in usual.keys() - {*stated}}
+
+
+def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
+    values = {
+        "runbooks": "https://wiki.example/",
+        "grafana": "https://grafana.example/",
+        "objective": {"seconds": 300, "share": 0.999},
+        "alertLabels": {"team": "gpu"},
+    }
+    found = alerts(made({"prometheusRule": values}, tmp_path))
+
+    assert len(found) > 30
+    for name, rule in found.items():
+        assert rule["labels"]["team"] == "gpu"
+        assert rule["annotations"]["runbook_url"] == f"https://wiki.example/{name}.md"
+        assert rule["annotations"]["dashboard_url"].startswith("https://grafana.example/d/gputally-")
+    assert "* 0.001" in found["TimeToScheduleBurnFast"]["expr"]
+    assert 'le=~"300([.]0)?"' in found["TimeToScheduleBurnFast"]["expr"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "problem"),
+    [
+        ({"InferencePodsWaiting": {"seconds": 1}}, "there is no such alert; there are AllocationsDiffer, "),
+        ({"GpuLost": {"secs": 1}}, r"alerts.GpuLost.secs: there is no such field; there are enabled, labels, for,"),
+        ({"GpuLost": {"for": "soon"}}, "for"),
+        ({"GpuLost": {"severity": "page'"}}, "severity"),
+    ],
+)
+def test_a_mistake_in_the_settings_of_an_alert_is_named(stated: object, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=problem):
+        made({"prometheusRule": {"alerts": stated}}, tmp_path)
+
+
+def test_without_an_image_the_install_says_how_to_get_one() -> None:
+    with pytest.raises(Refused, match=r"image.repository is empty(.|\n)*make image(.|\n)*--set image.repository="):
+        run("template", "gputally", str(CHART))
+
+
+def test_another_namespace_has_all_objects_and_who_looks_for_them_looks_there(tmp_path: Path) -> None:
+    found = made({**MONITORED, "namespaceOverride": "gpu"}, tmp_path)
+    namespaces = {each["metadata"].get("namespace") for each in found if not each["kind"].startswith("Cluster")}
+    subject = of_kind(found, "ClusterRoleBinding")["subjects"][0]
+
+    assert namespaces == {"gpu", "monitoring"}
+    assert subject["namespace"] == "gpu"
+    assert of_kind(found, "ServiceMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["gpu"]}
+    assert "--agents.namespace=gpu" in of_kind(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_agents_of_a_system_class_come_with_the_quota_that_gke_requires(tmp_path: Path) -> None:
+    quota = of_kind(made({}, tmp_path), "ResourceQuota")
+    selector = quota["spec"]["scopeSelector"]["matchExpressions"]
+
+    assert selector == [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
+    for values in ({"priorityClassName": "mine"}, {"resourceQuota": False}, {"enabled": False}):
+        assert "ResourceQuota" not in {each["kind"] for each in made({"agent": values}, tmp_path)}
+
+
+def test_the_aggregator_can_be_reached_through_an_ingress_or_a_gateway(tmp_path: Path) -> None:
+    values = {
+        "ingress": {"enabled": True, "className": "nginx", "hosts": ["gpu.example"], "tls": [{"secretName": "c"}]},
+        "httpRoute": {"enabled": True, "parentRefs": [{"name": "edge"}], "hostnames": ["gpu.example"]},
+    }
+    found = made({"aggregator": values}, tmp_path)
+    service = of_kind(found, "Service", "-aggregator")["metadata"]["name"]
+    [path] = of_kind(found, "Ingress")["spec"]["rules"][0]["http"]["paths"]
+    [route] = of_kind(found, "HTTPRoute")["spec"]["rules"]
+
+    assert path["backend"]["service"] == {"name": service, "port": {"name": "metrics"}}
+    assert route["backendRefs"] == [{"name": service, "port": 9836}]
+    for missing in ({"ingress": {"enabled": True}}, {"httpRoute": {"enabled": True}}):
+        with pytest.raises(Refused, match=r"hosts|parentRefs"):
+            made({"aggregator": missing}, tmp_path)
+
+
+def test_containers_of_ones_own_run_beside_ours(tmp_path: Path) -> None:
+    extra = [{"name": "proxy", "image": "proxy:1"}]
+    found = made({"aggregator": {"extraContainers": extra}, "agent": {"extraContainers": extra}}, tmp_path)
+
+    for kind in ("Deployment", "DaemonSet"):
+        containers = of_kind(found, kind)["spec"]["template"]["spec"]["containers"]
+        assert [each["name"] for each in containers][1:] == ["proxy"]
