@@ -1,9 +1,9 @@
-"""Builds the programs of the control plane, the monitoring and the chart, each once: `python -m hack.build`.
+"""Builds the programs for the control plane, monitoring and chart tests, each once: `python -m hack.build`.
 
-Given names it builds those programs instead: `python -m hack.build kubelet`.
+With arguments, it builds only the named programs: `python -m hack.build kubelet`.
 
-They come from Go modules, and are kept in the user's cache folder under name and version. The go.mod files below
-`binaries/` are the one place that names a version; with their go.sum every machine builds from the same sources.
+The programs are Go modules. Builds are cached in the user's cache folder by name and version. Only the go.mod files
+below `binaries/` set versions; their go.sum files make every machine build from the same sources.
 """
 
 import os
@@ -20,12 +20,12 @@ MODULES = Path(__file__).parent / "binaries"
 
 
 class BuildFailed(Exception):
-    """What this machine lacks, or what the Go compiler said."""
+    """A missing build tool, or the output of the Go compiler."""
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A Go command of a module that is pinned in `binaries/<folder>`."""
+    """A Go command from a module pinned in `binaries/<folder>`."""
 
     name: str
     folder: str
@@ -34,24 +34,24 @@ class Binary:
 
     @property
     def version(self) -> str:
-        """`v1.36.3`, as the go.mod requires it."""
+        """The version that the go.mod requires, such as `v1.36.3`."""
         return required(self.module, self.folder)
 
     @property
     def path(self) -> Path:
-        """Where the program is, once it is built."""
+        """Path of the built program."""
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return cache / "gputally" / "bin" / f"{self.name}-{self.version}" / self.name
 
     @property
     def linker_flags(self) -> str:
-        """Some report the version that they were told when linked."""
+        """Strips symbols, and sets the version variables that some programs report."""
         stamps = STAMPS[self.module](self) if self.module in STAMPS else {}
         return " ".join(["-s -w", *(f"-X {variable}={value}" for variable, value in stamps.items())])
 
 
 def required(module: str, folder: str) -> str:
-    """The version of the module that `binaries/<folder>/go.mod` requires."""
+    """The version of `module` that `binaries/<folder>/go.mod` requires."""
     pinned = re.search(
         rf"^(?:require)?\s+{re.escape(module)} (v\S+)", (MODULES / folder / "go.mod").read_text(), re.MULTILINE
     )
@@ -60,14 +60,14 @@ def required(module: str, folder: str) -> str:
 
 
 def stamps_of_kubernetes(binary: Binary) -> dict[str, str]:
-    """The version as `kubectl version` and metrics of the component tell it."""
+    """The version shown by `kubectl version` and by the component's metrics."""
     major, minor, _ = binary.version.removeprefix("v").split(".")
     stamps = {"gitVersion": binary.version, "gitMajor": major, "gitMinor": minor}
     return {f"k8s.io/component-base/version.{name}": value for name, value in stamps.items()}
 
 
 def stamps_of_helm(binary: Binary) -> dict[str, str]:
-    """Its own version, and that of the Kubernetes it renders for when it asks no cluster: else it is 1.20."""
+    """Helm's own version, and the Kubernetes version for offline rendering (the default is 1.20)."""
     minor = required("k8s.io/client-go", binary.folder).split(".")[1]
     packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
     major = {f"{package}.k8sVersionMajor": "1" for package in packages}
@@ -83,7 +83,7 @@ STAMPS: Mapping[str, Callable[[Binary], dict[str, str]]] = {
 
 
 def of_kubernetes(name: str) -> Binary:
-    """A command of k8s.io/kubernetes."""
+    """A command from k8s.io/kubernetes."""
     return Binary(name=name, folder="kubernetes", module="k8s.io/kubernetes", package=f"k8s.io/kubernetes/cmd/{name}")
 
 
@@ -93,8 +93,8 @@ SCHEDULER = of_kubernetes("kube-scheduler")
 CONTROLLER_MANAGER = of_kubernetes("kube-controller-manager")
 KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="sigs.k8s.io/kwok/cmd/kwok")
 BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
-KUBELET = of_kubernetes("kubelet")  # of a real node, no part of the control plane
-KUBE_STATE_METRICS = Binary(  # a peer in the benchmarks, no part of the control plane
+KUBELET = of_kubernetes("kubelet")  # for tests on a real node; not part of the control plane
+KUBE_STATE_METRICS = Binary(  # the peer in the benchmarks; not part of the control plane
     name="kube-state-metrics",
     folder="kube-state-metrics",
     module="k8s.io/kube-state-metrics/v2",
@@ -103,7 +103,7 @@ KUBE_STATE_METRICS = Binary(  # a peer in the benchmarks, no part of the control
 
 
 def of_prometheus(name: str, *, folder: str = "prometheus") -> Binary:
-    """A command of a project of Prometheus."""
+    """A command from a Prometheus project."""
     module = f"github.com/prometheus/{folder}"
     return Binary(name=name, folder=folder, module=module, package=f"{module}/cmd/{name}")
 
@@ -112,7 +112,13 @@ PROMETHEUS = of_prometheus("prometheus")
 PROMTOOL = of_prometheus("promtool")
 ALERTMANAGER = of_prometheus("alertmanager", folder="alertmanager")
 AMTOOL = of_prometheus("amtool", folder="alertmanager")
-MONITORING = (PROMETHEUS, PROMTOOL, ALERTMANAGER, AMTOOL)
+OPERATOR = Binary(
+    name="operator",
+    folder="prometheus-operator",
+    module="github.com/prometheus-operator/prometheus-operator",
+    package="github.com/prometheus-operator/prometheus-operator/cmd/operator",
+)
+MONITORING = (PROMETHEUS, PROMTOOL, ALERTMANAGER, AMTOOL, OPERATOR)
 HELM = Binary(name="helm", folder="helm", module="helm.sh/helm/v3", package="helm.sh/helm/v3/cmd/helm")
 KUBECONFORM = Binary(
     name="kubeconform",
@@ -125,7 +131,7 @@ BY_NAME = {binary.name: binary for binary in (*BINARIES, *MONITORING, *OF_THE_CH
 
 
 def build(binary: Binary) -> None:
-    """Compile beside the final path and rename: a build that is interrupted leaves nothing that looks finished."""
+    """Compile to a temporary path and rename, so that an interrupted build leaves no incomplete program."""
     unfinished = binary.path.with_name(f".{binary.name}.{os.getpid()}")
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -136,7 +142,7 @@ def build(binary: Binary) -> None:
 
 
 def compile_to(target: Path, binary: Binary) -> None:
-    """Build it, static and stripped. Raises: BuildFailed with what the compiler said."""
+    """Compile a static, stripped program. Raises: BuildFailed with the compiler output."""
     command = ["go", "build", "-trimpath", "-ldflags", binary.linker_flags, "-o", str(target), binary.package]
     environment = os.environ | {"CGO_ENABLED": "0"}
     result = subprocess.run(
@@ -147,14 +153,14 @@ def compile_to(target: Path, binary: Binary) -> None:
 
 
 def missing_git() -> str:
-    """What to say where Go would fail for want of git."""
+    """A hint to install git, or "" if it is installed."""
     if shutil.which("git"):
         return ""
     return "\n(git is not installed: Go needs it for modules that no proxy serves; install git and run this again)"
 
 
 def build_missing(wanted: Sequence[Binary]) -> None:
-    """Build what the cache lacks of `wanted`, and say how long each took."""
+    """Build the programs in `wanted` that are not cached, and print the time of each."""
     missing = [binary for binary in wanted if not binary.path.exists()]
     if missing and not shutil.which("go"):
         names = ", ".join(binary.name for binary in missing)
@@ -169,13 +175,13 @@ def build_missing(wanted: Sequence[Binary]) -> None:
 
 
 def say(text: str) -> None:
-    """Progress, at once."""
+    """Print progress without buffering."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def main(names: Sequence[str]) -> int:
-    """For the shell: 0, or 1 and one message."""
+    """Return the exit code: 0, or 1 after printing one message."""
     started = time.monotonic()
     try:
         wanted = called(names) if names else (*BINARIES, *MONITORING, *OF_THE_CHART)
@@ -188,7 +194,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def called(names: Sequence[str]) -> Sequence[Binary]:
-    """The programs of these names. Raises: BuildFailed for one that there is not."""
+    """The programs with these names. Raises: BuildFailed for an unknown name."""
     if unknown := sorted(set(names) - set(BY_NAME)):
         raise BuildFailed(f"no program is called {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
     return [BY_NAME[name] for name in names]

@@ -30,7 +30,7 @@ async def operator(api: Api) -> Api:
     """The API server with the kinds of the Prometheus Operator that the chart uses; it keeps them."""
     for name in ("podmonitors", "prometheusrules", "servicemonitors"):
         definition = (operator_crds() / f"monitoring.coreos.com_{name}.yaml").read_text()
-        await known(api, yaml.load(definition, yaml.CSafeLoader))
+        await api.create_once(yaml.load(definition, yaml.CSafeLoader))
         await api.wait_for(f"{DEFINITIONS}/{name}.monitoring.coreos.com", established)
     return api
 
@@ -46,21 +46,12 @@ async def places(api: Api) -> AsyncIterator[dict[str, str]]:
     names = {level: f"{level}-{number}" for level in ("privileged", "baseline", "restricted")}
     for level, name in names.items():
         await api.create(namespace(name, labels={LEVEL: level}))
-    await known(
-        api, {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "n"}
+    await api.create_once(
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "n"}
     )
     yield names
     for name in names.values():
         await api.delete(f"/api/v1/namespaces/{name}")
-
-
-async def known(api: Api, manifest: Json) -> None:
-    """Create what is of no namespace, unless an earlier test has."""
-    try:
-        await api.create(manifest)
-    except Refused as refusal:
-        if refusal.reason != "AlreadyExists":
-            raise
 
 
 @pytest.mark.parametrize("name", SETS)

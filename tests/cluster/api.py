@@ -56,6 +56,14 @@ class Api:
         """The object as the server made it."""
         return await self.call("POST", collection(manifest), json=manifest)
 
+    async def create_once(self, manifest: Json) -> None:
+        """Create the object unless it exists."""
+        try:
+            await self.create(manifest)
+        except Refused as refusal:
+            if refusal.reason != "AlreadyExists":
+                raise
+
     async def get(self, path: str) -> Json:
         return await self.call("GET", path)
 

@@ -1,0 +1,106 @@
+"""The chart with the real Prometheus Operator: one value, and Prometheus scrapes, alerts and feeds the dashboards."""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from hack.pictures.variables import Window
+from hack.prometheus import Prometheus
+from monitoring.generate import groups
+from tests.chart.helm import CHART, IMAGED, run
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import gpu_node, gpu_pod, namespace, priority_class
+from tests.monitoring_e2e.gpus import WELL
+from tests.monitoring_e2e.operator import NAME, define_kinds, generated, operating, with_targets
+from tests.monitoring_e2e.panels import Boards
+from tests.monitoring_e2e.scene import Scene, opened
+from tests.prometheus.server import Configuration, PrometheusServer
+
+pytestmark = pytest.mark.e2e
+
+PLACE = "monitoring"
+VALUES = ("--set", "prometheusOperator.labels.release=kube-prometheus-stack", "--set", "clusterName=west")
+
+
+class Monitored(NamedTuple):
+    """A cluster that ran for some scrapes, and what Helm said."""
+
+    prometheus: Prometheus
+    window: Window
+    notes: str
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def monitored(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Monitored]:
+    """The chart is installed, and Prometheus runs with what the operator made of it."""
+    scratch = tmp_path_factory.mktemp("operator")
+    async with PrometheusServer(scratch / "prometheus", Configuration()) as prometheus:
+        async with opened(control_plane, scratch, prometheus, gpus={"node-0": WELL}) as scene:
+            notes = await _installed(scene)
+            began = await _running(scene)
+            window = Window(began, await scene.steady(), step=1, scrape=1)
+            await scene.stage.api.delete(f"/api/v1/namespaces/{PLACE}")
+        yield Monitored(prometheus.api, window, notes)
+
+
+async def _installed(scene: Scene) -> str:
+    api, access = scene.stage.api, ("--kubeconfig", str(scene.plane.kubeconfig("admin")), "--namespace", PLACE)
+    await define_kinds(api)
+    await api.create(namespace(PLACE))
+    notes = run("install", "gputally", str(CHART), *IMAGED, *VALUES, *access)
+    await scene.stage.product.start()
+    async with operating(scene.plane, scene.scratch, PLACE):
+        document, rules = await generated(api, PLACE, groups=len(groups()))
+    aggregator, agents = {scene.stage.product.url: ""}, {each.url: each.node for each in scene.measured}
+    await scene.prometheus.reload(with_targets(document, rules, scene.scratch, aggregator=aggregator, agent=agents))
+    await scene.visible()
+    return notes
+
+
+async def _running(scene: Scene) -> int:
+    """A serving pod holds the node's GPU."""
+    stage = scene.stage
+    await stage.create(gpu_node("node-0", gpus=1, pool="day"), priority_class("prod-serving", 1000))
+    await stage.create(gpu_pod("serve", "default", priorityClassName="prod-serving"))
+    began = await scene.visible()
+    await stage.running(1, tier="prod-serving")
+    return began
+
+
+def test_the_notes_say_that_all_of_it_is_on(monitored: Monitored) -> None:
+    for part in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards"):
+        assert f"  {part:16} on (the cluster has " in monitored.notes
+
+
+def test_the_series_have_the_labels_that_dashboards_and_alerts_expect(monitored: Monitored) -> None:
+    def labels(query: str) -> dict[str, str]:
+        [series] = monitored.prometheus.query(query, at=monitored.window.end).series
+        return dict(series.labels)
+
+    assert labels("count by (cluster, instance, job, pod) (gputally_build_info)") == {
+        "cluster": "west",
+        "instance": "gputally",
+        "job": "gputally-aggregator",
+    }
+    assert labels("count by (cluster, instance) (gputally_gpu_up)") == {"cluster": "west", "instance": "node-0"}
+
+
+def test_every_alert_is_loaded_and_healthy(monitored: Monitored) -> None:
+    loaded = monitored.prometheus.get("rules")["groups"]
+    rules = [rule for group in loaded for rule in group["rules"]]
+
+    assert {rule["name"] for rule in rules if rule["type"] == "alerting"} == {
+        alert.name for group in groups().values() for alert in group.alerts
+    }
+    assert [rule["name"] for rule in rules if rule["health"] == "err"] == []
+
+
+def test_every_dashboard_query_is_answered_and_the_pod_shows(monitored: Monitored, dashboards: Boards) -> None:
+    asked = list(dashboards.ask_all(monitored.prometheus, monitored.window))
+
+    assert {each.key: each.frame.error for each in asked if each.frame.error} == {}
+    shown = {each.board for each in asked if each.has_data}
+    assert shown == {*dashboards.by_name}
+    assert NAME in str(monitored.prometheus.get("status/config"))
