@@ -4,16 +4,14 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-import yaml
 
 from gputally import __version__
-from hack.image.__main__ import REPOSITORY, version
+from hack.image.__main__ import version
 from hack.image.application import LAUNCHER, STATE
 from hack.image.containerfile import CONTAINERFILE, settings
 from hack.image.debian import USER
 from hack.image.layers import LAYERS
 from hack.lock import of_today
-from tests.chart.helm import CHART
 
 TEXT = CONTAINERFILE.read_text()
 
@@ -30,11 +28,8 @@ def test_the_image_is_run_as_nobody_in_particular() -> None:
     assert f"/{LAUNCHER.rpartition('/')[0]}" in variables[0].removeprefix("PATH=").split(":")
 
 
-def test_it_is_labelled_and_named_as_the_chart_asks_for_it() -> None:
-    image = yaml.safe_load((CHART / "values.yaml").read_text())["image"]
-
+def test_it_has_the_version_of_the_product() -> None:
     assert version() == __version__
-    assert f"{image['registry']}/{image['repository']}" == REPOSITORY
 
 
 def test_a_renewal_takes_the_debian_packages_of_its_day() -> None:
