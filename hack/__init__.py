@@ -1,1 +1,1 @@
-"""Commands for those who work on gputally; nothing here is installed."""
+"""Commands for contributors to gputally; nothing here is installed."""

@@ -1,7 +1,7 @@
-"""What of the chart derives from the rest: copies that it packs, its README, and its version. See `hack.generate`.
+"""The generated parts of the chart: packaged copies, README and version. See `hack.generate`.
 
-Helm lets templates read what lies in the chart alone, hence copies; and of values it lets them see no defaults, hence
-a copy of these too.
+Helm templates can read only files inside the chart, so dashboards are copied there. Templates cannot read the default
+values either, so values.yaml is copied too.
 """
 
 import json
@@ -15,7 +15,7 @@ from gputally import __version__
 
 CHART: Final = "helm/gputally"
 FILES: Final = f"{CHART}/files"
-"""Where there is nothing but copies."""
+"""This folder contains only copies."""
 VALUES: Final = f"{CHART}/values.yaml"
 _COPIED: Final = {"dashboards/generated/": f"{FILES}/dashboards/"}
 _DESCRIBED: Final = "# -- "
@@ -37,7 +37,7 @@ values that cannot be right, are refused by `values.schema.json`.
 
 
 class Value(NamedTuple):
-    """A value of the chart that is described: where, its default, and what it is for."""
+    """A documented chart value: path, default and meaning."""
 
     path: str
     default: object
@@ -45,17 +45,17 @@ class Value(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The outermost key, for a value that is not one itself."""
+        """The top-level key of a nested value; "" for a top-level value."""
         outermost, dot, _ = self.path.partition(".")
         return outermost if dot else ""
 
 
 class Undescribed(Exception):
-    """A value whose user is told nothing."""
+    """A chart value has no description."""
 
 
 def copies(generated: Mapping[str, str], values: str) -> dict[str, str]:
-    """The files of the chart that are copies of what is `generated` elsewhere, and of its own `values`."""
+    """The chart's copies of files in `generated` and of its own `values`."""
     found = {f"{FILES}/values.yaml": values}
     for name, content in generated.items():
         for source, target in _COPIED.items():
@@ -65,19 +65,19 @@ def copies(generated: Mapping[str, str], values: str) -> dict[str, str]:
 
 
 def with_version(page: str) -> str:
-    """Chart.yaml with the version of the product, for the chart and for what it installs."""
+    """Chart.yaml with gputally's version as chart version and appVersion."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", page, flags=re.MULTILINE)
 
 
 def readme(values: str) -> str:
-    """The README, made of the comments in values.yaml. Raises: Undescribed."""
+    """The README, generated from the comments in values.yaml. Raises: Undescribed."""
     described = list(described_values(values))
     sections = dict.fromkeys(value.section for value in described)
     return _ABOUT + "".join(_table(section, described) for section in sections)
 
 
 def described_values(values: str) -> Iterator[Value]:
-    """All values that are described, in their order. Raises: Undescribed for one that is not."""
+    """All values in file order. Raises: Undescribed for a value without a description."""
     root = yaml.compose(values)
     assert isinstance(root, yaml.MappingNode)
     yield from _described(root, "", values.splitlines())
@@ -94,13 +94,13 @@ def _described(node: yaml.MappingNode, above: str, lines: list[str]) -> Iterator
 
 
 def _below(value: yaml.Node, above: str, lines: list[str]) -> Iterator[Value]:
-    """Values inside a mapping, if any of them is described: otherwise it is one value."""
+    """The values inside a mapping if any of them is described; otherwise the mapping is a single value."""
     if isinstance(value, yaml.MappingNode) and any(_comment(lines, key.start_mark.line) for key, _ in value.value):
         yield from _described(value, above, lines)
 
 
 def _comment(lines: list[str], line: int) -> str:
-    """What the lines right above `line` say of it."""
+    """The description on the line above `line`, or ""."""
     above = lines[line - 1].strip() if line else ""
     return above.removeprefix(_DESCRIBED) if above.startswith(_DESCRIBED) else ""
 

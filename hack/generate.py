@@ -1,4 +1,4 @@
-"""Writes what derives from the code: `make generate`; with `--check`, only says what is not current."""
+"""Writes all generated files: `make generate`. With `--check` it only lists the outdated ones."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,12 +22,12 @@ END: Final = "<!-- end: flags -->\n"
 
 
 def metrics(_: str) -> str:
-    """docs/metrics.md, all of it."""
+    """The complete docs/metrics.md."""
     return document(GROUPS)
 
 
 def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
-    """The page with its table of flags as the settings are; ValueError without the marked place."""
+    """The page with an updated table of flags; ValueError if the page lacks the markers."""
     opening = BEGIN.format(module=module)
     before, begin, rest = page.partition(opening)
     _, end, after = rest.partition(END)
@@ -37,7 +37,7 @@ def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
 
 
 def flags(table: Iterable[Setting]) -> str:
-    """The settings as a table."""
+    """A Markdown table of the settings."""
     rows = (
         f"| `--{each.name} {each.metavar}` | `{variable(each.name)}` | {_default(each.default)} | {each.help} |\n"
         for each in table
@@ -55,37 +55,37 @@ GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/agent.md": partial(with_flags, module="gputally.agent.agent_settings", table=agent_settings.SETTINGS),
     f"{chart.CHART}/Chart.yaml": chart.with_version,
 }
-"""Each page that is generated, or a part of it, with the function that makes it anew of what it holds."""
+"""Each generated page, with the function that renders it from its current content."""
 FOLDERS: Final = ("alerts/generated", "dashboards/generated", chart.FILES)
-"""Where there is nothing but what is made here."""
+"""These folders contain only generated files."""
 
 
 def wanted(root: Path) -> dict[Path, str | None]:
-    """What each generated file should hold; nothing for one that nothing declares any more. Raises: ConfigInvalid."""
+    """The expected content of each generated file; None for a file to remove. Raises: ConfigInvalid."""
     files: dict[Path, str | None] = {path: None for folder in FOLDERS for path in _files(root / folder)}
-    config, values = read(), _held(root / chart.VALUES) or ""
+    config, values = read(), _content(root / chart.VALUES) or ""
     monitoring = generated(config)
     made = {**monitoring, **chart.copies(monitoring, values), f"{chart.CHART}/README.md": chart.readme(values)}
     made |= {f"{chart.FILES}/rules/{name}.yaml": chart_rules(group, config) for name, group in groups().items()}
     made[f"{chart.FILES}/alerts.yaml"] = defaults(config)
     files |= {root / name: content for name, content in made.items()}
-    return files | {root / name: make(_held(root / name) or "") for name, make in GENERATED.items()}
+    return files | {root / name: make(_content(root / name) or "") for name, make in GENERATED.items()}
 
 
 def outdated(root: Path) -> dict[Path, str | None]:
-    """Those of the files that do not hold it."""
-    return {path: content for path, content in wanted(root).items() if content != _held(path)}
+    """The files whose content differs from the expected content."""
+    return {path: content for path, content in wanted(root).items() if content != _content(path)}
 
 
 def _files(folder: Path) -> Iterable[Path]:
     return (path for path in folder.rglob("*") if path.is_file())
 
 
-def _held(path: Path) -> str | None:
+def _content(path: Path) -> str | None:
     return path.read_text() if path.exists() else None
 
 
-def _mended(path: Path, content: str | None) -> str:
+def _write_or_remove(path: Path, content: str | None) -> str:
     if content is None:
         path.unlink()
         return "removed"
@@ -95,15 +95,15 @@ def _mended(path: Path, content: str | None) -> str:
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
-    """Write what is outdated and remove what is left over, or with `--check` name it and fail."""
+    """Write outdated files and remove obsolete ones; with `--check`, list them and return 1."""
     try:
         stale = outdated(root)
     except ConfigInvalid as problem:
         print(problem)
         return 1
     for path, content in stale.items():
-        said = "not current; run make generate" if arguments else _mended(path, content)
-        print(f"{path.relative_to(root)}: {said}")
+        result = "not current; run make generate" if arguments else _write_or_remove(path, content)
+        print(f"{path.relative_to(root)}: {result}")
     if not stale:
         print(f"{len(wanted(root))} files are current")
     return 1 if stale and arguments else 0

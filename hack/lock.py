@@ -1,7 +1,7 @@
-"""Writes image/*.lock: the exact Python packages of the image and of its build, by hash, as they are on PyPI today.
+"""Writes image/*.lock: the exact Python packages of the image and its build, with hashes, from PyPI today.
 
-`python -m hack.lock` asks pip, for each architecture, what it would take to satisfy pyproject.toml. The Containerfile
-then takes the Debian packages of today, too.
+`python -m hack.lock` resolves pyproject.toml with pip for each architecture. It also updates the Containerfile to
+today's Debian snapshot.
 """
 
 import json
@@ -19,12 +19,12 @@ from hack.image.containerfile import CONTAINERFILE
 
 ARCHITECTURES: Final = ("x86_64", "aarch64")
 LEFT_OUT: Final = frozenset({"kubernetes"})
-"""It logs in by plugins of a kubeconfig, programs that are not in the image either, and brings 85 MB."""
+"""It is needed only for kubeconfig plugins, whose programs are not in the image either, and adds 85 MB."""
 HEAD: Final = "# Written by `python -m hack.lock`; see docs/image.md.\n"
 
 
 def wanted() -> Mapping[Path, Sequence[str]]:
-    """What each lock must satisfy."""
+    """The requirements of each lock file."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = stated["project"]
     direct = [*project["dependencies"], *project["optional-dependencies"]["agent"]]
@@ -35,7 +35,7 @@ def wanted() -> Mapping[Path, Sequence[str]]:
 
 
 def locked(requirements: Sequence[str]) -> str:
-    """The lock's text."""
+    """The content of a lock file."""
     hashes: dict[str, set[str]] = {}
     for architecture in ARCHITECTURES:
         for pinned, digest in resolved(requirements, architecture).items():
@@ -47,9 +47,9 @@ def locked(requirements: Sequence[str]) -> str:
 
 
 def resolved(requirements: Sequence[str], architecture: str) -> Mapping[str, str]:
-    """`name==version` of all that is needed, with the hash of the wheel. Raises: ImageFailed."""
-    asked = ("install", "--dry-run", "--ignore-installed", "--report=-", "--target=unused")
-    report = pip(*asked, *wheels(architecture), *requirements)
+    """All packages that pip would install, as `name==version`, with wheel hashes. Raises: ImageFailed."""
+    options = ("install", "--dry-run", "--ignore-installed", "--report=-", "--target=unused")
+    report = pip(*options, *wheels(architecture), *requirements)
     return {
         f"{each['metadata']['name'].lower()}=={each['metadata']['version']}": each["download_info"]["archive_info"][
             "hashes"
@@ -59,12 +59,12 @@ def resolved(requirements: Sequence[str], architecture: str) -> Mapping[str, str
 
 
 def of_today(containerfile: str, now: datetime) -> str:
-    """With the Debian packages of the last midnight."""
+    """The Containerfile with the Debian snapshot of last midnight."""
     return re.sub(r"^ARG SNAPSHOT=.*$", f"ARG SNAPSHOT={now:%Y%m%d}T000000Z", containerfile, flags=re.MULTILINE)
 
 
 def main() -> int:
-    """For the shell: 0, or 1 and what pip said."""
+    """Return the exit code: 0, or 1 after printing pip's error."""
     try:
         texts = {path: locked(requirements) for path, requirements in wanted().items()}
     except ImageFailed as failure:

@@ -1,4 +1,4 @@
-"""Questions to a Prometheus server, with what each answer cost it."""
+"""A Prometheus API client that reports the cost of each query."""
 
 import json
 import time
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Series(NamedTuple):
-    """One series of an answer: its `points` are (time in seconds, value), a single one for an instant query."""
+    """One series of a result; `points` are (time in seconds, value). An instant query returns one point."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
@@ -22,7 +22,7 @@ class Series(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a query returned, the wall time it took, and how many samples the server read for it."""
+    """The result of a query, its wall time, and the number of samples the server read."""
 
     series: tuple[Series, ...]
     seconds: float
@@ -30,12 +30,12 @@ class Answer(NamedTuple):
 
     @property
     def value(self) -> float:
-        """Of an answer that is one series. Raises: ValueError when it is none, or several."""
+        """The value of a result with exactly one series. Raises: ValueError otherwise."""
         [only] = self.series
         return only.last
 
     def by(self, *labels: str) -> dict[tuple[str, ...], float]:
-        """The newest values by these labels, which must tell the series apart."""
+        """The newest value of each series, by these labels. Raises: ValueError if they do not identify each series."""
         found = {tuple(each.labels.get(label, "") for label in labels): each.last for each in self.series}
         if len(found) != len(self.series):
             raise ValueError(f"{', '.join(labels)} do not tell apart the {len(self.series)} series")
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
 
 class QueryRefused(Exception):
-    """The server's reason for not answering."""
+    """The error that the server returned."""
 
 
 class Prometheus:

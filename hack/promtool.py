@@ -1,4 +1,4 @@
-"""Lets Prometheus' own tool read the rules and run their tests: `python -m hack.promtool`, part of `make verify`."""
+"""Checks the rules and runs their tests with promtool: `python -m hack.promtool`, part of `make verify`."""
 
 import shutil
 import subprocess
@@ -13,12 +13,12 @@ REMEDY: Final = "promtool is not built: run `make promtool`, which needs Go, or 
 
 
 def program() -> str | None:
-    """The one that was built, or else one on the PATH."""
+    """The path of the built promtool, or else of one on the PATH."""
     return str(PROMTOOL.path) if PROMTOOL.path.exists() else shutil.which("promtool")
 
 
 def main(root: Path = ROOT) -> int:
-    """1 if it is missing, refuses a rule, or a test fails."""
+    """Return 1 if promtool is missing, rejects a rule, or a test fails."""
     promtool = program()
     if promtool is None:
         print(REMEDY)
@@ -26,15 +26,15 @@ def main(root: Path = ROOT) -> int:
     rules = sorted(map(str, root.glob("alerts/generated/rules/*.yaml")))
     tests = sorted(map(str, root.glob("tests/promtool/*.yaml")))
     commands = [[promtool, "check", "rules", "--lint=all", "--lint-fatal", *rules], [promtool, "test", "rules", *tests]]
-    failed = [output for command in commands if (output := _refused(command)) is not None]
-    print("\n".join(failed) if failed else f"{len(tests)} files of tests pass, for {len(rules)} of rules")
+    failed = [output for command in commands if (output := _failure(command)) is not None]
+    print("\n".join(failed) if failed else f"{len(tests)} test files pass, for {len(rules)} rule files")
     return 1 if failed else 0
 
 
-def _refused(command: list[str]) -> str | None:
-    """What it said, unless all is well."""
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return ended.stdout.strip() if ended.returncode else None
+def _failure(command: list[str]) -> str | None:
+    """The output of a failed command; None if it succeeds."""
+    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return process.stdout.strip() if process.returncode else None
 
 
 if __name__ == "__main__":

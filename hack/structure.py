@@ -1,4 +1,4 @@
-"""Limits that keep the code readable, and exemptions explained: `python -m hack.structure`, part of `make verify`."""
+"""Checks code size limits, and that exemptions have a reason: `python -m hack.structure`, part of `make verify`."""
 
 import ast
 import io
@@ -15,13 +15,13 @@ FOLDERS: Final = ("alerts", "dashboards", "exporter", "hack", "labs", "monitorin
 FILE_LINES: Final = 300
 FUNCTION_LINES: Final = 40
 POSITIONAL: Final = 5
-"""Arguments that a call may pass by position; tests, which pytest calls by name, may have more."""
+"""Maximum number of positional arguments; tests may have more, because pytest passes them by name."""
 PACKAGE_MODULES: Final = 15
 PRODUCT: Final = "exporter/gputally/"
 SHAPELESS: Final = frozenset({"common.py", "helpers.py", "misc.py", "util.py", "utils.py"})
 CORE: Final = tuple(f"exporter/gputally/{each}/" for each in ("model", "accounting", "metering", "catalog"))
 IMPURE: Final = frozenset({"input", "now", "open", "print", "today", "utcnow"})
-"""Calls that bring in the clock or the world without an import that import-linter would see."""
+"""Calls that access the clock or I/O without an import that import-linter would detect."""
 _EXEMPTION: Final = re.compile(
     r"#\s*(?P<what>noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[\w, -]+\])?)(?P<reason>.*)"
 )
@@ -30,7 +30,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def problems(path: str, source: str) -> Iterator[str]:
-    """What the file at `path` (relative to the root) breaks, each as `path:line: problem`."""
+    """Violations in the file at `path` (relative to the root), each as `path:line: problem`."""
     lines = source.count("\n")
     if lines > FILE_LINES:
         yield f"{path}:1: {lines} lines, {FILE_LINES} at most; split it by subject"
@@ -45,7 +45,7 @@ def problems(path: str, source: str) -> Iterator[str]:
 
 
 def repeated(sources: Mapping[str, str]) -> Iterator[str]:
-    """Names of modules and classes that lead to more than one place of the product, and packages too large to read."""
+    """Module and class names used more than once in the product, and packages with too many modules."""
     places: dict[str, list[str]] = {}
     modules: dict[str, int] = {}
     for path, source in sources.items():
@@ -65,12 +65,12 @@ def repeated(sources: Mapping[str, str]) -> Iterator[str]:
 
 
 def functions(tree: ast.AST) -> list[Function]:
-    """All functions and methods, nested ones too."""
+    """All functions and methods, including nested ones."""
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
 def length(function: Function) -> int:
-    """Lines from `def` to the end, decorators not counted."""
+    """Lines from `def` to the end, without decorators."""
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
@@ -93,7 +93,7 @@ def _impure_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def unexplained(source: str) -> Iterator[tuple[int, str]]:
-    """Exemptions without a reason, as (line, exemption); one right below another with the same reason needs none."""
+    """Exemptions without a reason, as (line, exemption); a reason also covers the same exemption on the next line."""
     explained: dict[int, str] = {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         match = _EXEMPTION.match(token.string) if token.type == tokenize.COMMENT else None
@@ -107,7 +107,7 @@ def unexplained(source: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Check every file; the last line tells how long functions are."""
+    """Check every file; the last line of output reports function lengths."""
     found: list[str] = []
     lengths: list[int] = []
     product: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""All checks that need no cluster, one line each, all of them before failing: `make verify`."""
+"""Runs all checks that need no cluster, and prints one line for each: `make verify`."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class Gate(NamedTuple):
-    """A program of the virtual environment, which passes when it exits with 0. It must leave the tree as it is."""
+    """A program from the virtual environment that passes if it exits with 0. It must not modify the tree."""
 
     name: str
     program: str
@@ -17,7 +17,7 @@ class Gate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a gate, and what it printed."""
+    """The result and output of a gate."""
 
     passed: bool
     seconds: float
@@ -45,18 +45,18 @@ _WIDTH: Final = max(len(gate.name) for gate in GATES)
 def main() -> int:
     """Run every gate; 1 if any failed."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        outcomes = [_shown(gate, outcome) for gate, outcome in zip(GATES, pool.map(_outcome, GATES), strict=True)]
+        outcomes = [_report(gate, outcome) for gate, outcome in zip(GATES, pool.map(_outcome, GATES), strict=True)]
     return 0 if all(outcomes) else 1
 
 
 def _outcome(gate: Gate) -> Outcome:
     started = time.monotonic()
     command = [str(Path(sys.executable).parent / gate.program), *gate.arguments]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return Outcome(ended.returncode == 0, time.monotonic() - started, ended.stdout)
+    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return Outcome(process.returncode == 0, time.monotonic() - started, process.stdout)
 
 
-def _shown(gate: Gate, outcome: Outcome) -> bool:
+def _report(gate: Gate, outcome: Outcome) -> bool:
     verdict = "ok" if outcome.passed else "FAILED"
     last = outcome.output.strip().splitlines()[-1:] if outcome.passed else []
     print(f"{gate.name:<{_WIDTH}}  {verdict:<6}  {outcome.seconds:5.1f} s  {''.join(last)}".rstrip(), flush=True)

@@ -1,5 +1,5 @@
-"""Makes the container image without a container engine; image/Containerfile packs the same files with one.
+"""Builds the container image without a container engine; image/Containerfile packages the same files with one.
 
-The image holds Python as Debian packages it, the locked Python packages, gputally, and nothing else: no shell, no
-compiler, no package manager. Each layer is a folder first, and the same sources make the same bytes.
+The image contains only Debian's Python, the locked Python packages and gputally: no shell, compiler or package
+manager. Each layer is built as a folder first. Builds are reproducible byte for byte.
 """

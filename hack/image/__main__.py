@@ -1,4 +1,4 @@
-"""`python -m hack.image ARCHIVE` writes the image to load; with `--layers FOLDER` its files, for the Containerfile."""
+"""`python -m hack.image ARCHIVE` writes a loadable image; `--layers FOLDER` writes its files for the Containerfile."""
 
 import argparse
 import gzip
@@ -15,11 +15,11 @@ from hack.image.layers import make
 
 MIB: Final = 2**20
 REPOSITORY: Final = "ghcr.io/gputally/gputally"
-"""Where the chart looks, which then finds an image that was loaded by hand."""
+"""The chart's default repository, so that the chart finds an image that was loaded by hand."""
 
 
 def main() -> int:
-    """For the shell: 0, or 1 and one message."""
+    """Return the exit code: 0, or 1 after printing one message."""
     arguments = _parser().parse_args()
     try:
         if arguments.layers:
@@ -42,14 +42,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def version() -> str:
-    """Of gputally, as the image is labelled."""
+    """The gputally version in the image labels."""
     labels = settings(CONTAINERFILE.read_text())["Labels"]
     assert isinstance(labels, dict)
     return str(labels["org.opencontainers.image.version"])
 
 
 def write(path: Path, reference: str) -> None:
-    """The archive, and on the terminal how large each layer is, also as a registry would store it."""
+    """Write the archive, and print the size of each layer, plain and compressed as in a registry."""
     with TemporaryDirectory() as scratch:
         made = {layer.name: layer_of(layer) for layer in make(Path(scratch) / "layers")}
     archive.write(path, reference, [*made.values()], settings(CONTAINERFILE.read_text()))

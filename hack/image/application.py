@@ -1,4 +1,4 @@
-"""The upper layer: gputally and the Python packages that it needs, as image/requirements.lock has them."""
+"""The upper layer: gputally and its Python dependencies, as locked in image/requirements.lock."""
 
 import platform
 from pathlib import Path
@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).parents[2]
 REQUIREMENTS: Final = ROOT / "image" / "requirements.lock"
 BUILD_TOOLS: Final = ROOT / "image" / "build.lock"
 PACKAGES: Final = "usr/local/lib/python3.11/dist-packages"
-"""Where Debian's Python looks for what Debian has not packaged."""
+"""Where Debian's Python looks for packages that are not from Debian."""
 LAUNCHER: Final = "usr/local/bin/gputally"
 LAUNCHER_TEXT: Final = """\
 #!/usr/bin/python3.11
@@ -21,12 +21,12 @@ from gputally.cli import main
 sys.exit(main())
 """
 STATE: Final = "var/lib/gputally"
-"""The working directory, in which the ledger lies by default: a volume's place."""
+"""The working directory and mount point of the volume; it contains the ledger by default."""
 GLIBCS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
-"""What a wheel may ask of the C library; Debian 12 has 2.36."""
+"""The platform tags accepted for wheels; Debian 12 has glibc 2.36."""
 UNUSED: Final = (
     "bin",
-    "*.dist-info/RECORD",  # of files that are not all here any more
+    "*.dist-info/RECORD",  # lists files that are removed here
     "*.dist-info/INSTALLER",
     "*.dist-info/REQUESTED",
     "*.dist-info/direct_url.json",
@@ -39,13 +39,13 @@ UNUSED: Final = (
 
 
 def wheels(architecture: str) -> list[str]:
-    """For pip: take what runs in the image, wherever it is made."""
+    """The pip options that select wheels for the image, independent of the build machine."""
     platforms = [f"--platform={glibc}_{architecture}" for glibc in GLIBCS]
     return ["--only-binary=:all:", "--implementation=cp", "--python-version=3.11", *platforms]
 
 
 def install(folder: Path) -> None:
-    """Fill `folder`. Raises: ImageFailed."""
+    """Install gputally and its dependencies into `folder`. Raises: ImageFailed."""
     packages = folder / PACKAGES
     with TemporaryDirectory() as scratch:
         _install_locked(packages, REQUIREMENTS)
@@ -60,12 +60,12 @@ def install(folder: Path) -> None:
 
 
 def _install_locked(folder: Path, lock: Path) -> None:
-    exactly = ("--no-compile", "--no-deps", "--require-hashes", f"--requirement={lock}")
-    pip("install", *exactly, *wheels(platform.machine()), f"--target={folder}")
+    options = ("--no-compile", "--no-deps", "--require-hashes", f"--requirement={lock}")
+    pip("install", *options, *wheels(platform.machine()), f"--target={folder}")
 
 
 def _wheel(folder: Path) -> Path:
-    """Our own, built with the locked tools."""
+    """The gputally wheel, built with the locked tools."""
     tools = folder / "tools"
     _install_locked(tools, BUILD_TOOLS)
     arguments = ("--no-deps", "--no-build-isolation", f"--wheel-dir={folder}", ROOT)

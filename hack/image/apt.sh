@@ -1,4 +1,4 @@
-# For the builder's container: let apt take the Debian packages of one day, and know them.
+# For the build stage: pin apt to the Debian snapshot of one day, then update the package lists.
 set -eu
 if [ -n "$1" ]; then
     rm -f /etc/apt/sources.list.d/*

@@ -1,4 +1,4 @@
-"""Image archives as `docker save` writes them, which every engine loads; the same content makes the same bytes."""
+"""Image archives in the format of `docker save`, which every engine loads; the output is reproducible."""
 
 import hashlib
 import io
@@ -13,7 +13,7 @@ ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def write(path: Path, reference: str, layers: Sequence[bytes], settings: Mapping[str, object]) -> None:
-    """Write the archive of layers, which are tar files, and of a configuration as an image's `config` has it."""
+    """Write an archive with the layers (tar files) and the `config` section of the image."""
     digests = [hashlib.sha256(layer).hexdigest() for layer in layers]
     config = json.dumps(
         {
@@ -35,7 +35,7 @@ def write(path: Path, reference: str, layers: Sequence[bytes], settings: Mapping
 
 
 def layer_of(folder: Path) -> bytes:
-    """All that is in the folder, owned by root and as old as the epoch."""
+    """A tar of the folder; all files are owned by root and have mtime 0."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         for path in sorted(folder.rglob("*")):
@@ -50,7 +50,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without anything of the machine that it comes from."""
+    """Remove the owner and times of the build machine."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member

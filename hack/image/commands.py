@@ -1,4 +1,4 @@
-"""The programs that do the work: apt, dpkg and pip."""
+"""Runs external programs: apt, dpkg and pip."""
 
 import os
 import subprocess
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 class ImageFailed(Exception):
-    """What a program said that could not do its part."""
+    """The output of a program that failed."""
 
 
 def run(*command: str | Path, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """What it prints on its standard output. Raises: ImageFailed."""
+    """Run the command and return its standard output. Raises: ImageFailed."""
     try:
         ended = subprocess.run(
             [*map(str, command)],
@@ -31,5 +31,5 @@ def run(*command: str | Path, folder: Path | None = None, environment: Mapping[s
 
 
 def pip(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Pip of the Python that runs. Raises: ImageFailed."""
+    """Run pip of the current Python interpreter. Raises: ImageFailed."""
     return run(sys.executable, "-m", "pip", "--quiet", *arguments, environment=environment)

@@ -1,4 +1,4 @@
-"""What the last stage of image/Containerfile says of how the image is run."""
+"""Reads the image's runtime settings from the last stage of image/Containerfile."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ CONTAINERFILE: Final = Path(__file__).parents[2] / "image" / "Containerfile"
 
 
 def settings(text: str) -> dict[str, object]:
-    """As an image's `config` has it."""
+    """The `config` section of the image."""
     found: dict[str, object] = {}
     variables: list[str] = []
     labels: dict[str, str] = {}
@@ -34,7 +34,7 @@ def settings(text: str) -> dict[str, object]:
 
 
 def _last_stage(text: str) -> Iterator[tuple[str, str]]:
-    """Its instructions after FROM, each a word and the rest of its line."""
+    """The instructions after FROM, each as (keyword, rest of the line)."""
     *_, stage = text.split("\nFROM ")
     for line in stage.splitlines()[1:]:
         if line and not line.startswith("#"):

@@ -1,4 +1,4 @@
-"""The lower layer: Python 3.11 of Debian 12, the libraries that it loads, and no program besides."""
+"""The lower layer: Python 3.11 from Debian 12 and the libraries it loads, without any other program."""
 
 import shutil
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from typing import Final
 from hack.image.commands import ImageFailed, run
 
 PACKAGES: Final = (
-    "base-files",  # says that this is Debian: to scanners, and to NVIDIA's runtime, which then knows where libraries go
+    "base-files",  # identifies Debian to scanners, and to NVIDIA's runtime, which derives the library path from it
     "ca-certificates",
-    "gcc-12-base",  # the licence of the two libraries of GCC
+    "gcc-12-base",  # the licence of the two GCC libraries
     "libbz2-1.0",
     "libc6",
     "libcrypt1",
@@ -33,7 +33,7 @@ UNUSED: Final = (
     "usr/games",
     "usr/lib/python3.11/pydoc_data",
     "usr/lib/python3.11/test",
-    "usr/lib/*-linux-gnu/gconv",  # character sets that Python does not read in this way
+    "usr/lib/*-linux-gnu/gconv",  # character sets that Python does not load through gconv
     "usr/share/doc/*/[!c]*",
     "usr/share/doc/*/changelog*",
     "usr/sbin/*",
@@ -41,8 +41,8 @@ UNUSED: Final = (
     "usr/share/gdb",
     "usr/share/lintian",
     "usr/share/man",
-    "var/local",  # of another group
-    # Modules of what is not there:
+    "var/local",  # belongs to another group
+    # Modules whose libraries are not installed:
     *(f"usr/lib/python3.11/lib-dynload/{module}.*" for module in ("_curses*", "_dbm", "nis", "readline")),
 )
 AUTHORITIES: Final = "usr/share/ca-certificates"
@@ -55,12 +55,12 @@ FILES: Final = {
 }
 LINKS: Final = {
     "usr/bin/python3": "python3.11",
-    "usr/lib/ssl/cert.pem": f"/{BUNDLE}",  # where OpenSSL looks
+    "usr/lib/ssl/cert.pem": f"/{BUNDLE}",  # OpenSSL's default path
 }
 
 
 def unpack(folder: Path) -> None:
-    """Fill `folder` with the packages, in the versions that this machine's apt knows. Raises: ImageFailed."""
+    """Extract the packages into `folder`, in the versions known to this machine's apt. Raises: ImageFailed."""
     with TemporaryDirectory() as scratch:
         for package in _download(Path(scratch)):
             run("dpkg-deb", "--extract", package, folder)
@@ -76,36 +76,37 @@ def unpack(folder: Path) -> None:
 
 
 def _download(folder: Path) -> list[Path]:
-    """The packages, in the order of their names."""
-    # By whoever runs this, as apt's own user may not write here, and whatever is installed here, perhaps more recently.
+    """Download the packages, and return their paths sorted by name."""
+    # Download as the current user, because the _apt user cannot write here. Ignore the packages installed on this
+    # machine, which may be newer.
     options = ("--option=APT::Sandbox::User=", "--option=Dir::State::status=/dev/null")
     command = ("apt-get", "--quiet", *options, "download", *PACKAGES)
     try:
         run(*command, folder=folder)
-    except ImageFailed:  # the lists may be missing, as in a fresh container, or older than the server's packages
+    except ImageFailed:  # the package lists may be missing (fresh container) or outdated
         run("apt-get", "--quiet", "update")
         run(*command, folder=folder)
     return sorted(folder.glob("*.deb"))
 
 
 def _record(package: Path, folder: Path) -> None:
-    """Leave what the package says of itself where scanners look in images without dpkg."""
+    """Write the package metadata where scanners look in images without dpkg."""
     status = folder / "var/lib/dpkg/status.d"
     status.mkdir(parents=True, exist_ok=True)
     (status / package.name.partition("_")[0]).write_text(run("dpkg-deb", "--field", package))
 
 
 def _bundle_authorities(folder: Path) -> None:
-    """One file of them all, as Debian's own script would make it at the installation."""
+    """Concatenate all CA certificates into one file, as Debian's postinst script does."""
     authorities = sorted((folder / AUTHORITIES).rglob("*.crt"))
     (folder / BUNDLE).write_text("".join(each.read_text() for each in authorities))
     shutil.rmtree(folder / AUTHORITIES)
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Files, and folders with all that is in them."""
+    """Remove files, and folders recursively."""
     for path in [*paths]:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)  # one folder of papers may lead to another
+            path.unlink(missing_ok=True)  # a doc folder may be a link to another

@@ -1,4 +1,4 @@
-"""The image's files, as a folder for each layer: what image/Containerfile copies."""
+"""Builds one folder per image layer; image/Containerfile copies them."""
 
 import os
 import shutil
@@ -10,11 +10,11 @@ from hack.image.commands import run
 from hack.image.debian import unpack
 
 LAYERS: Final = {"base": unpack, "application": install}
-"""From the lower to the upper: what changes with each release is the smaller download."""
+"""From lower to upper: each release changes only the smaller layer."""
 
 
 def make(folder: Path) -> list[Path]:
-    """A folder below `folder`, which is emptied before, for each layer. Raises: ImageFailed."""
+    """Empty `folder`, then build one subfolder per layer. Raises: ImageFailed."""
     shutil.rmtree(folder, ignore_errors=True)
     layers = []
     for name, fill in LAYERS.items():
@@ -22,32 +22,32 @@ def make(folder: Path) -> list[Path]:
         layer.mkdir(parents=True)
         fill(layer)
         _compile(layer, folder / "base")
-        _settle(layer)
+        _normalize(layer)
         layers.append(layer)
     return layers
 
 
 def _compile(layer: Path, base: Path) -> None:
-    """Compile here what a process that may write nothing would have to at each start; by the Python of `base`.
+    """Compile the modules with the Python of `base`; a read-only container would compile them at each start.
 
-    By hash, never checked: a file's time would make each image another, and who could change the file may do worse.
+    Invalidation is `unchecked-hash`: timestamps would make builds irreproducible, and the files never change.
     """
     where = ("-s", layer, "-p", "/")
     how = ("-q", "-f", "--invalidation-mode=unchecked-hash")
-    # What is compiled may depend on the order of sets.
+    # Bytecode may depend on the iteration order of sets.
     environment = {"PYTHONHOME": str(base / "usr"), "PYTHONHASHSEED": "0"}
     run(*_python(base), "-m", "compileall", *how, *where, layer, environment=environment)
 
 
 def _python(base: Path) -> list[Path | str]:
-    """The Python of the image where it lies: its own loader brings its own libraries."""
+    """The command that runs the image's Python in place, with its own loader and libraries."""
     [loader] = base.glob("lib/*-linux-gnu/ld-linux-*.so.*")
     libraries = [loader.parent, base / "usr" / loader.parent.relative_to(base)]
     return [loader, "--library-path", ":".join(map(str, libraries)), base / "usr/bin/python3.11"]
 
 
-def _settle(layer: Path) -> None:
-    """Give all the same age and rights whoever made it, and nobody another's: no bit of set-uid or set-gid stays."""
+def _normalize(layer: Path) -> None:
+    """Set all times to 0 and all modes to fixed values; this also removes set-uid and set-gid bits."""
     for path in [layer, *layer.rglob("*")]:
         if not path.is_symlink():
             path.chmod(_mode(path, layer))

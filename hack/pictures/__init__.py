@@ -1,4 +1,4 @@
-"""Pictures of our Grafana dashboards without Grafana: committed JSON, queried on a real Prometheus, drawn to PNG.
+"""Renders the Grafana dashboards without Grafana: reads the JSON, queries a real Prometheus, and draws PNG files.
 
 `python -m hack.pictures --prometheus URL --at TIME --to FOLDER FILE...`
 """

@@ -17,7 +17,7 @@ _WHAT: Final = "Draw our Grafana dashboards to PNG, with the data of a Prometheu
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw every dashboard; 1 if any query failed, or anything in a dashboard is not known."""
+    """Draw every dashboard; return 1 if a query fails or a dashboard has an unsupported element."""
     command = argparse.ArgumentParser(prog="python -m hack.pictures", description=_WHAT, allow_abbrev=False)
     add = command.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="a dashboard (JSON)")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drawn(path: Path, parsed: argparse.Namespace) -> list[str]:
-    """Draw one dashboard; what went wrong."""
+    """Draw one dashboard and return the errors."""
     try:
         board = read(path)
         length = parsed.range or seconds(board.time["from"].removeprefix("now-"))
@@ -51,7 +51,7 @@ def _drawn(path: Path, parsed: argparse.Namespace) -> list[str]:
         parsed.to.mkdir(parents=True, exist_ok=True)
         picture = parsed.to / f"{path.stem}.png"
         draw(board, filled, window=window, variables=variables).save(picture)
-    except (OSError, ValueError) as error:  # the file, or what is in it
+    except (OSError, ValueError) as error:  # an unreadable or invalid file
         return [str(error)]
     print(picture)
     return [f"{each.panel.title}: {error}" for each in filled for error in each.errors]

@@ -1,4 +1,4 @@
-"""What stands around a plot: the axes with their ticks, and the legend below."""
+"""Draws the axes around a plot, and the legend below it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,36 +15,36 @@ from hack.pictures.units import DAY
 from hack.pictures.variables import Window, nice
 
 _BETWEEN_ROWS: Final = 34.0
-"""Pixels between two values on an upright axis; more than a line of text needs, to keep the plot quiet."""
+"""Minimum pixels between two ticks on the value axis; more than the text height, to keep the plot readable."""
 _ROWS: Final = 4
-"""Values on it, about, even where they then stand closer."""
+"""Approximate minimum number of ticks, even if they are closer than that."""
 _BETWEEN_TIMES: Final = 74.0
 _BETWEEN_DATES: Final = 110.0
 BESIDE: Final = 20.0
-"""Pixels that the last time may reach beyond the plot."""
+"""Pixels that the last time label may extend beyond the plot."""
 BELOW: Final = 22.0
-"""Pixels that the times take below it."""
+"""Height of the time labels below the plot, in pixels."""
 _PADDING: Final = 0.1
 _GAP: Final = 8.0
 _FINE: Final = 6
-"""Digits that tell apart neighbouring ticks, such as 10.25 K and 10.5 K."""
+"""Digits needed to distinguish neighbouring ticks, such as 10.25 K and 10.5 K."""
 
 _LINE: Final = 21.0
 _SIGN: Final = 14.0
-"""Pixels of the coloured stroke before a name."""
+"""Width of the coloured line before a name, in pixels."""
 _BEFORE_NAME: Final = _SIGN + 6
 _BESIDE_NAME: Final = 16.0
 _FEW: Final = 8
 _AT_MOST: Final = 0.35
-"""Of the height below a plot, as in Grafana."""
+"""Maximum share of the panel height for the legend, as in Grafana."""
 _AT_MOST_OF_FEW: Final = 0.55
-"""The same for few series, which are to be read in full: half of the panel, of which the title takes some."""
+"""The same for few series, which are always shown in full: half of the panel, including the title."""
 _SMALL: Final = Ink(theme.SMALL_SIZE)
 _HEADS: Final = Ink(theme.SMALL_SIZE, theme.LINK)
 
 
 class ValueAxis(NamedTuple):
-    """An upright axis at the left of a plot."""
+    """The value axis, to the left of a plot."""
 
     low: float
     high: float
@@ -53,15 +53,15 @@ class ValueAxis(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Pixels that the labels need."""
+        """Width of the labels, in pixels."""
         return max((text_width(label, theme.SMALL_SIZE) for label in self.labels.values()), default=0) + _GAP
 
     def y(self, value: float, plot: Box) -> float:
-        """The pixel in the plot."""
+        """The vertical pixel of `value`."""
         return plot.bottom - (value - self.low) / (self.high - self.low) * plot.height
 
     def draw(self, canvas: Canvas, plot: Box) -> None:
-        """Labels, and lines through the plot."""
+        """Draw the labels and the grid lines."""
         for tick, label in self.labels.items():
             height = self.y(tick, plot)
             canvas.line([(plot.left, height), (plot.right, height)], theme.GRID)
@@ -69,12 +69,12 @@ class ValueAxis(NamedTuple):
 
 
 def value_axis(values: Sequence[float], field: Field, *, height: float) -> ValueAxis:
-    """Room for all values and some more, but across zero only when they are; ticks where they go well."""
+    """An axis with padding around all values; it crosses zero only if the values do."""
     low, high = min(values), max(values)
     padding = (high - low) * _PADDING or abs(high) or 1.0
     low = low - padding if low < 0 else max(low - padding, 0.0)
     high = high + padding if high > 0 or low == high else min(high + padding, 0.0)
-    if high - low < _finest(field):  # with so few decimals no tick would be exact
+    if high - low < _finest(field):  # the decimals are too few for exact ticks
         field = msgspec.structs.replace(field, decimals=None)
     step = _tick_step((high - low) / max(height / _BETWEEN_ROWS, _ROWS), field)
     return ValueAxis(low, high, field, {tick: field.text(tick, digits=_FINE) for tick in _multiples(low, high, step)})
@@ -85,14 +85,14 @@ def _multiples(low: float, high: float, step: float) -> list[float]:
 
 
 def _finest(field: Field) -> float:
-    """The smallest difference that the field's decimals show."""
+    """The smallest difference visible with the field's decimals."""
     if field.decimals is None:
         return 0.0
     return 10.0**-field.decimals / (100 if field.unit == "percentunit" else 1)
 
 
 def _tick_step(at_least: float, field: Field) -> float:
-    """One that a person would choose, and that is as exact as the field's decimals allow."""
+    """A round step that the field's decimals can show exactly."""
     if field.unit == "s" and at_least >= 1:
         return nice(at_least)
     if field.unit == "bytes":
@@ -104,7 +104,7 @@ def _tick_step(at_least: float, field: Field) -> float:
 
 
 def draw_time_axis(canvas: Canvas, plot: Box, window: Window) -> None:
-    """Times (UTC) below the plot, and lines through it."""
+    """Draw the times (UTC) below the plot, and the grid lines."""
     dated = window.seconds > DAY
     step = nice(window.seconds / max(plot.width / (_BETWEEN_DATES if dated else _BETWEEN_TIMES), 1))
     form = "%m/%d" if step >= DAY else "%m/%d %H:%M" if dated else "%H:%M"
@@ -118,16 +118,16 @@ def draw_time_axis(canvas: Canvas, plot: Box, window: Window) -> None:
 
 
 def time_x(moment: float, plot: Box, window: Window) -> float:
-    """The pixel in the plot."""
+    """The horizontal pixel of `moment`."""
     return plot.left + (moment - window.start) / window.seconds * plot.width
 
 
 Entry = tuple[str, str, Sequence[tuple[str, str]]]
-"""In a legend: a name with its colour, and what is told of it as (title, text)."""
+"""A legend entry: name, colour, and calculated values as (title, text)."""
 
 
 def draw_list(canvas: Canvas, box: Box, entries: Sequence[Entry]) -> Box:
-    """A legend in one line; returns the room left for the plot."""
+    """Draw a one-line legend; return the box left for the plot."""
     across = box.left
     for name, color, _ in entries:
         _draw_name(canvas, (across, box.bottom - _LINE / 2), color, name)
@@ -136,7 +136,7 @@ def draw_list(canvas: Canvas, box: Box, entries: Sequence[Entry]) -> Box:
 
 
 def draw_legend(canvas: Canvas, box: Box, entries: Sequence[Entry]) -> Box:
-    """A legend with a line for each series, as far as it has room; returns the room left for the plot."""
+    """Draw a legend with one line per series, as far as there is room; return the box left for the plot."""
     share = _AT_MOST_OF_FEW if len(entries) <= _FEW else _AT_MOST
     room = min(len(entries), max(int(box.height * share / _LINE), 2) - 1)
     legend = box.inset(top=box.height - (room + 1) * _LINE)

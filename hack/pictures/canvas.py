@@ -1,4 +1,4 @@
-"""A picture drawn in pixels, counted from its top left corner."""
+"""A canvas with pixel coordinates from the top left corner."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -17,13 +17,13 @@ from matplotlib.textpath import text_to_path
 from hack.pictures import theme
 
 FONT: Final = "DejaVu Sans"
-"""matplotlib brings it along, so that a picture is the same wherever it is drawn."""
+"""Bundled with matplotlib, so that pictures are identical on all machines."""
 LOOK: Final = {**mpl.rcParamsDefault, "text.hinting": "none"}
-"""Whatever the user's matplotlibrc says; without hinting, text is as wide as it was measured to be."""
+"""Ignores the user's matplotlibrc; without hinting, text has exactly its measured width."""
 _DOTS_PER_INCH: Final = 72
-"""With which a point is a pixel."""
+"""At this resolution a point is a pixel."""
 _HAIR: Final = 0.01
-"""Keeps a size in pixels from being rounded down after it was a size in inches."""
+"""Prevents rounding down when a size is converted from pixels to inches and back."""
 _ELLIPSIS: Final = "…"
 
 Point = tuple[float, float]
@@ -39,26 +39,26 @@ class Box(NamedTuple):
 
     @property
     def right(self) -> float:
-        """The edge."""
+        """The right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """The edge."""
+        """The bottom edge."""
         return self.top + self.height
 
     @property
     def center(self) -> Point:
-        """The middle."""
+        """The center point."""
         return self.left + self.width / 2, self.top + self.height / 2
 
     def inset(self, *, left: float = 0, top: float = 0, right: float = 0, bottom: float = 0) -> "Box":
-        """Smaller by that much at each edge, and never less than nothing."""
+        """The box, smaller by these amounts at each edge; sizes never become negative."""
         width, height = self.width - left - right, self.height - top - bottom
         return Box(self.left + left, self.top + top, max(width, 0), max(height, 0))
 
     def cells(self, columns: int, rows: int, *, gap: float) -> list["Box"]:
-        """Equal parts, row by row."""
+        """A grid of equal cells, row by row."""
         width, height = (self.width - gap * (columns - 1)) / columns, (self.height - gap * (rows - 1)) / rows
         return [
             Box(self.left + column * (width + gap), self.top + row * (height + gap), width, height)
@@ -69,13 +69,13 @@ class Box(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Of a line of text, in pixels."""
+    """The width of a line of text, in pixels."""
     width, _, _ = text_to_path.get_text_width_height_descent(text, _font(size, bold=bold), ismath=False)
     return float(width)
 
 
 def shortened(text: str, size: float, *, width: float) -> str:
-    """As much of the text as is no wider, with an ellipsis when that is not all."""
+    """The text, cut to the width with an ellipsis if it is too long."""
     if text_width(text, size) <= width:
         return text
     kept = next((end for end in range(len(text) - 1, 0, -1) if text_width(text[:end] + _ELLIPSIS, size) <= width), 0)
@@ -87,7 +87,7 @@ def _font(size: float, *, bold: bool) -> FontProperties:
 
 
 class Ink(NamedTuple):
-    """How text looks."""
+    """Size, colour and weight of text."""
 
     size: float = theme.TEXT_SIZE
     color: str = theme.TEXT
@@ -100,51 +100,51 @@ FAINT: Final = Ink(theme.SMALL_SIZE, theme.FAINT)
 
 
 class Canvas:
-    """An empty picture of that size."""
+    """A picture of `width` by `height` pixels, empty at first."""
 
     def __init__(self, width: int, height: int) -> None:
         inches = ((width + _HAIR) / _DOTS_PER_INCH, (height + _HAIR) / _DOTS_PER_INCH)
         self._figure = Figure(figsize=inches, dpi=_DOTS_PER_INCH, facecolor=theme.BACKGROUND)
         self._axes = self._figure.add_axes((0, 0, 1, 1))
         self._order = count()
-        """What is drawn later covers what is there, lines and areas alike."""
+        """The z-order: later elements cover earlier ones."""
         self._axes.set_axis_off()
         self._axes.set_xlim(0, width)
         self._axes.set_ylim(height, 0)
 
     def rectangle(self, box: Box, color: str, *, alpha: float = 1, edge: str = "none") -> None:
-        """Filled, with a thin line around it if it has an `edge`."""
+        """Draw a filled rectangle, with a thin outline if `edge` is a colour."""
         look: dict[str, Any] = {"facecolor": color, "edgecolor": edge, "linewidth": 1, "antialiased": False}
         self._add(Rectangle((box.left, box.top), box.width, box.height, alpha=alpha, **look))
 
     def line(
         self, points: Iterable[Point], color: str, width: float = 1, *, dashed: bool = False, clip: Box | None = None
     ) -> None:
-        """Through the points."""
+        """Draw a line through the points."""
         xs, ys = zip(*points, strict=True)
         style: Any = (0, (8, 6)) if dashed else "solid"
         self._add(Line2D(xs, ys, color=color, linewidth=width, linestyle=style, solid_joinstyle="round"), clip)
 
     def circle(self, center: Point, radius: float, *, color: str = "none", edge: str = "none") -> None:
-        """Filled with the color, with a line of the color `edge`."""
+        """Draw a circle filled with `color`, with an outline in the colour `edge`."""
         self._add(Circle(center, radius, facecolor=color, edgecolor=edge, linewidth=1.2 if edge != "none" else 0))
 
     def polygon(self, points: Sequence[Point], color: str, *, alpha: float = 1, clip: Box | None = None) -> None:
-        """Filled."""
+        """Draw a filled polygon."""
         self._add(Polygon(points, closed=True, facecolor=color, alpha=alpha, edgecolor="none", linewidth=0), clip)
 
     def text(self, at: Point, text: str, ink: Ink = TEXT, *, align: Align = "left") -> None:
-        """One line, its middle at that height."""
+        """Write one line of text, vertically centered at the point."""
         style: dict[str, Any] = {"fontproperties": _font(ink.size, bold=ink.bold), "color": ink.color, "ha": align}
-        style |= {"va": "center_baseline", "parse_math": False}  # a dollar is money
+        style |= {"va": "center_baseline", "parse_math": False}  # a dollar sign is currency, not math
         self._axes.text(*at, text, zorder=next(self._order), **style)
 
     def texts(self) -> list[str]:
-        """All that is written on the picture."""
+        """All texts on the picture."""
         return [text.get_text() for text in self._axes.texts]
 
     def save(self, path: Path) -> None:
-        """As PNG: the same picture is the same bytes, for it names neither time nor program."""
+        """Write a PNG without time or program metadata, so that equal pictures have equal bytes."""
         with mpl.rc_context(LOOK):
             self._figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
 

@@ -1,4 +1,4 @@
-"""What is read of a dashboard, as `make generate` writes it. What stands here is checked; all else does not show."""
+"""The parts of a dashboard that are drawn. These fields are validated; all others have no visible effect."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from hack.pictures.fields import Field, FieldConfig
 
 
 class GridPos(Struct, frozen=True):
-    """Place and size on a grid of 24 columns."""
+    """Position and size on the 24-column grid."""
 
     x: int = 0
     y: int = 0
@@ -30,7 +30,7 @@ class Target(Struct, frozen=True, rename="camel"):
 
 
 class Legend(Struct, frozen=True, rename="camel"):
-    """What is told of each series below a plot."""
+    """The legend below a plot."""
 
     display_mode: Literal["list", "table"] = "list"
     placement: Literal["bottom"] = "bottom"
@@ -51,7 +51,7 @@ class Sort(Struct, frozen=True, rename="camel"):
 
 
 class Options(Struct, frozen=True, rename="camel"):
-    """Of all panel types together: a panel has those of its own, and the defaults of the others."""
+    """The options of all panel types together; options of other types have their defaults."""
 
     legend: Legend = Legend()
     reduce_options: ReduceOptions = ReduceOptions()
@@ -75,7 +75,7 @@ class Transformation(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True, rename="camel"):
-    """A panel, or a row, which stands above the panels after it."""
+    """A panel, or a row header above the panels that follow."""
 
     type: Literal["row", "timeseries", "stat", "bargauge", "heatmap", "state-timeline", "table"]
     title: Annotated[str, Meta(pattern=r"^[^$]*$")] = ""
@@ -88,11 +88,11 @@ class Panel(Struct, frozen=True, rename="camel"):
     time_from: None = None
     max_data_points: None = None
     panels: tuple[()] = ()
-    """Of a row that is collapsed."""
+    """The panels of a collapsed row."""
 
 
 class Variable(Struct, frozen=True, rename="camel"):
-    """A choice at the top of the dashboard."""
+    """A dashboard variable."""
 
     name: str
     type: Literal["datasource", "query", "custom"]
@@ -113,15 +113,15 @@ class Dashboard(Struct, frozen=True):
 
     title: str
     time: Mapping[str, str]
-    """Shown first, such as `now-24h` as `from`."""
+    """The default time range, such as `now-24h` for `from`."""
     templating: Templating = Templating()
     panels: tuple[Panel, ...] = ()
 
     def all_panels(self) -> list[Panel]:
-        """From top to bottom."""
+        """All panels, from top to bottom."""
         return sorted(self.panels, key=lambda each: (each.grid_pos.y, each.grid_pos.x))
 
 
 def read(path: Path) -> Dashboard:
-    """The dashboard in that file. Raises: ValueError, which names the place that is not as it must be."""
+    """Read the dashboard in `path`. Raises: ValueError with the path of the invalid field."""
     return msgspec.json.decode(path.read_bytes(), type=Dashboard)

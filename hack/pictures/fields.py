@@ -1,4 +1,4 @@
-"""How the values of a series or column are shown: the panel's defaults, and the overrides that match its name."""
+"""Display settings of a series or column: the panel's defaults plus the overrides that match its name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,42 +13,42 @@ from hack.pictures.units import show
 
 
 class Coloring(Struct, frozen=True, rename="camel"):
-    """Where a colour comes from."""
+    """The source of a colour."""
 
     mode: Literal["fixed", "thresholds", "palette-classic"] = "thresholds"
     fixed_color: Color = "text"
 
 
 class Step(Struct, frozen=True):
-    """A colour from a value on; the first has none."""
+    """A colour for values of at least `value`; the first step has no value."""
 
     color: Color
     value: float | None = None
 
 
 class Thresholds(Struct, frozen=True):
-    """Steps, rising."""
+    """Steps in ascending order."""
 
     mode: Literal["absolute"] = "absolute"
     steps: tuple[Step, ...] = (Step("green"),)
 
 
 class State(Struct, frozen=True):
-    """A word for a value."""
+    """The text and colour for a value."""
 
     text: str
     color: Color
 
 
 class States(Struct, frozen=True):
-    """Words by value."""
+    """Value mappings."""
 
     type: Literal["value"]
     options: Mapping[str, State]
 
 
 class Mode(Struct, frozen=True):
-    """Whether areas stand on each other, and whether a plot shows thresholds."""
+    """The mode of stacking, or of threshold lines."""
 
     mode: Literal["none", "normal", "off", "dashed"] = "off"
 
@@ -60,7 +60,7 @@ class CellOptions(Struct, frozen=True):
 
 
 class Custom(Struct, frozen=True, rename="camel"):
-    """What only some panel types know."""
+    """Settings that only some panel types have."""
 
     stacking: Mode = Mode()
     thresholds_style: Mode = Mode()
@@ -72,7 +72,7 @@ class Custom(Struct, frozen=True, rename="camel"):
 
 
 class Field(Struct, frozen=True, rename="camel"):
-    """What is said of a series."""
+    """The display settings of a series."""
 
     unit: str = ""
     min: Literal[0] = 0
@@ -87,12 +87,12 @@ class Field(Struct, frozen=True, rename="camel"):
         show(0, self.unit)  # raises
 
     def text(self, value: float, *, digits: int = 3) -> str:
-        """The word for the value, else the value with its unit."""
+        """The mapped text of the value, else the value with its unit."""
         state = self._state(value)
         return state.text if state else show(value, self.unit, decimals=self.decimals, digits=digits)
 
     def color_of(self, value: float, *, place: int = 0) -> str:
-        """The colour of a value of the series at that place."""
+        """The colour of `value` in the series with index `place`."""
         if state := self._state(value):
             return theme.NAMED[state.color]
         if self.color.mode == "palette-classic":
@@ -107,42 +107,45 @@ class Field(Struct, frozen=True, rename="camel"):
 
 
 class Matcher(Struct, frozen=True):
-    """Which fields an override is for, by their name or a part of it."""
+    """Selects the fields of an override, by name or by regular expression."""
 
     id: Literal["byName", "byRegexp"]
     options: str
 
     def applies(self, name: str) -> bool:
-        """Whether it is for the field of that name."""
+        """Whether the matcher selects the field `name`."""
         return name == self.options if self.id == "byName" else bool(re.search(self.options.strip("/"), name))
 
 
 class Property(Struct, frozen=True):
-    """A path in the field's configuration, and what is there instead."""
+    """A path in the field configuration and its new value."""
 
     id: Literal["unit", "decimals", "noValue", "thresholds", "color", "custom.cellOptions", "links"]
     value: Any
 
 
 class Override(Struct, frozen=True):
-    """What is different for some fields."""
+    """Changed settings for some fields."""
 
     matcher: Matcher
     properties: tuple[Property, ...]
 
 
 class FieldConfig(Struct, frozen=True):
-    """How the values of a panel are shown; `defaults` stay raw, because overrides change them by path."""
+    """The display settings of a panel; `defaults` stay raw JSON, because overrides change them by path."""
 
     defaults: Mapping[str, Any] = {}
     overrides: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
-        for overrides in ([], *([each] for each in self.overrides)):  # each alone: none hides behind another
+        for overrides in (
+            [],
+            *([each] for each in self.overrides),
+        ):  # each alone, so that none hides the error of another
             self._changed(overrides)
 
     def of(self, name: str = "") -> Field:
-        """What is said of the series or column of that name."""
+        """The settings of the series or column `name`."""
         return self._changed([override for override in self.overrides if override.matcher.applies(name)])
 
     def _changed(self, overrides: Sequence[Override]) -> Field:

@@ -1,4 +1,4 @@
-"""What the queries of a panel returned."""
+"""Runs the queries of a panel and holds their results."""
 
 import math
 import re
@@ -17,22 +17,22 @@ CALCS: Final[Mapping[str, tuple[str, Callable[[Sequence[float]], float]]]] = {
     "mean": ("Mean", fmean),
     "max": ("Max", max),
 }
-"""How a series becomes one value, with its title in legends."""
+"""Reducers of a series to one value, with their titles in legends."""
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class Source(Protocol):
-    """Whoever answers queries. Its calls raise QueryRefused, and OSError when it cannot be reached."""
+    """A query API. Its methods raise QueryRefused, or OSError if the server is unreachable."""
 
     def query(self, expression: str, *, at: float | None = None) -> Answer:
-        """The value at one moment."""
+        """Run an instant query."""
 
     def query_range(self, expression: str, *, start: float, end: float, step: float) -> Answer:
-        """The values over a time."""
+        """Run a range query."""
 
 
 class Frame(NamedTuple):
-    """What a target returned, or the `error` that it ended in."""
+    """The series that a target returned, or its `error`."""
 
     target: Target
     series: tuple[Series, ...] = ()
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A series as it is shown: its points without those that are no finite numbers, and its place among all."""
+    """A series to draw: its finite points, and its index among all series."""
 
     name: str
     field: Field
@@ -49,17 +49,17 @@ class Line(NamedTuple):
 
     @property
     def values(self) -> list[float]:
-        """Without their times."""
+        """The values without times."""
         return [value for _, value in self.points]
 
     @property
     def last(self) -> float:
-        """The newest value; not a number when there is none."""
+        """The newest value, or NaN."""
         return self.points[-1][1] if self.points else math.nan
 
     @property
     def color(self) -> str:
-        """Of its newest value."""
+        """The colour of the newest value."""
         return self.field.color_of(self.last, place=self.place)
 
 
@@ -72,11 +72,11 @@ class Filled(NamedTuple):
 
     @property
     def errors(self) -> list[str]:
-        """Of the queries that failed."""
+        """The errors of failed queries."""
         return [f"query {frame.target.ref_id}: {frame.error}" for frame in self.frames if frame.error]
 
     def lines(self) -> list[Line]:
-        """The series of all frames, in their order."""
+        """The series of all frames, in order."""
         found = [(frame.target, series) for frame in self.frames for series in frame.series]
         return [self._line(target, series, place) for place, (target, series) in enumerate(found)]
 
@@ -87,20 +87,20 @@ class Filled(NamedTuple):
 
 
 def series_name(legend: str, labels: Mapping[str, str]) -> str:
-    """By the format of the legend, of which `__auto` is all labels."""
+    """The series name by the legend format; `__auto` joins all labels."""
     if legend == "__auto":
         return ", ".join(value for _, value in sorted(labels.items()))
     return _LABEL.sub(lambda found: labels.get(found[1], ""), legend)
 
 
 def run(panel: Panel, source: Source, *, window: Window, variables: Values) -> Filled:
-    """Ask all that the panel asks. An error is part of what comes back."""
+    """Run all queries of the panel. Errors are part of the result."""
     shown = window.on(theme.panel_width(panel.grid_pos.w))
-    return Filled(panel, tuple(_answered(target, source, shown, variables) for target in panel.targets), shown)
+    return Filled(panel, tuple(_query(target, source, shown, variables) for target in panel.targets), shown)
 
 
-def _answered(target: Target, source: Source, window: Window, variables: Values) -> Frame:
-    # Grafana, too, starts and ends at multiples of the step.
+def _query(target: Target, source: Source, window: Window, variables: Values) -> Frame:
+    # Like Grafana, align start and end to multiples of the step.
     start, end = (moment // window.step * window.step for moment in (window.start, window.end))
     try:
         query = expand(target.expr, variables, window=window)

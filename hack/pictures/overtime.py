@@ -1,4 +1,4 @@
-"""What panels show over time: lines and areas, states, and the counts of buckets."""
+"""Draws panels over time: time series, state timelines and heatmaps."""
 
 import math
 from collections import defaultdict
@@ -15,24 +15,24 @@ from hack.pictures.frames import CALCS, Filled, Line
 from hack.pictures.variables import Window
 
 _MISSING: Final = 1.5
-"""So many steps without a point are a gap in a line or a state."""
+"""Steps without a point that make a gap in a line or state."""
 _ABOVE: Final = 6.0
 _NAMES: Final = 0.25
-"""Of the width, at most."""
+"""Maximum share of the width."""
 _KEY: Final = 30.0
 _BETWEEN_LABELS: Final = 18.0
 _WIDE: Final = 4
-"""Pixels of a cell that can do without one of them, as a gap."""
+"""Minimum cell width in pixels for a one-pixel gap between cells."""
 _SHADES: Final = 64
 _LIGHTEST: Final = 0.2
-"""Of a scheme, so that few observations still stand out from none."""
+"""Start of the colour scheme, so that few observations still differ from none."""
 
 Span = tuple[float, float, float]
-"""A time, and there the bottom and the top of the area below a line."""
+"""A time, and the bottom and top of the area below a line at that time."""
 
 
 def draw_timeseries(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """The panel's content. Raises: ValueError when the series have several units, which take an axis each."""
+    """Draw the panel content. Raises: ValueError if the series have several units, which would need several axes."""
     lines = [line for line in filled.lines() if line.points]
     if len({line.field.unit for line in lines}) > 1:
         raise ValueError(f"{filled.panel.title}: series of several units are not drawn")
@@ -51,12 +51,12 @@ def draw_timeseries(canvas: Canvas, box: Box, filled: Filled) -> None:
 
 
 def _entry(line: Line, calcs: Iterable[str]) -> around.Entry:
-    told = ((title, line.field.text(of(line.values))) for title, of in map(CALCS.__getitem__, calcs))
-    return line.name, line.color, list(told)
+    values = ((title, line.field.text(reduce(line.values))) for title, reduce in map(CALCS.__getitem__, calcs))
+    return line.name, line.color, list(values)
 
 
 def stacked(lines: Iterable[Line]) -> list[list[Span]]:
-    """The areas below the lines, on each other in their order where they are to be, else from zero."""
+    """The areas below the lines: stacked in order if the field says so, else from zero."""
     tops: dict[float, float] = defaultdict(float)
     areas = []
     for line in lines:
@@ -69,7 +69,7 @@ def stacked(lines: Iterable[Line]) -> list[list[Span]]:
 def _draw_area(
     canvas: Canvas, plot: Box, area: Sequence[Span], *, line: Line, axis: around.ValueAxis, window: Window
 ) -> None:
-    """In parts, between its gaps; a point alone is a dot."""
+    """Draw the parts between gaps; a single point is a dot."""
     longest, custom = window.step * _MISSING, line.field.custom
     gaps = [place for place, (before, after) in enumerate(pairwise(area), 1) if after[0] - before[0] > longest]
     upper = [(around.time_x(moment, plot, window), axis.y(top, plot)) for moment, _, top in area]
@@ -92,7 +92,7 @@ def _draw_thresholds(canvas: Canvas, plot: Box, axis: around.ValueAxis) -> None:
 
 
 def draw_timeline(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """States, in words."""
+    """Draw a state timeline."""
     lines, window = [line for line in filled.lines() if line.points], filled.window
     found = {value: line.field for line in lines for value in line.values}
     entries = [(field.text(value), field.color_of(value), ()) for value, field in sorted(found.items())]
@@ -110,7 +110,7 @@ def draw_timeline(canvas: Canvas, box: Box, filled: Filled) -> None:
 
 
 def states(points: Sequence[Point], step: float) -> list[tuple[float, float, float]]:
-    """Values, each with the time from which it held, and until another followed or for one step when nothing did."""
+    """(value, start, end) of each state; a state ends at the next one, or after one step if there is a gap."""
     found: list[tuple[float, float, float]] = []
     for (moment, value), (following, _) in pairwise([*points, (math.inf, 0.0)]):
         end = following if following - moment <= step * _MISSING else moment + step
@@ -120,7 +120,7 @@ def states(points: Sequence[Point], step: float) -> list[tuple[float, float, flo
 
 
 def draw_heatmap(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """Counts; the lowest bucket is at the bottom."""
+    """Draw the bucket counts; the lowest bucket is at the bottom."""
     rows, window = buckets(filled), filled.window
     highest = max((count for _, counts in rows for _, count in counts), default=0.0)
     labels = max(text_width(label, theme.SMALL_SIZE) for label, _ in rows)
@@ -130,7 +130,7 @@ def draw_heatmap(canvas: Canvas, box: Box, filled: Filled) -> None:
     every = math.ceil(_BETWEEN_LABELS * len(rows) / max(plot.height, 1))
     places = reversed(plot.cells(1, len(rows), gap=0))
     for number, ((label, counts), place) in enumerate(zip(rows, places, strict=True)):
-        if number % every == 0:  # else they would touch
+        if number % every == 0:  # otherwise the labels would overlap
             canvas.text((plot.left - 8, place.top + min(place.height / 2, 8)), label, FAINT, align="right")
         for moment, count in counts:
             began = max(moment - window.step, window.start)
@@ -145,7 +145,7 @@ def draw_heatmap(canvas: Canvas, box: Box, filled: Filled) -> None:
 
 
 def buckets(filled: Filled) -> list[tuple[str, list[Point]]]:
-    """Upper bounds, rising, and counts over time, less what is in smaller ones: Prometheus counts that in each."""
+    """Ascending upper bounds with their counts over time, converted from Prometheus' cumulative buckets."""
     series = {float(each.labels["le"]): each for frame in filled.frames for each in frame.series}
     rows, below = [], dict[float, float]()
     for bound, each in sorted(series.items()):
@@ -157,5 +157,5 @@ def buckets(filled: Filled) -> list[tuple[str, list[Point]]]:
 
 
 def _shade(part: float) -> str:
-    """The darkest for few and the brightest for many, which suits a dark panel; by the root, as in Grafana."""
+    """A colour from dark (few) to bright (many), for the dark theme; square-root scale, as in Grafana."""
     return to_hex(mpl.colormaps["Oranges"](1 - _LIGHTEST - (1 - _LIGHTEST) * math.sqrt(part)))

@@ -1,4 +1,4 @@
-"""A whole dashboard: where its panels are, what stands around them, and who draws them."""
+"""Draws a complete dashboard: layout, titles and panels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -31,11 +31,11 @@ DRAWERS: Final[Mapping[str, Callable[[Canvas, Box, Filled], None]]] = {
     "heatmap": draw_heatmap,
 }
 _EVEN_WITHOUT_NUMBERS: Final = frozenset({"stat", "bargauge", "table"})
-"""They say so when a value is not a number."""
+"""These panel types are drawn even if a value is not a number."""
 
 
 def draw(dashboard: Dashboard, filled: Sequence[Filled], *, window: Window, variables: Values) -> Canvas:
-    """The picture of the dashboard, `filled` with the data of all its panels. Raises: ValueError when one cannot be."""
+    """Draw the dashboard with the data of all its panels. Raises: ValueError for a panel that cannot be drawn."""
     rows = max((each.panel.grid_pos.y + each.panel.grid_pos.h for each in filled), default=0)
     with mpl.rc_context(LOOK):
         canvas = Canvas(theme.WIDTH, round(_HEAD + _CHIPS + rows * _CELL + theme.MARGIN))
@@ -58,7 +58,7 @@ def _draw_head(canvas: Canvas, dashboard: Dashboard, window: Window) -> None:
 
 
 def _draw_chips(canvas: Canvas, dashboard: Dashboard, variables: Values) -> None:
-    """The variables and what is chosen."""
+    """Draw the variables and their values."""
     across = float(theme.MARGIN)
     for variable in dashboard.templating.list:
         choice = " + ".join("All" if value in _ALL else value for value in variables[variable.name])
@@ -88,7 +88,7 @@ def _draw_panel(canvas: Canvas, box: Box, filled: Filled) -> None:
 
 
 def _draw_title(canvas: Canvas, box: Box, title: str) -> None:
-    """With the sign for a description, which every panel of ours has."""
+    """Draw the title with the info icon, because every panel has a description."""
     text = shortened(title, theme.TITLE_SIZE, width=box.width - 2 * _INSET - 24)
     middle = box.top + _PANEL_HEAD / 2
     canvas.text((box.left + _INSET, middle), text, Ink(theme.TITLE_SIZE))

@@ -1,4 +1,4 @@
-"""Tables: the rows of instant queries, what transformations make of them, and how they are drawn."""
+"""Draws tables: merges instant query results and applies transformations."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _HEADS: Final = Ink(theme.SMALL_SIZE, theme.LINK)
 
 
 class Column(NamedTuple):
-    """A column as it is drawn."""
+    """A column to draw."""
 
     head: str
     texts: Sequence[str]
@@ -28,13 +28,13 @@ class Column(NamedTuple):
 
     @property
     def width(self) -> float:
-        """What it asks for."""
+        """The preferred width."""
         texts = max(text_width(text, theme.TEXT_SIZE) for text in self.texts)
         return min(max(text_width(self.head, theme.SMALL_SIZE), texts), _WIDEST) + 2 * _PADDING
 
 
 def _column(head: str, cells: Sequence[Cell | None], field: Field) -> Column:
-    """Numbers stand at the right, so that their sizes can be compared."""
+    """A column; numbers are right-aligned, so that they can be compared."""
     texts = [field.no_value if cell is None else cell if isinstance(cell, str) else field.text(cell) for cell in cells]
     colored = field.custom.cell_options.type == "color-text"
     inks = [Ink(color=field.color_of(cell)) if colored and isinstance(cell, float) else TEXT for cell in cells]
@@ -42,15 +42,15 @@ def _column(head: str, cells: Sequence[Cell | None], field: Field) -> Column:
 
 
 def draw_table(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """The panel's content."""
+    """Draw the panel content."""
     columns = [_column(head, cells, filled.panel.field_config.of(head)) for head, cells in table_of(filled).items()]
-    asked = [column.width for column in columns]
-    over = box.width - sum(asked)
+    preferred = [column.width for column in columns]
+    over = box.width - sum(preferred)
     count = len(columns[0].texts)
     shown = min(max(int(box.height / _ROW) - 1, 0), count)
     place = box._replace(height=_ROW * (shown + 1))
-    for column, width in zip(columns, asked, strict=True):
-        place = place._replace(width=width + over / len(columns) if over > 0 else width * box.width / sum(asked))
+    for column, width in zip(columns, preferred, strict=True):
+        place = place._replace(width=width + over / len(columns) if over > 0 else width * box.width / sum(preferred))
         head, *cells = place.cells(1, shown + 1, gap=0)
         _write(canvas, head, column.head, _HEADS, align=column.align)
         for cell, text, ink in zip(cells, column.texts, column.inks, strict=False):
@@ -70,7 +70,7 @@ def _write(canvas: Canvas, box: Box, text: str, ink: Ink, *, align: Align) -> No
 
 
 def table_of(filled: Filled) -> dict[str, list[Cell | None]]:
-    """Cells by the head of their column, after the transformations and in the order that the panel asks for."""
+    """Cells by column head, transformed and sorted as the panel specifies."""
     rows = merged([_raw(frame, alone=len(filled.frames) == 1) for frame in filled.frames])
     heads = {name: name for row in rows for name in row}
     for step in filled.panel.transformations:
@@ -82,7 +82,7 @@ def table_of(filled: Filled) -> dict[str, list[Cell | None]]:
 
 
 def _raw(frame: Frame, *, alone: bool) -> list[Row]:
-    """The time, each label and the value."""
+    """Rows with the time, each label and the value."""
     labels = sorted({label for series in frame.series for label in series.labels})
     value = "Value" if alone else f"Value #{frame.target.ref_id}"
     return [
@@ -92,9 +92,9 @@ def _raw(frame: Frame, *, alone: bool) -> list[Row]:
 
 
 def merged(tables: Iterable[Sequence[Row]]) -> list[Row]:
-    """Rows that contradict each other in no column become one.
+    """Merge rows that have no conflicting column.
 
-    As in Grafana a row goes into each earlier one that it agrees with, so the order of the queries matters.
+    As in Grafana, a row is merged into every earlier row that it matches, so the order of queries matters.
     """
     rows: list[Row] = []
     for row in (row for table in tables for row in table):
@@ -109,14 +109,14 @@ def merged(tables: Iterable[Sequence[Row]]) -> list[Row]:
 
 
 def _organized(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, str]:
-    """The columns that are not left out, in order, with their heads."""
+    """The columns that are not excluded, in order, with their heads."""
     excluded, order, heads = (options.get(f"{what}ByName", {}) for what in ("exclude", "index", "rename"))
     left = sorted((name for name in names if not excluded.get(name)), key=lambda name: order.get(name, math.inf))
     return {name: heads.get(name, name) for name in left}
 
 
 def _sorted(rows: Iterable[Row], sort: Sort) -> list[Row]:
-    """By a column of numbers; what has none comes last where the largest is first."""
+    """Sort by a numeric column; rows without a number come last in descending order."""
 
     def size(row: Row) -> float:
         cell = row.get(sort.display_name)

@@ -1,4 +1,4 @@
-"""Grafana's dark theme: its colours, and the sizes of its grid in pixels."""
+"""Grafana's dark theme: colours, and grid sizes in pixels."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -39,9 +39,9 @@ CLASSIC: Final = (
     *("#37872D", "#E0B400", "#1F60C4", "#FA6400", "#C4162A", "#8F3BB8"),
     *("#C8F2C2", "#FFF899", "#C0D8FF", "#FFCB7D", "#FFA6B0", "#DEB6F2"),
 )
-"""In the order in which series get them."""
+"""The classic palette, in the order of series."""
 
 
 def panel_width(columns: int) -> float:
-    """Of a panel over that many columns."""
+    """The width in pixels of a panel that spans `columns`."""
     return columns * COLUMN - GAP

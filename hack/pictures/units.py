@@ -1,6 +1,6 @@
-"""Values as a person reads them, by the names that Grafana gives to the units of `monitoring.unit`.
+"""Formats values, by Grafana's names for the units of `monitoring.unit`.
 
-Times read as in a report (`2.3 min`), where Grafana writes `2.30 mins`.
+Durations are written as `2.3 min`, where Grafana writes `2.30 mins`.
 """
 
 import math
@@ -13,7 +13,7 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 
 Ladder = Sequence[tuple[float, str]]
-"""Factors, rising, with what is written after a value of at least that much."""
+"""Ascending factors, each with the suffix of values of at least that size."""
 
 _COUNT: Final = ((1, ""), (1e3, " K"), (1e6, " Mil"), (1e9, " Bil"), (1e12, " Tri"))
 _SI: Final = ((1e-9, " n"), (1e-6, " µ"), (1e-3, " m"), (1, " "), (1e3, " k"), (1e6, " M"), (1e9, " G"), (1e12, " T"))
@@ -42,20 +42,20 @@ _LADDERS: Final[Mapping[str, Ladder]] = {
 }
 _SYMBOLS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "CHF": "CHF "}
 _SCIENTIFIC: Final = 1e-4
-"""Below it, zeros after the point are no longer read at a glance."""
+"""Smaller values use scientific notation, because many leading zeros are hard to read."""
 
 
 def show(value: float, unit: str = "", *, decimals: int | None = None, digits: int = 3) -> str:
-    """The value with its unit, in as many `digits` unless the `decimals` are given.
+    """The value with its unit, with `decimals` if given, else with `digits` significant digits.
 
-    Raises: ValueError when the unit is not known.
+    Raises: ValueError for an unknown unit.
     """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{value:+}".title()
     if unit == "dateTimeAsIso":
         return datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     symbol, rungs = _parts(unit)
-    amount = abs(value) * (1 + 1e-12)  # a quotient may lie a hair below the rung it is on
+    amount = abs(value) * (1 + 1e-12)  # a rounded quotient may be just below its factor
     lowest = rungs[0] if amount else next((rung for rung in rungs if rung[0] == 1), rungs[0])
     factor, suffix = next((rung for rung in reversed(rungs) if rung[0] <= amount), lowest)
     text = number(value / factor, decimals=decimals, digits=digits)
@@ -63,7 +63,7 @@ def show(value: float, unit: str = "", *, decimals: int | None = None, digits: i
 
 
 def _parts(unit: str) -> tuple[str, Ladder]:
-    """What stands before a value, and what stands after it."""
+    """The prefix and the suffixes of values in this unit."""
     kind, _, text = unit.partition(":")
     if kind == "suffix":
         return "", ((1, f" {text.strip()}"),)
@@ -75,7 +75,7 @@ def _parts(unit: str) -> tuple[str, Ladder]:
 
 
 def number(value: float, *, decimals: int | None = None, digits: int = 3) -> str:
-    """With thousands set apart, and as many decimals as make up the digits, if any are left."""
+    """The number with thousands separators, and with decimals up to `digits` significant digits."""
     if decimals is None:
         if value == round(value):
             return f"{round(value):,}"

@@ -1,4 +1,4 @@
-"""One value for each series: big numbers, and bars."""
+"""Draws one value per series: stat and bar gauge panels."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ from hack.pictures.frames import Filled, Line
 _GAP: Final = 8.0
 _LARGEST: Final = 52.0
 _FILL: Final = 0.7
-"""Of the height, for the value."""
-_COURSE: Final = 0.3
-"""Of the height, for the course of the value."""
+"""Share of the height for the value."""
+_SPARKLINE: Final = 0.3
+"""Share of the height for the sparkline."""
 _INSET: Final = 10.0
 _NAME: Final = 20.0
 
@@ -21,13 +21,13 @@ def _text(line: Line) -> str:
 
 
 def draw_stat(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """Big numbers side by side, named if there are several."""
+    """Draw big numbers side by side, with names if there are several."""
     lines = filled.lines()
     for place, line in zip(box.cells(len(lines), 1, gap=_GAP), lines, strict=True):
         upper = place
         if filled.panel.options.graph_mode == "area" and len(line.points) > 1:
-            _draw_course(canvas, place, line)
-            upper = place.inset(bottom=place.height * _COURSE)
+            _draw_sparkline(canvas, place, line)
+            upper = place.inset(bottom=place.height * _SPARKLINE)
         inner = upper.inset(left=_INSET, right=_INSET, bottom=_NAME if len(lines) > 1 else 0)
         text = _text(line)
         size = min(inner.width / text_width(text, 1000, bold=True) * 1000, inner.height * _FILL, _LARGEST)
@@ -37,14 +37,14 @@ def draw_stat(canvas: Canvas, box: Box, filled: Filled) -> None:
             canvas.text((inner.center[0], upper.bottom - _NAME / 2), name, align="center")
 
 
-def _draw_course(canvas: Canvas, box: Box, line: Line) -> None:
-    """The series as an area at the bottom, from its lowest value to its highest."""
+def _draw_sparkline(canvas: Canvas, box: Box, line: Line) -> None:
+    """Draw the series as an area at the bottom, scaled from its lowest to its highest value."""
     low, high = min(line.values), max(line.values)
     start, end = line.points[0][0], line.points[-1][0]
     top = [
         (
             box.left + (moment - start) / (end - start) * box.width,
-            box.bottom - 2 - ((value - low) / (high - low) if high > low else 0.5) * box.height * _COURSE,
+            box.bottom - 2 - ((value - low) / (high - low) if high > low else 0.5) * box.height * _SPARKLINE,
         )
         for moment, value in line.points
     ]
@@ -53,7 +53,7 @@ def _draw_course(canvas: Canvas, box: Box, line: Line) -> None:
 
 
 def draw_bargauge(canvas: Canvas, box: Box, filled: Filled) -> None:
-    """Bars from zero, the longest of which is that of the largest value."""
+    """Draw bars from zero; the largest value has the longest bar."""
     lines = filled.lines()
     highest = max((line.last for line in lines if line.points), default=0.0)
     names = min(max(text_width(line.name, theme.TEXT_SIZE) for line in lines) + 12, box.width * 0.4)
@@ -66,7 +66,7 @@ def draw_bargauge(canvas: Canvas, box: Box, filled: Filled) -> None:
         canvas.text((place.right, place.center[1]), _text(line), Ink(size, line.color, bold=True), align="right")
         whole = place.inset(left=names, right=numbers)
         canvas.rectangle(whole, theme.CELL)
-        if line.last > 0:  # and a number
+        if line.last > 0:  # False for NaN
             full = whole._replace(width=whole.width * line.last / highest)
             canvas.rectangle(full, line.color, alpha=0.35)
             canvas.rectangle(full.inset(left=full.width - 2), line.color)

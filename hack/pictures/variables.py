@@ -1,6 +1,6 @@
-"""What a query says once Grafana has filled in its variables, and the durations in it.
+"""Expands Grafana variables in queries, and parses and formats durations.
 
-Source: Grafana docs, datasources/prometheus/template-variables: `$__rate_interval`, and how the step is found.
+Source: Grafana docs, datasources/prometheus/template-variables: `$__rate_interval`, and the calculation of the step.
 """
 
 import math
@@ -18,15 +18,15 @@ _NICE: Final = (
     *(number * HOUR for number in (1, 2, 3, 4, 6, 12)),
     *(number * DAY for number in (1, 2, 7, 30, 90, 365)),
 )
-"""Steps in seconds, each of which starts at midnight and at a full minute."""
+"""Step sizes in seconds; all are aligned to midnight and to full minutes."""
 _USE: Final = re.compile(r"\$([a-zA-Z_]\w*)|\$\{.*?\}|\[\[.*?\]\]")
 
 Values = Mapping[str, Sequence[str]]
-"""What is chosen for each variable; whatever is a regular expression, such as all of them, is one value."""
+"""The selected values of each variable; a regular expression, such as All, is one value."""
 
 
 class Window(NamedTuple):
-    """The time shown, from `start` to `end`, what is between two points of it, and between two scrapes: seconds."""
+    """The time range from `start` to `end`, the step between points, and the scrape interval, all in seconds."""
 
     start: float
     end: float
@@ -35,39 +35,39 @@ class Window(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length."""
         return self.end - self.start
 
     @property
     def rate_interval(self) -> float:
-        """Long enough for `rate()` to find four samples, and to miss none between two points."""
+        """Long enough for `rate()` to see four samples, and to miss none between two points."""
         return max(self.step + self.scrape, 4 * self.scrape)
 
     def on(self, pixels: float) -> "Window":
-        """With one point a pixel at most, and no more than there are scrapes."""
+        """The window with a step of at least one pixel and one scrape interval."""
         return self._replace(step=max(nice(self.seconds / pixels), self.scrape))
 
 
 def seconds(text: str) -> float:
-    """Of `24h` or `1h30m`. Raises: ValueError."""
+    """Parse `24h` or `1h30m`. Raises: ValueError."""
     if not re.fullmatch(r"(\d+[dhms])+", text):
         raise ValueError(f"{text!r} is no duration; write for example 30s, 24h or 7d")
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(\w)", text))
 
 
 def written(duration: float) -> str:
-    """In PromQL, as one whole number of the largest unit that allows it: 120 s are `2m`, 150 s are `150s`."""
+    """The duration in PromQL, in the largest unit that gives a whole number: 120 s are `2m`, 150 s are `150s`."""
     unit = next(unit for unit, length in _UNITS.items() if round(duration) % length == 0)
     return f"{duration / _UNITS[unit]:.0f}{unit}"
 
 
 def nice(at_least: float) -> float:
-    """The smallest nice step that is no shorter; whole years beyond the longest."""
+    """The smallest round step of at least `at_least` seconds; whole years beyond the longest."""
     return next((step for step in _NICE if step >= at_least), math.ceil(at_least / _NICE[-1]) * _NICE[-1])
 
 
 def chosen(variables: Iterable[Variable], given: Values) -> dict[str, Sequence[str]]:
-    """The value of each variable: as `given`, else its own, and all of what Prometheus would have to be asked."""
+    """The value of each variable: as `given`, else its default; query variables default to All."""
     return {variable.name: given.get(variable.name) or [_initial(variable)] for variable in variables} | dict(given)
 
 
@@ -79,7 +79,7 @@ def _initial(variable: Variable) -> str:
 
 
 def expand(expr: str, variables: Values, *, window: Window) -> str:
-    """The query that Prometheus is asked. Raises: ValueError for a variable that is not known, or written otherwise."""
+    """The query with variables expanded. Raises: ValueError for an unknown variable or syntax."""
     values: Values = {
         "__interval": [written(window.step)],
         "__rate_interval": [written(window.rate_interval)],

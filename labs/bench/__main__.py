@@ -1,4 +1,4 @@
-"""Measures gputally on a real API server, beside its peers: `python -m labs.bench --help`."""
+"""Benchmarks gputally and its peers on a real API server: `python -m labs.bench --help`."""
 
 import argparse
 import asyncio
@@ -31,12 +31,12 @@ from tests.behaviour.conftest import grant_documented_rights
 from tests.cluster.api import Api
 
 LIVES = 2000
-"""How many pods come and go while a watch is recorded."""
+"""Number of pods created and deleted while a watch is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """One cluster under measurement; files of any kind go into `folder`."""
+    """The measured cluster; all files are written below `folder`."""
 
     server: ApiServer
     loader: Loader
@@ -44,7 +44,7 @@ class Site:
 
 
 def main() -> int:
-    """0 when everything could be measured, whether goals are met or not; else 1."""
+    """Return 0 if all measurements succeed, even if goals are missed; else 1."""
     plan = parser().parse_args()
     results = Results(plan.output)
     results.add(machine.describe())
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Everything is measured unless it is left out."""
+    """The command line; by default everything is measured."""
     parser = argparse.ArgumentParser(prog="python -m labs.bench", description=__doc__)
     add = parser.add_argument
     add(
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 async def on_cluster(plan: argparse.Namespace, results: Results) -> None:
-    """Grow one cluster step by step, and measure at each."""
+    """Grow one cluster step by step, and measure at each step."""
     with TemporaryDirectory(prefix="gputally-bench-") as scratch:
         folder = Path(scratch)
         async with ApiServer(folder) as server, Api(server.url, server.token("admin"), server.ca_file) as api:
@@ -111,7 +111,7 @@ async def on_cluster(plan: argparse.Namespace, results: Results) -> None:
 
 
 async def at_size(plan: argparse.Namespace, results: Results, site: Site) -> None:
-    """What is measured at each step."""
+    """Run the measurements of each step."""
     pods = site.loader.pods
     results.add([machine.rest(pods)])
     with Aggregator(site.folder / str(pods), site.server.kubeconfig("gputally")) as aggregator:
@@ -126,7 +126,7 @@ async def at_size(plan: argparse.Namespace, results: Results, site: Site) -> Non
 
 
 async def compared(plan: argparse.Namespace, results: Results, site: Site) -> None:
-    """What is measured once, beside others."""
+    """Run the measurements that are done once, and those of peers."""
     pods = site.loader.pods
     if plan.ksm:
         with results.attempt("kube-state-metrics"):
@@ -140,7 +140,7 @@ async def compared(plan: argparse.Namespace, results: Results, site: Site) -> No
 
 
 def compared_at(steps: Sequence[int]) -> int:
-    """The step at which the rest is measured: the largest up to that for which goals are stated."""
+    """The step for the one-time measurements: the largest that does not exceed the size of the goals."""
     return max((pods for pods in steps if pods <= STATED_PODS), default=min(steps))
 
 

@@ -1,7 +1,7 @@
-"""Measures the agent at rest and at work: `python -m labs.bench.agent --minutes 10`.
+"""Measures the agent's CPU and memory: `python -m labs.bench.agent --minutes 10`.
 
-The real pynvml reads a scripted NVML library, so the driver's own time is left out; a kubelet in another process is
-asked over a real socket. Every device is held, Prometheus scrapes every 15 s and an aggregator pulls every 10 s.
+The real pynvml reads a scripted NVML library, so the driver's time is excluded; the agent polls a kubelet in another
+process over a real socket. Every device is allocated, Prometheus scrapes every 15 s, an aggregator pulls every 10 s.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SLICES: Final = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A node: its GPUs, and the devices that one pod each holds."""
+    """A node: its GPUs, and its devices, each allocated to one pod."""
 
     name: str
     gpus: Sequence[Gpu]
@@ -48,7 +48,7 @@ class Scene:
 
 
 def whole() -> Scene:
-    """Eight GPUs with a process each."""
+    """Eight GPUs with one process each."""
     gpus = [_gpu(number) for number in range(8)]
     return Scene(name="8gpus", gpus=gpus, resource="nvidia.com/gpu", devices=[gpu.uuid for gpu in gpus], goal="<= 1")
 
@@ -77,7 +77,7 @@ def _cut(number: int) -> Gpu:
 
 
 async def measure(scene: Scene, *, minutes: float, folder: Path) -> Sequence[Figure]:
-    """CPU as percent of a core and memory, each from the first to the last minute."""
+    """CPU in percent of a core and memory, from the first to the last minute."""
     script, [port] = folder / "nvml.script", free_ports(1)
     Script(origin_us=time.time_ns() // 1000, gpus=scene.gpus).write(script)
     flags = ("--kubelet.socket", folder / "kubelet.sock", "--web.listen-address", f"127.0.0.1:{port}")
@@ -102,7 +102,7 @@ async def measure(scene: Scene, *, minutes: float, folder: Path) -> Sequence[Fig
 
 
 async def _samples(pid: int, minutes: float) -> AsyncIterator[tuple[float, float, float]]:
-    """(time, CPU seconds, MiB) at the beginning and every minute from there."""
+    """(time, CPU seconds, MiB) at the start and then every minute."""
     until = time.monotonic() + minutes * 60
     while True:
         yield time.monotonic(), cpu_seconds(pid), resident_mib(pid)
@@ -113,7 +113,7 @@ async def _samples(pid: int, minutes: float) -> AsyncIterator[tuple[float, float
 
 
 def figures(scene: Scene, samples: Sequence[tuple[float, float, float]]) -> Iterator[Figure]:
-    """What the samples amount to."""
+    """The figures calculated from the samples."""
     (began, spent, memory), (ended, spent_later, memory_later) = samples[0], samples[-1]
     cpu = 100 * (spent_later - spent) / (ended - began)
     yield Figure(f"agent.cpu_percent@{scene.name}", cpu, "%", scene.goal)
@@ -129,7 +129,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 async def ask(url: str, *, every: float) -> None:
-    """For ever, once the agent serves."""
+    """Request `url` forever; ignores errors until the agent serves."""
     async with aiohttp.ClientSession() as session:
         while True:
             with suppress(aiohttp.ClientError):
@@ -139,7 +139,7 @@ async def ask(url: str, *, every: float) -> None:
 
 
 def serve_kubelet(path: Path, scene: Scene) -> None:
-    """In a process of its own: a pod for each device."""
+    """Run a kubelet with one pod per device, in a separate process."""
 
     async def serve() -> None:
         async with running(path) as kubelet:
@@ -153,7 +153,7 @@ def serve_kubelet(path: Path, scene: Scene) -> None:
 
 
 def main() -> int:
-    """0 when both could be measured."""
+    """Return 0 if both measurements succeed."""
     parser = argparse.ArgumentParser(prog="python -m labs.bench.agent", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long each is watched [default: 10]")
     parser.add_argument("--output", type=Path, default=Path("build/bench-agent.json"), metavar="FILE")

@@ -1,4 +1,4 @@
-"""Pods that come and go beside the load."""
+"""Creates and deletes pods in addition to the load."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,13 +11,13 @@ from tests.cluster.manifests import path
 
 EVENTS_PER_LIFE = 6
 FIRST = 1_000_000
-"""Numbers from here on are of no loaded pod."""
+"""The first number not used by pods of the load."""
 
 
 async def live(loader: Loader, number: int, *, pause: float = 0) -> None:
-    """A pod from creation to deletion: bound, running, ready, ended or told to end, then released and gone at once.
+    """Run one pod from creation to deletion: bound, running, ready, ended or deleted gracefully, then force-deleted.
 
-    `pause` seconds lie between two requests.
+    There are `pause` seconds between two requests.
     """
     api = loader.api
     manifest = workload.pod(number, on=loader.spare_node(number))
@@ -38,16 +38,16 @@ async def live(loader: Loader, number: int, *, pause: float = 0) -> None:
 
 @asynccontextmanager
 async def background(loader: Loader, *, events_per_second: int) -> AsyncIterator[None]:
-    """So many events a second while the context is open, then until the last pod is gone."""
-    over = asyncio.Event()
+    """Create events at this rate while the context is open; on exit, wait until the last pod is deleted."""
+    stopped = asyncio.Event()
 
     async def run() -> None:
         async with asyncio.TaskGroup() as lives:
             for number in count(FIRST):
                 lives.create_task(live(loader, number, pause=0.4))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(over.wait(), EVENTS_PER_LIFE / events_per_second)
-                if over.is_set():
+                    await asyncio.wait_for(stopped.wait(), EVENTS_PER_LIFE / events_per_second)
+                if stopped.is_set():
                     return
 
     async with asyncio.TaskGroup() as tasks:
@@ -55,4 +55,4 @@ async def background(loader: Loader, *, events_per_second: int) -> AsyncIterator
         try:
             yield
         finally:
-            over.set()
+            stopped.set()

@@ -1,4 +1,4 @@
-"""Writes the figures of the last run into docs/contributing/performance.md: `python -m labs.bench.document [FILE]`."""
+"""Writes the last run's figures to docs/contributing/performance.md: `python -m labs.bench.document [FILE]`."""
 
 import re
 import sys
@@ -62,7 +62,7 @@ Figures = Mapping[str, Figure]
 
 
 def main() -> int:
-    """Replace the tables of the page, each between its two markers."""
+    """Replace each table of the page between its two markers."""
     file = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "bench.json"
     figures = {figure.name: figure for figure in msgspec.json.decode(file.read_bytes(), type=list[Figure])}
     day = datetime.fromtimestamp(file.stat().st_mtime, UTC).strftime("%Y-%m-%d")
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def tables(figures: Figures, day: str) -> dict[str, str]:
-    """The tables by the name of their markers."""
+    """The tables by marker name."""
     sizes = sorted({int(pods) for _, at, pods in map(_parts, figures) if at and pods.isdigit()})
     largest = max((pods for pods in sizes if pods <= STATED_PODS), default=0)
     return {

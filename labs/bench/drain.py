@@ -1,7 +1,7 @@
-"""Reads one list of the API server to its end and does nothing with it: `drain.py URL CA_FILE PATH` (token on stdin).
+"""Reads one list from the API server and discards it: `drain.py URL CA_FILE PATH` (token on stdin).
 
-The floor of any start: a client that also understood what it reads could not be faster. It runs as a process of its
-own and imports what such a client must, nothing else. It prints the bytes, and the seconds from its first request.
+This is the lower bound of any start, because a client that also decodes the list cannot be faster. It runs as a
+separate process with minimal imports. It prints the bytes, and the seconds since its first request.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ END_OF_STREAMED_LIST = b'"k8s.io/initial-events-end":"true"'
 
 
 async def drain(url: str, ca_file: str, token: str) -> tuple[int, float]:
-    """Bytes and seconds, to the end of the answer or of a streaming list."""
+    """Bytes and seconds until the end of the response or of the streaming list."""
     tls = ssl.create_default_context(cafile=ca_file)
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json", "Accept-Encoding": "identity"}
     async with ClientSession(headers=headers, timeout=ClientTimeout(), read_bufsize=1 << 20) as session:

@@ -1,4 +1,4 @@
-"""The figures: how they are written down, and whether they reach their goals."""
+"""Measured figures and their goals."""
 
 import operator
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from msgspec import Struct
 
 COMPARE = {"<=": operator.le, ">=": operator.ge}
 STATED_PODS = 20_000
-"""The size for which the goals are stated."""
+"""The number of pods for which the goals apply."""
 
 
 class Figure(Struct, frozen=True):
-    """One measured value. `goal` is such as `<= 10`, "" without one; `peer` names who else was measured, and at what.
+    """One measured value. `goal` is like `<= 10`, or ""; `peer` names another program, with its value in `peer_value`.
 
-    A name ends with `@` and the pods behind it where it depends on them: `start.ready_s@20000`.
+    If the value depends on the number of pods, the name ends with it: `start.ready_s@20000`.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure(Struct, frozen=True):
 
 
 def stated(goal: str, pods: int) -> str:
-    """`goal` at the size for which it is stated, none at others."""
+    """`goal` if `pods` is the size it applies to, else ""."""
     return goal if pods == STATED_PODS else ""
 
 
@@ -50,14 +50,14 @@ def spread(name: str, values: Sequence[float], unit: str, *, goal: str = "") -> 
 
 
 def shown(value: float) -> str:
-    """Three digits that matter, and no exponent."""
+    """The value with three significant digits and without an exponent."""
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def line(figure: Figure) -> str:
-    """The figure for a terminal."""
+    """The figure as one line of terminal output."""
     goal = f"goal {figure.goal}: {figure.verdict}" if figure.goal else ""
     peer = f"{figure.peer}: {shown(figure.peer_value)}" if figure.peer_value is not None else figure.peer
     return f"{figure.name:<38} {shown(figure.value):>10} {figure.unit:<10} {goal:<24} {peer}".rstrip()

@@ -1,9 +1,9 @@
-"""What the ledger costs over years: `python -m labs.bench.ledger --help`.
+"""Measures the ledger's size and speed over years: `python -m labs.bench.ledger --help`.
 
-lives PATH PODS     whole lives on a live watch, through fleet and ledger: bytes for each pod
-toggle CHANGES...   one pod's label, again and again: rows, bytes and time of each change
-fill PATH PODS      a ledger of so many finished allocations
-start PATH          how long until such a ledger is open and what existed is read, cold and warm
+lives PATH PODS     complete pod lifetimes on a live watch, through fleet and ledger: bytes per pod
+toggle CHANGES...   repeated changes of one pod's label: rows, bytes and time of each change
+fill PATH PODS      a ledger with this many finished allocations
+start PATH          time to open such a ledger and restore the state, cold and warm
 """
 
 import argparse
@@ -34,15 +34,15 @@ from tests.core.replay import Replay
 
 NODES = 500
 ALIVE, PACE = 2_000, 10
-"""Pods at a time, and how many begin in a second."""
+"""Concurrent pods, and pods created per second."""
 COPIED = 100_000
-"""Allocations that are written as they live; more of them are copies under other UIDs."""
+"""Allocations that are written from pod lifetimes; further ones are copies with other UIDs."""
 LAST = 100
-"""Changes over which the cost of one is averaged."""
+"""Number of changes over which the cost is averaged."""
 
 
 def main() -> int:
-    """Always 0: there is nothing to fail here but the measurement itself."""
+    """Run one measurement. Always returns 0; a failed measurement raises."""
     parser = argparse.ArgumentParser(prog="python -m labs.bench.ledger", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in ("lives", "fill"):
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def lives(path: Path, pods: int) -> Iterator[Figure]:
-    """Each is created, bound, runs, is deleted, ends and goes; ten begin in a second, each of which is written."""
+    """Each pod is created, bound, runs, is deleted, ends and is removed. The ledger is written every second."""
     replay = Replay()
     for number in range(NODES):
         replay.see(NodeForm(name=f"gpu-node-{number:04d}", labels=A100), at=0)
@@ -86,7 +86,7 @@ def lives(path: Path, pods: int) -> Iterator[Figure]:
 
 
 def form(number: int, **more: Any) -> PodForm:  # noqa: ANN401 - any field of a form
-    """A pod of a job of eight, under a UID as random as a server's."""
+    """A pod of an eight-pod job, with a random UID as from an API server."""
     uid = uuid.UUID(int=random.Random(number).getrandbits(128), version=4)
     job, created = f"train-{number // 8:07d}", number // PACE
     return PodForm(
@@ -102,26 +102,26 @@ def form(number: int, **more: Any) -> PodForm:  # noqa: ANN401 - any field of a 
     )
 
 
-def news(number: int, at: int, version: int, **more: Any) -> Upserted:  # noqa: ANN401 - any field of a form
+def upserted(number: int, at: int, version: int, **more: Any) -> Upserted:  # noqa: ANN401 - any field of a form
     pod = as_pod(form(number, version=10 * number + version, **more))
     return Upserted(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at))
 
 
 def bound(number: int, at: int) -> Observation:
-    return news(number, at, 1)
+    return upserted(number, at, 1)
 
 
 def runs(number: int, at: int) -> Observation:
-    return news(number, at, 2, started=at)
+    return upserted(number, at, 2, started=at)
 
 
 def deleted(number: int, at: int) -> Observation:
-    return news(number, at, 3, started=at - DELETED + RUNS, deleted=at)
+    return upserted(number, at, 3, started=at - DELETED + RUNS, deleted=at)
 
 
 def ended(number: int, at: int) -> Upserted:
     started = at - DELETED - 20 + RUNS
-    return news(number, at, 4, started=started, deleted=at - 20, finished=at, phase="Succeeded")
+    return upserted(number, at, 4, started=started, deleted=at - 20, finished=at, phase="Succeeded")
 
 
 def gone(number: int, at: int) -> Observation:
@@ -131,11 +131,11 @@ def gone(number: int, at: int) -> Observation:
 
 RUNS, DELETED = 9, ALIVE // PACE
 STAGES = ((1, bound), (RUNS, runs), (DELETED, deleted), (DELETED + 20, ended), (DELETED + 22, gone))
-"""By their age in seconds."""
+"""Age in seconds, and the watch event at that age."""
 
 
 def toggle(changes: list[int]) -> Iterator[Figure]:
-    """One label, changed again and again, each time accounted and written."""
+    """Change one label repeatedly; account and write each change."""
     with TemporaryDirectory() as folder, SqliteLedger(Path(folder) / "ledger.db") as ledger:
         replay, count = Replay(rules=BY_LABEL), 0
         replay.see(NODE, at=1)
@@ -163,7 +163,7 @@ def rows(path: Path) -> int:
 
 
 def fill(path: Path, pods: int) -> Iterator[Figure]:
-    """The first hundred thousand live, the others are copies of them."""
+    """Write the first 100,000 pods from lifetimes, and the others as copies of them."""
     yield from lives(path, min(pods, COPIED))
     started = time.perf_counter()
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -191,13 +191,13 @@ FROM pods WHERE id <= {COPIED}
 
 
 def add_to_balance(connection: sqlite3.Connection, times: int) -> None:
-    """Of ended allocations, which count as long as they lasted."""
+    """Update the balance for the copied allocations, all of which have ended."""
     [balance] = connection.execute("SELECT value FROM meta WHERE key = 'balance_a'").fetchone()
     connection.execute("UPDATE meta SET value = ? WHERE key = 'balance_a'", (str(int(balance) * (1 + times)),))
 
 
 def start(path: Path) -> Iterator[Figure]:
-    """Until what existed is read and accounted, and then the first scrape; cold is without the file in memory."""
+    """Time to restore the state, and of the first scrape. Cold means that the file is not in the page cache."""
     evict(path)
     for how in ("cold", "warm"):
         started = time.perf_counter()
@@ -212,7 +212,7 @@ def start(path: Path) -> Iterator[Figure]:
 
 
 def evict(path: Path) -> None:
-    """Let the kernel forget what it has of the file."""
+    """Drop the file from the page cache."""
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""Fills the API server: many requests at once over connections that stay open."""
+"""Fills the API server with concurrent requests over persistent connections."""
 
 import asyncio
 import sys
@@ -13,13 +13,13 @@ from tests.cluster.manifests import Json, path
 AT_ONCE = 32
 BATCH = 1000
 SPARE_NODES = 16
-"""Nodes beside those that the load fills, for the pods that measurements bring."""
+"""Additional nodes for the pods of measurements."""
 
 T = TypeVar("T")
 
 
 class Loader:
-    """Grows one cluster: `pods` so far, each running, and the nodes they are on."""
+    """Grows one cluster, which has `pods` running pods so far, and their nodes."""
 
     def __init__(self, api: Api) -> None:
         self.pods = 0
@@ -28,11 +28,11 @@ class Loader:
         self._growing_since = 0.0
 
     async def prepare(self) -> None:
-        """Namespaces and PriorityClasses."""
+        """Create namespaces and PriorityClasses."""
         await each((*workload.namespaces(), *workload.priority_classes()), self.api.create)
 
     async def grow(self, pods: int) -> None:
-        """Go on until there are so many pods."""
+        """Create nodes and pods until there are `pods` pods."""
         self._growing_since = time.monotonic()
         nodes = -(-pods // workload.GPUS_PER_NODE) + SPARE_NODES
         await each(map(workload.node, range(self._nodes, nodes)), self.api.create)
@@ -41,15 +41,15 @@ class Loader:
             await self._run_pods(range(self.pods, min(self.pods + BATCH, pods)))
 
     def spare_node(self, number: int) -> str:
-        """A node that no loaded pod is on; which of them follows from the number."""
+        """A node without pods of the load, selected by the number."""
         return workload.node_of((self._nodes - 1 - number % SPARE_NODES) * workload.GPUS_PER_NODE)
 
     async def bind(self, pod: Json) -> None:
-        """Put a pod on a spare node as a scheduler does."""
+        """Bind a pod to a spare node, as a scheduler does."""
         await self.api.call("POST", f"{path(pod)}/binding", json=workload.binding(pod, self.spare_node(0)))
 
     async def _run_pods(self, numbers: range) -> None:
-        """All are created before the first one starts, so that they hold GPUs for a while without running."""
+        """Create all pods before the first one starts, so that they have GPUs for a while without running."""
         bound: dict[int, Json] = {}
 
         async def create(number: int) -> None:
@@ -67,7 +67,7 @@ class Loader:
 
 
 async def each(items: Iterable[T], call: Callable[[T], Awaitable[object]], *, at_once: int = AT_ONCE) -> None:
-    """Call for every item, for some of them at once."""
+    """Call `call` for every item, with limited concurrency."""
     queue = iter(items)
 
     async def work() -> None:
@@ -80,6 +80,6 @@ async def each(items: Iterable[T], call: Callable[[T], Awaitable[object]], *, at
 
 
 def say(text: str) -> None:
-    """Progress, apart from the results."""
+    """Print progress to stderr, separate from the results."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The machine the figures are from, and whether somebody else keeps it busy."""
+"""Describes the machine, and measures its load from other processes."""
 
 import os
 import time
@@ -20,7 +20,7 @@ def describe() -> Iterator[Figure]:
 
 
 def rest(pods: int, *, within: float = 20) -> Figure:
-    """Wait until the machine is quiet, for a while; how many cores are busy when we do nothing."""
+    """Wait up to `within` seconds until the machine is idle; return the cores kept busy by other processes."""
     until = time.monotonic() + within
     busy = busy_cores()
     while busy > QUIET_CORES and time.monotonic() < until:
@@ -31,7 +31,7 @@ def rest(pods: int, *, within: float = 20) -> Figure:
 
 
 def busy_cores() -> float:
-    """Cores in use, over a moment."""
+    """Cores in use over the sample period."""
     idle, total = _ticks()
     time.sleep(SAMPLE_SECONDS)
     idle_later, total_later = _ticks()

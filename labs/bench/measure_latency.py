@@ -1,4 +1,4 @@
-"""From a change at the API server until a scrape shows it, while other pods come and go."""
+"""Time from a change at the API server until a scrape shows it, under churn."""
 
 import asyncio
 import time
@@ -16,11 +16,11 @@ from tests.cluster.manifests import path
 
 CHANGES = 300
 EVENTS_PER_SECOND = 50
-PATIENCE_SECONDS = 10
+TIMEOUT_SECONDS = 10
 
 
 class Probe:
-    """Changes the allocation of one tenant by one GPU, and looks for that in scrapes, one after the other."""
+    """Changes the allocation of one tenant by one GPU, and scrapes until the change is visible."""
 
     def __init__(self, aggregator: Aggregator) -> None:
         self.since_sent_ms: list[float] = []
@@ -28,11 +28,11 @@ class Probe:
         self._connection = aggregator.connection()
 
     async def time(self, change: Awaitable[object], *, gpus: float) -> None:
-        """Send the `change`, and scrape until the tenant is shown to have `gpus`."""
+        """Send `change`, and scrape until the tenant has `gpus`."""
         sent = time.monotonic()
         await change
         returned = time.monotonic()
-        await asyncio.to_thread(self._await, gpus, returned + PATIENCE_SECONDS)
+        await asyncio.to_thread(self._await, gpus, returned + TIMEOUT_SECONDS)
         shown = time.monotonic()
         self.since_sent_ms.append(1000 * (shown - sent))
         self.since_returned_ms.append(1000 * (shown - returned))
@@ -40,11 +40,11 @@ class Probe:
     def _await(self, gpus: float, deadline: float) -> None:
         while marked_gpus(scraped(self._connection)[1], workload.MARKER) != gpus:
             if time.monotonic() > deadline:
-                raise MeasurementFailed(f"a change was not visible after {PATIENCE_SECONDS} s")
+                raise MeasurementFailed(f"a change was not visible after {TIMEOUT_SECONDS} s")
 
 
 async def measure(loader: Loader, aggregator: Aggregator) -> list[Figure]:
-    """Half of the changes are a pod that is bound, the others one that ends."""
+    """Half of the changes bind a pod, the others end one."""
     probe = Probe(aggregator)
     async with background(loader, events_per_second=EVENTS_PER_SECOND):
         for number in range(CHANGES // 2):
@@ -62,8 +62,8 @@ async def measure(loader: Loader, aggregator: Aggregator) -> list[Figure]:
 
 async def _bind_and_end(loader: Loader, probe: Probe, number: int) -> None:
     manifest = workload.marked(number, name=f"probe-{number}")
-    born = (await loader.api.create(manifest))["metadata"]["creationTimestamp"]
+    created = (await loader.api.create(manifest))["metadata"]["creationTimestamp"]
     await probe.time(loader.bind(manifest), gpus=1)
-    end = partial(workload.succeeded, number, bound=born, started=born)
+    end = partial(workload.succeeded, number, bound=created, started=created)
     await probe.time(loader.api.patch(f"{path(manifest)}/status", end()), gpus=0)
     await loader.api.delete(path(manifest), grace_seconds=0)

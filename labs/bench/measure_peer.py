@@ -1,4 +1,4 @@
-"""kube-state-metrics on the same cluster: the usual way to see pods and nodes in Prometheus."""
+"""Measures kube-state-metrics, the usual source of pod and node metrics, on the same cluster."""
 
 import http.client
 import subprocess
@@ -15,12 +15,12 @@ from labs.bench.subject import MeasurementFailed, resident_mib
 from tests.cluster.control_plane import LOOPBACK, free_ports
 
 SCRAPES = 5
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 POD = b"\nkube_pod_info{"
 
 
 def measure(server: ApiServer, folder: Path, pods: int) -> Iterator[Figure]:
-    """Its first full sync counts up to the start of the first scrape that has all pods, which favours it."""
+    """The first full sync ends at the start of the first scrape with all pods, which favours the peer."""
     ports = free_ports(2)
     command = [
         *(str(KUBE_STATE_METRICS.path), f"--kubeconfig={server.kubeconfig('gputally')}", "--resources=pods,nodes"),
@@ -30,7 +30,7 @@ def measure(server: ApiServer, folder: Path, pods: int) -> Iterator[Figure]:
     with (folder / "kube-state-metrics.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        connection = http.client.HTTPConnection(LOOPBACK, ports[0], timeout=PATIENCE_SECONDS)
+        connection = http.client.HTTPConnection(LOOPBACK, ports[0], timeout=TIMEOUT_SECONDS)
         yield Figure(f"peer.ksm_ready_s@{pods}", synced(connection, pods, launched) - launched, "s")
         scrapes = [scraped(connection) for _ in range(SCRAPES)]
         yield Figure(f"peer.ksm_scrape_ms@{pods}", median(ms for ms, _ in scrapes), "ms")
@@ -44,7 +44,7 @@ def measure(server: ApiServer, folder: Path, pods: int) -> Iterator[Figure]:
 
 def synced(connection: http.client.HTTPConnection, pods: int, launched: float) -> float:
     """The start of the first scrape with all pods."""
-    while time.monotonic() < launched + PATIENCE_SECONDS:
+    while time.monotonic() < launched + TIMEOUT_SECONDS:
         started = time.monotonic()
         try:
             _, body = scraped(connection)
@@ -54,4 +54,4 @@ def synced(connection: http.client.HTTPConnection, pods: int, launched: float) -
         if body.count(POD) >= pods:
             return started
         time.sleep(0.05)
-    raise MeasurementFailed(f"kube-state-metrics does not show {pods} pods after {PATIENCE_SECONDS} s")
+    raise MeasurementFailed(f"kube-state-metrics does not show {pods} pods after {TIMEOUT_SECONDS} s")

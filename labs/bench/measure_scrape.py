@@ -1,4 +1,4 @@
-"""What a scrape takes, how much it is, and the memory behind it."""
+"""Measures scrape time, size and memory."""
 
 import http.client
 import time
@@ -12,11 +12,11 @@ SCRAPE_INTERVAL_SECONDS = 5.0
 
 
 def measure(aggregator: Aggregator, pods: int, *, settle_seconds: float) -> Iterator[Figure]:
-    """Memory at ready, scrapes one after the other, then memory after so long at a scrape interval."""
+    """Memory when ready, then sequential scrapes, then memory after `settle_seconds` of periodic scrapes."""
     ready = time.monotonic()
     yield Figure(f"memory.ready_mib@{pods}", resident_mib(aggregator.pid), "MiB")
     connection = aggregator.connection()
-    bodies = [scraped(connection)[1] for _ in range(2)]  # new series are 0 in the first, and rendered then
+    bodies = [scraped(connection)[1] for _ in range(2)]  # the first scrape shows new series as 0 and renders them
     yield Figure(f"scrape.series@{pods}", series(bodies[-1]), "series")
     yield Figure(f"scrape.mb@{pods}", len(bodies[-1]) / 1e6, "MB", stated("<= 1.2", pods))
     times = [scraped(connection)[0] for _ in range(SCRAPES)]
@@ -44,7 +44,7 @@ def scraped(connection: http.client.HTTPConnection, *, encoding: str = "identity
 
 
 def series(body: bytes) -> int:
-    """How many samples an exposition has."""
+    """Number of samples in an exposition."""
     return sum(1 for line in body.splitlines() if not line.startswith(b"#"))
 
 

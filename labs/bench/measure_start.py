@@ -1,4 +1,4 @@
-"""From process launch until ready, beside reading the same list and doing nothing with it."""
+"""Time from process launch until ready, compared to only reading the same list."""
 
 import compileall
 import subprocess
@@ -18,11 +18,11 @@ DRAIN = Path(__file__).with_name("drain.py")
 RUNS = 3
 STREAMING = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 LISTS = {"list": "", "stream": STREAMING}
-"""What the aggregator asks for too, and the other way to get the same."""
+"""The aggregator's list request, and the streaming alternative."""
 
 
 class Drain(NamedTuple):
-    """Seconds of a drain from its process launch, from its first request, and its bytes."""
+    """Seconds of a drain since process launch and since its first request, and its bytes."""
 
     launched_s: float
     requested_s: float
@@ -30,23 +30,23 @@ class Drain(NamedTuple):
 
 
 def measure(server: ApiServer, aggregator: Aggregator, pods: int) -> Iterator[Figure]:
-    """Leaves the aggregator running, started without a ledger."""
-    compileall.compile_dir(Path(gputally.__file__).parent, quiet=1)  # as an installed package is
+    """Measure starts and restarts. The aggregator is left running, started without a ledger."""
+    compileall.compile_dir(Path(gputally.__file__).parent, quiet=1)  # an installed package is compiled too
     drains: dict[str, list[Drain]] = {how: [] for how in LISTS}
-    ready, again = [], []
+    ready, restarted = [], []
     for _ in range(RUNS):
         for how in LISTS:
             drains[how].append(drained(server, how))
-        ready.append(aggregator.start_anew())
-        again.append(aggregator.restart())
-    aggregator.start_anew()
+        ready.append(aggregator.start_fresh())
+        restarted.append(aggregator.restart())
+    aggregator.start_fresh()
     floor = median(drain.launched_s for drain in drains["list"])
     goal = stated("<= 2.0", pods)
     yield Figure(f"start.ready_s@{pods}", median(ready), "s", goal, "bare drain", floor)
     yield Figure(f"start.ready_min_s@{pods}", min(ready), "s")
     yield Figure(f"start.ready_over_drain@{pods}", median(ready) / floor, "x", stated("<= 1.3", pods))
-    yield Figure(f"start.restart_s@{pods}", median(again), "s")
-    yield Figure(f"start.restart_over_start@{pods}", median(again) / median(ready), "x", stated("<= 0.5", pods))
+    yield Figure(f"start.restart_s@{pods}", median(restarted), "s")
+    yield Figure(f"start.restart_over_start@{pods}", median(restarted) / median(ready), "x", stated("<= 0.5", pods))
     yield Figure(f"start.imports_s@{pods}", median(imported() for _ in range(RUNS)), "s")
     for how, measured in drains.items():
         yield from _floors(f"start.drain_{how}", measured, pods)
@@ -60,14 +60,14 @@ def _floors(name: str, drains: Sequence[Drain], pods: int) -> Iterator[Figure]:
 
 
 def imported() -> float:
-    """Seconds from the launch of a Python process until it has imported what the aggregator is made of."""
+    """Seconds from the launch of a Python process until it has imported the aggregator."""
     launched = time.monotonic()
     subprocess.run([sys.executable, "-c", "import gputally.aggregator.aggregator"], check=True)
     return time.monotonic() - launched
 
 
 def drained(server: ApiServer, how: str) -> Drain:
-    """Read all pods once."""
+    """Drain the list of all pods once."""
     url = f"{server.url}/api/v1/pods?{LISTS[how]}"
     launched = time.monotonic()
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""How many events of a recorded watch a second are accounted: sent over loopback, from the first byte until visible."""
+"""Events per second accounted from a recorded watch, from the first byte sent over loopback until visible."""
 
 import http.client
 import json
@@ -20,23 +20,23 @@ from labs.bench.subject import Aggregator, MeasurementFailed
 from labs.bench.workload import MARKER
 from tests.cluster.control_plane import LOOPBACK, free_ports
 
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 PEER_SAMPLE = 500
 SCRAPE_SECONDS = 0.5
-"""Between two looks: each writes to the ledger what has changed, so that looking all the time measures looking."""
+"""Interval between scrapes: each scrape writes changes to the ledger, so a short interval would distort the result."""
 
 
 def measure(folder: Path, pods: int, *, events: int) -> Iterator[Figure]:
-    """`folder` holds a recording of a list of `pods`; its churn is repeated until it has so many `events`."""
+    """Replay the recording in `folder`, a list of `pods`; its churn is repeated up to at least `events` events."""
     recorded = lines_of(folder / CHURN) - 1
     repeats = -(-events // recorded)
     goal = stated(">= 20000", pods)
     peer = "kubernetes client, decoding only", official_client_rate(folder / CHURN)
     with replaying(folder, repeats) as port, Aggregator(folder / "replayed", kubeconfig(folder, port)) as aggregator:
-        aggregator.start_anew()
-        listed = time.monotonic() - asked(port, "/listed")
+        aggregator.start_fresh()
+        listed = time.monotonic() - request_time(port, "/listed")
         yield Figure(f"watch.list_per_s@{pods}", lines_of(folder / "pods.list") / listed, "objects/s", goal, *peer)
-        sent_from = asked(port, "/churn")
+        sent_from = request_time(port, "/churn")
         body = until_marked(aggregator)
         took = time.monotonic() - sent_from
     left = value(body, b"gputally_pods")
@@ -48,7 +48,7 @@ def measure(folder: Path, pods: int, *, events: int) -> Iterator[Figure]:
 
 
 def value(body: bytes, name: bytes) -> float:
-    """Of a metric without labels."""
+    """The value of a metric without labels."""
     return float(body.partition(b"\n" + name + b" ")[2].partition(b"\n")[0])
 
 
@@ -58,12 +58,12 @@ def lines_of(file: Path) -> int:
 
 @contextmanager
 def replaying(folder: Path, repeats: int) -> Iterator[int]:
-    """The port of a process that plays the recording."""
+    """Run a process that replays the recording; yields its port."""
     [port] = free_ports(1)
     command = [sys.executable, "-m", "labs.bench.replay", str(folder), str(port), str(repeats)]
     process = subprocess.Popen(command)
     try:
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + TIMEOUT_SECONDS
         while not answers(port):
             if process.poll() is not None or time.monotonic() > until:
                 raise MeasurementFailed("the replay does not answer")
@@ -76,23 +76,23 @@ def replaying(folder: Path, repeats: int) -> Iterator[int]:
 
 def answers(port: int) -> bool:
     try:
-        asked(port, "/listed")
+        request_time(port, "/listed")
     except OSError:
         return False
     return True
 
 
-def asked(port: int, path: str) -> float:
-    """What the replay says of the time of its first byte."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_SECONDS)
+def request_time(port: int, path: str) -> float:
+    """The time of the first byte, as reported by the replay process."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=TIMEOUT_SECONDS)
     connection.request("GET", path)
     return float(connection.getresponse().read())
 
 
 def until_marked(aggregator: Aggregator) -> bytes:
-    """The first scrape that shows the last event."""
+    """Wait for the scrape that shows the last event."""
     connection = aggregator.connection()
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + TIMEOUT_SECONDS
     while not marked_gpus(body := scraped(connection)[1], MARKER):
         if time.monotonic() > until:
             raise MeasurementFailed("the end of the recording was not accounted in time")
@@ -113,7 +113,7 @@ def kubeconfig(folder: Path, port: int) -> Path:
 
 
 def official_client_rate(file: Path) -> float:
-    """Events a second that the official client decodes, which accounts nothing."""
+    """Events per second that the official client decodes, without accounting."""
     watch = Watch()
     with file.open() as lines:
         sample = list(islice(lines, PEER_SAMPLE))

@@ -1,4 +1,4 @@
-"""Milliseconds to render a scrape, next to prometheus_client."""
+"""Milliseconds to render a scrape, compared to prometheus_client."""
 
 import gzip
 import random
@@ -20,7 +20,7 @@ Families = list[tuple[Metric[Any], list[Row]]]
 
 
 def measure() -> Iterator[Figure]:
-    """The fastest of some rounds: what the work costs when nothing disturbs it."""
+    """The fastest of several rounds, to exclude interference."""
     for count in SERIES:
         for name, openmetrics in (("text", False), ("openmetrics", True)):
             yield from _format(f"micro.exposition_{name}", families(count), count, openmetrics=openmetrics)
@@ -36,7 +36,7 @@ def _format(name: str, scrape: Families, count: int, *, openmetrics: bool) -> It
 
 
 def families(series: int) -> Families:
-    """Counters over tier, tenant and model; values are arbitrary doubles from 0.1 to 10^9, as exact sums are."""
+    """Counters by tier, tenant and model; values are arbitrary doubles from 0.1 to 10^9, like exact sums."""
     rng = random.Random(1)
     return [(_metric(number), [_row(index, rng) for index in range(series // METRICS)]) for number in range(METRICS)]
 

@@ -1,4 +1,4 @@
-"""What the ledger costs at 20,000 live pods, and its opening later."""
+"""Measures ledger writes and reads at 20,000 live pods, and reopening."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,7 +24,7 @@ WRITES = (("new", 1), ("revised", 2))
 
 
 def measure() -> Iterator[Figure]:
-    """Writes of many allocations at once, of nothing, and reads."""
+    """Write many allocations at once, write nothing, and read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
         with SqliteLedger(path) as ledger:
@@ -34,27 +34,27 @@ def measure() -> Iterator[Figure]:
             quiet = Changes(accounting_start_us=0, evaluated_us=1, at_us=1, live=(0, 0))
             yield once("write_nothing", lambda: ledger.write(quiet))
             yield once("read_state_20000", lambda: ledger.saved(now_us=0))
-            held = grow(ledger, path)
+            pods = grow(ledger, path)
         yield once("open_200mb", lambda: SqliteLedger(path).__enter__().__exit__(None, None, None))
         with open_reader(str(path)) as reader:
             read = once("read_all_200mb", lambda: list(reader.segments(Window(0, us(10**6)))))
             yield read
-            yield Figure("micro.ledger_read_us_per_pod", 1000 * read.value / held, "µs")
+            yield Figure("micro.ledger_read_us_per_pod", 1000 * read.value / pods, "µs")
 
 
 def once(what: str, call: Callable[[], object]) -> Figure:
-    """What changes the file can be measured only once."""
+    """Measure one call, because calls that change the file cannot be repeated."""
     return Figure(f"micro.ledger_{what}_ms", 1000 * timed(call), "ms")
 
 
 def record(number: int, revision: int) -> PodRecord:
-    """A pod of three segments, as most have."""
+    """A pod with three segments, as is typical."""
     parts = segment(1000, 1010), segment(1010, 1000 + 20 * revision), segment(1000 + 20 * revision, None)
     return pod(f"{number:08d}-0000-4000-8000-000000000000", *parts, revision=revision)
 
 
 def flush(first: int, revision: int) -> Changes:
-    """Every one of some pods revised at once, and every counter changed."""
+    """A flush that revises all pods from `first` on and changes every counter."""
     pods = {each.uid: each for each in (record(number, revision) for number in range(first, first + PODS))}
     series: dict[tuple[Total, Labels], Series] = {
         (Total.ALLOCATED, ("tier", f"tenant-{number}")): Series(us(OPENED_S), a=10**25 + number, b=number)
@@ -64,7 +64,7 @@ def flush(first: int, revision: int) -> Changes:
 
 
 def grow(ledger: Ledger, path: Path) -> int:
-    """Fill the file with other allocations, and say of how many pods it then is."""
+    """Fill the file with further allocations; return the number of pods in it."""
     first = PODS
     while path.stat().st_size < FILE_BYTES:
         ledger.write(flush(first, 1))

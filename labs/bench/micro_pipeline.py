@@ -1,4 +1,4 @@
-"""What each stage of the accounting costs, in one process and without a network."""
+"""Measures each stage of the accounting, in one process and without a network."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ NOW_US = time.time_ns() // 1000
 
 
 def measure() -> Iterator[Figure]:
-    """Decode, account, publish, write and restore so many pods."""
+    """Decode, account, publish, write and restore `PODS` pods."""
     with TemporaryDirectory() as folder:
         rules, book = read_files(*write_configuration(Path(folder)))
         with SqliteLedger(Path(folder) / "ledger.db") as ledger:
@@ -33,7 +33,7 @@ def measure() -> Iterator[Figure]:
             apply_all(fleet, Kind.NODES, decoded(Node, nodes()))
             yield from _accounting(fleet)
             yield from _publishing(fleet)
-            yield from _keeping(fleet, ledger)
+            yield from _writing(fleet, ledger)
             seconds = timed(lambda: Fleet(rules=rules, book=book, saved=ledger.saved(now_us=NOW_US)))
             yield Figure("micro.restore_us_per_pod", per_pod(seconds), "µs")
 
@@ -57,7 +57,7 @@ def _publishing(fleet: Fleet) -> Iterator[Figure]:
     yield Figure("micro.render_ms", best_ms(lambda: render(families, openmetrics=False)), "ms")
 
 
-def _keeping(fleet: Fleet, ledger: SqliteLedger) -> Iterator[Figure]:
+def _writing(fleet: Fleet, ledger: SqliteLedger) -> Iterator[Figure]:
     yield Figure("micro.ledger_write_new_us_per_pod", per_pod(timed(lambda: ledger.write(fleet.drain()))), "µs")
     ended = decoded(Pod, (synthetic.ended_pod(number, 300) for number in range(PODS)))
     yield Figure("micro.apply_end_us_per_pod", per_pod(timed(lambda: apply_all(fleet, Kind.PODS, ended))), "µs")
@@ -86,5 +86,5 @@ def apply_all(fleet: Fleet, kind: Kind, objects: Iterable[Object]) -> None:
 
 
 def per_pod(seconds: float) -> float:
-    """Microseconds for each pod."""
+    """Microseconds per pod."""
     return seconds * 1e6 / PODS

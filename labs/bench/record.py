@@ -1,4 +1,4 @@
-"""Writes down what a real API server sends to a client that lists and watches, to be played again by `replay`."""
+"""Records the lists and watches of a real API server, for `replay`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,9 +22,9 @@ RESOURCES = {
     "/api/v1/events": "events",
     "/api/v1/pods": "pods",
 }
-"""What is recorded: path, and the file `NAME.list` of its streaming list."""
+"""The recorded paths, each with the NAME of the file `NAME.list` for its streaming list."""
 CHURN = "churn"
-"""The file with what the watch of pods sent after its list; its last line binds the pod called MARKER, which waited."""
+"""The file with the pod watch events after the list; the last line binds the pending pod named MARKER."""
 END_OF_LIST = b'"k8s.io/initial-events-end":"true"'
 STREAMING = {
     "watch": "true",
@@ -35,7 +35,7 @@ STREAMING = {
 
 
 async def record(server: ApiServer, loader: Loader, folder: Path, *, lives: int) -> None:
-    """All lists as they stand, then the watch of pods while so many of them live and die."""
+    """Record all lists, then the watch of pods while `lives` pods are created and deleted."""
     marker = await loader.api.create(workload.marked(0, name=workload.MARKER))
     async with Api(server.url, server.token("gputally"), server.ca_file) as reader:
         for resource, name in RESOURCES.items():
@@ -47,11 +47,11 @@ async def record(server: ApiServer, loader: Loader, folder: Path, *, lives: int)
                     await each(range(2 * FIRST, 2 * FIRST + lives), partial(live, loader))
                     await loader.bind(marker)
                     await writing
-    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements look for their own
+    await loader.api.delete(path(marker), grace_seconds=0)  # later measurements create their own
 
 
 async def _watch_until_marker(stream: AsyncIterator[bytes], file: Path) -> None:
-    """Until the marker was bound."""
+    """Write the stream up to the event that binds the marker."""
     name = f'"name":"{workload.MARKER}","namespace"'.encode()
     with file.open("wb") as out:
         async for line in stream:
@@ -61,16 +61,16 @@ async def _watch_until_marker(stream: AsyncIterator[bytes], file: Path) -> None:
 
 
 async def lines(api: Api, path: str) -> AsyncGenerator[bytes]:
-    """A streaming list and what follows it, line by line."""
+    """A streaming list and the following watch events, line by line."""
     headers = {"Accept-Encoding": "identity"}
-    patience = aiohttp.ClientTimeout()
-    async with api.session.get(path, params=STREAMING, headers=headers, timeout=patience) as response:
+    no_timeout = aiohttp.ClientTimeout()
+    async with api.session.get(path, params=STREAMING, headers=headers, timeout=no_timeout) as response:
         async for line in response.content:
             yield line
 
 
 async def listed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Up to the bookmark that ends the list."""
+    """The lines up to the bookmark that ends the list."""
     async for line in stream:
         yield line
         if END_OF_LIST in line:

@@ -1,8 +1,8 @@
-"""Plays a recording to clients that list and watch: `python -m labs.bench.replay FOLDER PORT REPEATS`.
+"""Replays a recording to clients that list and watch: `python -m labs.bench.replay FOLDER PORT REPEATS`.
 
-Plain HTTP/1.1, a chunk for each event as the API server sends them. A watch of pods gets its list at once; it gets the
-churn, repeated under new UIDs, after GET /churn, which is answered when the last byte is handed to the kernel.
-Times are those of the monotonic clock, which all processes of a machine share.
+Uses HTTP/1.1 with one chunk per event, as the API server does. A watch of pods receives its list at once. It receives
+the churn, repeated with new UIDs, after GET /churn, which responds when the last byte has been passed to the kernel.
+Times are from the monotonic clock, which all processes of a machine share.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class Replay:
-    """Plays to one client, which makes several requests."""
+    """Serves one client, which makes several requests."""
 
     def __init__(self, folder: Path, *, repeats: int) -> None:
         self._lists = {path: (folder / f"{name}.list").read_bytes() for path, name in RESOURCES.items()}
@@ -35,7 +35,7 @@ class Replay:
         self._listing_from = self._churn_from = 0.0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, request by request."""
+        """Serve the requests of one connection."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 await self._answer(urlsplit(head.split(b" ", 2)[1].decode()), writer)
@@ -43,38 +43,38 @@ class Replay:
             writer.close()
 
     async def _answer(self, url: SplitResult, writer: asyncio.StreamWriter) -> None:
-        asked = parse_qs(url.query)
+        query = parse_qs(url.query)
         if url.path == "/churn":
             self._go.set()
             await self._sent.wait()
             await document(writer, str(self._churn_from).encode())
         elif url.path == "/listed":
             await document(writer, str(self._listing_from).encode())
-        elif asked.get("limit") == ["1"] or "kube-system" in url.query:
+        elif query.get("limit") == ["1"] or "kube-system" in url.query:
             await document(writer, KUBE_SYSTEM)
         else:
-            await self._tell(url.path, asked, writer)
+            await self._serve_list(url.path, query, writer)
 
-    async def _tell(self, path: str, asked: dict[str, list[str]], writer: asyncio.StreamWriter) -> None:
+    async def _serve_list(self, path: str, query: dict[str, list[str]], writer: asyncio.StreamWriter) -> None:
         pods = RESOURCES[path] == "pods"
         if pods and not self._listing_from:
             self._listing_from = time.monotonic()
-        if "watch" not in asked:
+        if "watch" not in query:
             await document(writer, as_document(self._lists[path]))
             return
         writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-        if "sendInitialEvents" in asked:
+        if "sendInitialEvents" in query:
             await send(writer, blocks(self._lists[path].splitlines(keepends=True)))
         if pods:
             await self._go.wait()
             self._churn_from = time.monotonic()
             await send(writer, self._churn)
             self._sent.set()
-        await asyncio.Event().wait()  # the client goes first
+        await asyncio.Event().wait()  # until the client disconnects
 
 
 def churn(folder: Path, repeats: int) -> Iterator[bytes]:
-    """The recorded events, so many times, each time of other pods; then the marker."""
+    """The recorded events, repeated with new UIDs each time; then the marker."""
     *events, marker = (folder / CHURN).read_bytes().splitlines(keepends=True)
     for number in range(repeats):
         yield from (renamed(event, number) for event in events)
@@ -82,13 +82,13 @@ def churn(folder: Path, repeats: int) -> Iterator[bytes]:
 
 
 def renamed(event: bytes, number: int) -> bytes:
-    """The event with the first two digits of its object's UID replaced, which comes first of all UIDs."""
+    """The event with the first two digits of its object's UID replaced; that is the first UID in the line."""
     at = event.find(UID) + len(UID)
     return event if b'"BOOKMARK"' in event[:40] else event[:at] + b"%02x" % number + event[at + 2 :]
 
 
 def blocks(events: Iterable[bytes]) -> Iterator[bytes]:
-    """A chunk of HTTP for each event, many at a time."""
+    """One HTTP chunk per event, joined into large blocks."""
     block = bytearray()
     for event in events:
         block += b"%x\r\n%b\r\n" % (len(event), event)
@@ -99,7 +99,7 @@ def blocks(events: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def as_document(listing: bytes) -> bytes:
-    """A streaming list as the plain list that it stands for."""
+    """A streaming list converted to the equivalent plain list."""
     lines = listing.splitlines(keepends=True)
     *items, bookmark = (line[line.index(OPENING) + len(OPENING) : -len(CLOSING)] for line in lines)
     version = bookmark.partition(b'"resourceVersion":"')[2].partition(b'"')[0]
@@ -107,7 +107,7 @@ def as_document(listing: bytes) -> bytes:
 
 
 async def send(writer: asyncio.StreamWriter, blocks: Iterable[bytes]) -> None:
-    """As fast as the client reads."""
+    """Write the blocks as fast as the client reads."""
     for block in blocks:
         writer.write(block)
         await writer.drain()
@@ -119,7 +119,7 @@ async def document(writer: asyncio.StreamWriter, body: bytes) -> None:
 
 
 async def main() -> None:
-    """Until killed."""
+    """Serve until killed."""
     replay = Replay(Path(sys.argv[1]), repeats=int(sys.argv[3]))
     server = await asyncio.start_server(replay.serve, LOOPBACK, int(sys.argv[2]))
     await server.serve_forever()

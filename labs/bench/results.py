@@ -1,4 +1,4 @@
-"""Collects figures as they come: shown at once, written to a file at the end."""
+"""Collects figures: prints them immediately, and writes them to a file at the end."""
 
 import sys
 import traceback
@@ -18,11 +18,11 @@ ALIKE = {
     "scrape.series": "peer.ksm_series",
     "memory.settled_mib": "peer.ksm_memory_mib",
 }
-"""Our figure, and the same of kube-state-metrics."""
+"""gputally's figures and the corresponding ones of kube-state-metrics."""
 
 
 class Results:
-    """All figures of one run; what could not be measured is remembered, and does not stop the rest."""
+    """All figures of one run; a failed measurement is recorded and does not stop the others."""
 
     def __init__(self, file: Path) -> None:
         self.failed: list[str] = []
@@ -30,7 +30,7 @@ class Results:
         self._figures: list[Figure] = []
 
     def add(self, figures: Iterable[Figure]) -> None:
-        """Take them in and print them, one by one as they are measured."""
+        """Store and print the figures, one by one as they are measured."""
         for figure in figures:
             self._figures.append(figure)
             sys.stdout.write(f"{line(figure)}\n")
@@ -38,30 +38,30 @@ class Results:
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
-        """Measure inside; if that fails, the next measurement still takes place."""
+        """Run a measurement in this context; a failure is recorded and does not propagate."""
         try:
             yield
-        except Exception:  # noqa: BLE001 - whatever it is, the other figures are worth having
+        except Exception:  # noqa: BLE001 - any failure, so that the other figures are still measured
             self.failed.append(what)
             sys.stderr.write(f"{what} could not be measured:\n{traceback.format_exc()}")
 
     def save(self) -> None:
-        """Write the file, and say how it went."""
+        """Write the file and print a summary."""
         self._figures = beside_peer(self._figures)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_bytes(msgspec.json.format(msgspec.json.encode(self._figures), indent=1) + b"\n")
-        aimed = [figure for figure in self._figures if figure.goal]
-        verdicts = [figure.verdict for figure in aimed]
-        lacking = f"; not measured: {', '.join(self.failed)}" if self.failed else ""
-        sys.stdout.write("\n" + "".join(f"{line(figure)}\n" for figure in aimed))
+        with_goal = [figure for figure in self._figures if figure.goal]
+        verdicts = [figure.verdict for figure in with_goal]
+        failures = f"; not measured: {', '.join(self.failed)}" if self.failed else ""
+        sys.stdout.write("\n" + "".join(f"{line(figure)}\n" for figure in with_goal))
         sys.stdout.write(
             f"{len(self._figures)} figures in {self._file}: {verdicts.count('met')} goals met, "
-            f"{verdicts.count('missed')} missed{lacking}\n"
+            f"{verdicts.count('missed')} missed{failures}\n"
         )
 
 
 def beside_peer(figures: Sequence[Figure]) -> list[Figure]:
-    """Figures with those of the peer at the same size, which are measured later."""
+    """Add the peer's values at the same size, which are measured later."""
     values = {figure.name: figure.value for figure in figures}
 
     def peer_of(figure: Figure) -> float | None:

@@ -1,4 +1,4 @@
-"""A real API server with nothing behind it but etcd: what is loaded stays as it is."""
+"""A real API server with only etcd behind it, so that the load does not change."""
 
 from typing import Self
 
@@ -6,7 +6,7 @@ from tests.cluster.control_plane import ControlPlane
 
 
 class ApiServer(ControlPlane):
-    """etcd and kube-apiserver alone: nothing schedules, runs or collects pods."""
+    """Runs only etcd and kube-apiserver: pods are not scheduled, run or garbage-collected."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -19,7 +19,7 @@ class ApiServer(ControlPlane):
 
     @property
     def pid(self) -> int:
-        """Of the kube-apiserver."""
+        """The process ID of kube-apiserver."""
         process = self.components["kube-apiserver"].process
         assert process
         return process.pid

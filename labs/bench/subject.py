@@ -1,4 +1,4 @@
-"""What is measured: the product as a process of its own, watched from outside."""
+"""The measured program: an aggregator as a separate process."""
 
 import http.client
 import subprocess
@@ -11,7 +11,7 @@ from labs.bench.workload import MODELS
 from tests.cluster.control_plane import LOOPBACK, free_ports
 
 POLL_SECONDS: Final = 0.01
-PATIENCE_SECONDS: Final = 180
+TIMEOUT_SECONDS: Final = 180
 CONFIGURATION = """
 kind: Configuration
 tenants:
@@ -28,11 +28,11 @@ rules:
 
 
 class MeasurementFailed(Exception):
-    """Why a figure could not be had."""
+    """A measurement failed."""
 
 
 class Aggregator:
-    """One aggregator at a time; its files lie in `folder`."""
+    """Runs one aggregator process at a time, with its files in `folder`."""
 
     def __init__(self, folder: Path, kubeconfig: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,11 +61,11 @@ class Aggregator:
         return self._process.pid
 
     def start(self) -> float:
-        """Start the process; the seconds from its launch until it is ready."""
+        """Start the process; return the seconds from launch until ready."""
         launched = time.monotonic()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        while time.monotonic() - launched < PATIENCE_SECONDS:
+        while time.monotonic() - launched < TIMEOUT_SECONDS:
             if self._ready():
                 return time.monotonic() - launched
             if self._process.poll() is not None:
@@ -73,22 +73,22 @@ class Aggregator:
             time.sleep(POLL_SECONDS)
         raise MeasurementFailed(f"the aggregator did not become ready:\n{self._log.read_text()[-2000:]}")
 
-    def start_anew(self) -> float:
-        """The same, without a ledger of before."""
+    def start_fresh(self) -> float:
+        """Delete the ledger and start; return the seconds until ready."""
         self.kill()
         for path in self._ledger.parent.glob(f"{self._ledger.name}*"):
             path.unlink()
         return self.start()
 
     def restart(self) -> float:
-        """End it as an operator does, and start it with the ledger it has written."""
+        """Stop with SIGTERM and start again with the same ledger; return the seconds until ready."""
         assert self._process
         self._process.terminate()
         self._process.wait()
         return self.start()
 
     def kill(self) -> None:
-        """SIGKILL, if it runs."""
+        """Send SIGKILL if the process runs."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -97,7 +97,7 @@ class Aggregator:
         return http.client.HTTPConnection(LOOPBACK, self._port, timeout=60)
 
     def _ready(self) -> bool:
-        """A connection for each question: nobody listens yet at first."""
+        """Poll /readyz with a new connection each time, because the port is not open at first."""
         try:
             connection = self.connection()
             connection.request("GET", "/readyz")
@@ -109,7 +109,7 @@ class Aggregator:
 
 
 def write_configuration(folder: Path) -> tuple[Path, Path]:
-    """Configuration and price book: tenants by namespace label, and every GPU model has a price."""
+    """Write a configuration with tenants by namespace label, and a price book for all GPU models."""
     configuration, prices = folder / "config.yaml", folder / "prices.yaml"
     configuration.write_text(CONFIGURATION)
     prices.write_text(PRICES + "".join(map(_price, MODELS)))
@@ -121,7 +121,7 @@ def _price(model: str) -> str:
 
 
 def resident_mib(pid: int, *, peak: bool = False) -> float:
-    """Resident memory of a process now, or the most it ever was."""
+    """Current or peak resident memory of a process."""
     field = "VmHWM" if peak else "VmRSS"
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(field):

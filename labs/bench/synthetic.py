@@ -1,4 +1,4 @@
-"""Lines of a watch as an API server would write them, without one."""
+"""Generates watch lines as an API server writes them."""
 
 import json
 
@@ -16,14 +16,14 @@ MANAGED_FIELDS = [
     }
     for manager, parts in (("kube-controller-manager", ("metadata", "spec")), ("kubelet", ("status",)))
 ]
-"""Some 2.3 kB that a client skips."""
+"""About 2.3 kB that clients skip."""
 CREATED = "2026-07-01T00:00:00Z"
 BOUND = "2026-07-01T00:00:01Z"
 STARTED = "2026-07-01T00:00:05Z"
 
 
 def event(manifest: Json, *, number: int, version: int, kind: str = "ADDED", **more: Json) -> bytes:
-    """An event about an object with what the server adds to it, and `more` parts such as its status."""
+    """A watch event for an object with server-set fields, and `more` fields such as its status."""
     added = {
         "uid": f"{number:08d}-0000-4000-8000-000000000000",
         "resourceVersion": str(version),

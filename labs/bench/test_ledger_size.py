@@ -1,4 +1,4 @@
-"""What a pod leaves in the ledger that was bound, ran, was deleted and ended on a live watch."""
+"""The ledger size of a pod that is bound, runs, is deleted and ends on a live watch."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ PODS = 600
 TABLES = ("pods", "pod_revisions", "pod_segments", "texts", "terms", "histories")
 
 
-def test_a_pod_leaves_less_than_a_kilobyte_with_all_its_revisions_and_indexes(tmp_path: Path) -> None:
+def test_a_pod_takes_less_than_a_kilobyte_with_all_revisions_and_indexes(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     for _ in lives(path, PODS):
         pass

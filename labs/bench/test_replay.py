@@ -10,7 +10,7 @@ END = {
 }
 
 
-def test_a_repeated_event_differs_in_the_uid_of_its_object_alone() -> None:
+def test_a_repeated_event_differs_only_in_the_uid_of_its_object() -> None:
     first, again = (json.loads(renamed(POD, number))["object"] for number in (0, 255))
 
     assert first["metadata"].pop("uid") == "00000007-0000-4000-8000-000000000000"
@@ -18,7 +18,7 @@ def test_a_repeated_event_differs_in_the_uid_of_its_object_alone() -> None:
     assert first == again
 
 
-def test_a_streaming_list_becomes_the_plain_list_it_stands_for() -> None:
+def test_a_streaming_list_is_converted_to_a_plain_list() -> None:
     listing = POD + json.dumps(END, separators=(",", ":")).encode() + b"\n"
 
     found = json.loads(as_document(listing))
@@ -27,10 +27,10 @@ def test_a_streaming_list_becomes_the_plain_list_it_stands_for() -> None:
     assert found["items"] == [json.loads(POD)["object"]]
 
 
-def test_each_event_is_a_chunk_of_its_own() -> None:
+def test_each_event_is_one_chunk() -> None:
     assert b"".join(blocks([b"one\n", b"fourteen bytes"])) == b"4\r\none\n\r\ne\r\nfourteen bytes\r\n"
 
 
-def test_a_pod_of_the_load_weighs_as_much_as_a_real_one() -> None:
+def test_a_pod_of_the_load_has_a_realistic_size() -> None:
     assert 4_000 < len(POD) < 6_000
     assert workload.pod(7) == workload.pod(7)

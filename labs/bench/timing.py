@@ -1,4 +1,4 @@
-"""How long a call takes in this process."""
+"""Measures the duration of calls in this process."""
 
 import gc
 import time
@@ -8,7 +8,7 @@ ROUNDS = 10
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Seconds of one call; what is in memory before it is not looked at again by the garbage collector."""
+    """Seconds of one call; existing objects are frozen, so the garbage collector does not scan them."""
     gc.collect()
     gc.freeze()
     started = time.perf_counter()
@@ -17,5 +17,5 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def best_ms(call: Callable[[], object], *, rounds: int = ROUNDS) -> float:
-    """Milliseconds of the fastest call: what the work costs when nothing disturbs it."""
+    """Milliseconds of the fastest call, to exclude interference."""
     return 1000 * min(timed(call) for _ in range(rounds))

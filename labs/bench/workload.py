@@ -1,4 +1,4 @@
-"""A fleet of realistic weight: pods of one GPU and some 5 kB of JSON, on nodes of 8 GPUs, for 60 teams at 4 tiers."""
+"""A fleet of realistic size: 1-GPU pods of about 5 kB JSON, on 8-GPU nodes, for 60 teams in 4 tiers."""
 
 import random
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ MODELS = {
 }
 POOLS_PER_MODEL = 2
 MARKER = "marker"
-"""A namespace and team that hold nothing but what a measurement puts there."""
+"""A namespace and team only for measurements."""
 ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
 REGISTRY = "registry.example"
 DIGEST = "5b0bcabd1ed22e9fb1310cf6c2dec7cdef19f0ad69efa1f392e94a4333501270"
 
 
 def namespaces() -> list[Json]:
-    """One for each team, and the marker's."""
+    """One namespace per team, and one for the marker."""
     teams = [f"team-{number:02d}" for number in range(TEAMS)]
     return [namespace(name, labels={"team": name, "cost-center": f"cc-{name}"}) for name in (*teams, MARKER)]
 
@@ -36,12 +36,12 @@ def priority_classes() -> list[Json]:
 
 
 def node_of(pod: int) -> str:
-    """The node that pod number `pod` is on."""
+    """The node of pod number `pod`."""
     return f"gpu-node-{pod // GPUS_PER_NODE:05d}"
 
 
 def node(number: int) -> Json:
-    """A ready node as a kubelet with GPU Feature Discovery shows it."""
+    """A ready node as reported by a kubelet with GPU Feature Discovery."""
     model = list(MODELS)[number % len(MODELS)]
     pool = f"{model.lower()}-{number // len(MODELS) % POOLS_PER_MODEL}"
     resources = {"cpu": "192", "memory": "2097152Mi", "pods": "110", "ephemeral-storage": "3800Gi", GPU: "8"}
@@ -106,7 +106,7 @@ def _node_conditions() -> Iterator[Json]:
 
 
 def pod(number: int, *, name: str = "", place: str = "", tier: str = "", on: str = "") -> Json:
-    """Pod `number`, created on its node but not started; team and tier follow from the number unless given."""
+    """Pod `number`, bound but not started; team and tier are derived from the number unless given."""
     chance = random.Random(number)
     place = place or f"team-{chance.randrange(TEAMS):02d}"
     tier = tier or chance.choice(list(TIERS))
@@ -122,14 +122,14 @@ def pod(number: int, *, name: str = "", place: str = "", tier: str = "", on: str
 
 
 def marked(number: int, *, name: str) -> Json:
-    """A pod of the marker that no node has yet."""
+    """An unbound pod of the marker team."""
     unbound = pod(number, name=name, place=MARKER, tier="training")
     del unbound["spec"]["nodeName"]
     return unbound
 
 
 def binding(pod: Json, node: str) -> Json:
-    """What a scheduler posts to the `binding` of a pod."""
+    """The body that a scheduler posts to the `binding` subresource of a pod."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod["metadata"]["name"]}, "target": target}
 
@@ -190,12 +190,12 @@ def _environment(number: int) -> Iterator[tuple[str, str]]:
 
 
 def running(number: int, *, bound: str, started: str, ready: bool = True) -> Json:
-    """The status patch of a pod that runs."""
+    """The status patch of a running pod."""
     return _status(number, "Running", {"running": {"startedAt": started}}, bound=bound, ready=ready)
 
 
 def succeeded(number: int, *, bound: str, started: str) -> Json:
-    """The status patch of a pod that ended now."""
+    """The status patch of a pod that ends now."""
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": timestamp()}
     return _status(number, "Succeeded", {"running": None, "terminated": ended}, bound=bound, ready=False)
 
@@ -234,5 +234,5 @@ def _address(number: int) -> str:
 
 
 def timestamp() -> str:
-    """Now, as the API writes it."""
+    """The current time in the API's format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Pods of several tiers and teams that come and go in every way a cluster knows, decided by a seed."""
+"""Creates and deletes pods of several tiers and teams in many ways, determined by a seed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,36 +14,36 @@ from tests.cluster.manifests import POOL, Json, conduct, deployment, gpu_pod, jo
 TIERS = {"urgent": 10_000, "serving": 5_000, "batch": 500, "spare": 100}
 TEAMS = {"alpha": "team-alpha", "beta": "team-beta", "gamma": "team-gamma"}
 NODES, GPUS = 8, 8
-OURS = {POOL: ""}
-"""The nodes that this load is for."""
+NODE_SELECTOR = {POOL: ""}
+"""The node selector of this load."""
 MORE_THAN_ANY_NODE = 64
 SERVICES = (("alpha", "urgent", 2), ("beta", "serving", 1), ("gamma", "serving", 4))
-"""Team, tier and GPUs of a Deployment, scaled up to a third of the cluster each."""
+"""Team, tier and GPUs of Deployments, each scaled up to a third of the cluster."""
 PODS = "/api/v1/pods"
 KIND = {"apiVersion": "v1", "kind": "Pod"}
-"""What items of a list lack."""
+"""The type fields that items of a list lack."""
 
 
 class Churn:
-    """A load that outlives restarts of the API server."""
+    """A load that tolerates restarts of the API server."""
 
     def __init__(self, api: Api, *, seed: int) -> None:
         self._api = api
         self._seed = seed
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._runs(tasks, Random(f"{self._seed} runs")))
             tasks.create_task(self._jobs(Random(f"{self._seed} jobs")))
-            tasks.create_task(self._misfits(tasks, Random(f"{self._seed} misfits")))
+            tasks.create_task(self._unschedulable(tasks, Random(f"{self._seed} misfits")))
             for number in range(3):
-                tasks.create_task(self._namesakes(f"again-{number}", Random(f"{self._seed} again {number}")))
+                tasks.create_task(self._same_names(f"again-{number}", Random(f"{self._seed} again {number}")))
             for team, tier, gpus in SERVICES:
                 tasks.create_task(self._service(team, tier, gpus, Random(f"{self._seed} {team}")))
 
     async def stop(self) -> None:
-        """Delete all pods there are, also those of others, and wait until they are gone."""
+        """Delete all pods of the cluster, and wait until they are gone."""
         for kind in ("apps/v1", "deployments"), ("batch/v1", "jobs"):
             for team in TEAMS:
                 await self._empty(f"/apis/{kind[0]}/namespaces/{team}/{kind[1]}")
@@ -56,7 +56,7 @@ class Churn:
             await self._delete(f"{collection}/{item['metadata']['name']}")
 
     async def _runs(self, tasks: asyncio.TaskGroup, random: Random) -> None:
-        """Bare pods, two or three a second, most of them short."""
+        """Create bare pods, two or three per second, most of them short."""
         for number in count():
             await asyncio.sleep(random.expovariate(2.5))
             lasts_s = random.choice((1, 1, 2, 3, 5, 8, 13, 20))
@@ -67,7 +67,7 @@ class Churn:
                 exit_as=random.choice(("", "", "", "Failed")),
             )
             manifest = of(f"run-{number}", manner, gpus=random.choice((1, 1, 1, 2, 4)), random=random)
-            deleted_after_s, grace_seconds = fate(lasts_s, random)
+            deleted_after_s, grace_seconds = deletion_of(lasts_s, random)
             tasks.create_task(self._live(manifest, deleted_after_s, grace_seconds))
 
     async def _live(self, manifest: Json, deleted_after_s: float, grace_seconds: int | None) -> None:
@@ -75,26 +75,26 @@ class Churn:
         await asyncio.sleep(deleted_after_s)
         await self._delete(path(manifest), grace_seconds)
 
-    async def _misfits(self, tasks: asyncio.TaskGroup, random: Random) -> None:
-        """Pods that no node can ever take, given up after a while."""
+    async def _unschedulable(self, tasks: asyncio.TaskGroup, random: Random) -> None:
+        """Create unschedulable pods and delete them after a while."""
         for number in count():
             await asyncio.sleep(random.uniform(2, 6))
             manifest = of(f"misfit-{number}", {}, gpus=MORE_THAN_ANY_NODE, random=random)
             tasks.create_task(self._live(manifest, random.uniform(1, 8), None))
 
-    async def _namesakes(self, name: str, random: Random) -> None:
-        """Always the same name, a new pod each time."""
+    async def _same_names(self, name: str, random: Random) -> None:
+        """Recreate pods with the same name."""
         team = random.choice(tuple(TEAMS))
         while True:
             manner = conduct(run_for=random.choice(("", "1s", "2s")))
-            manifest = gpu_pod(name, team, annotations=manner, nodeSelector=OURS, priorityClassName="batch")
+            manifest = gpu_pod(name, team, annotations=manner, nodeSelector=NODE_SELECTOR, priorityClassName="batch")
             await self._create(manifest)
             await asyncio.sleep(random.uniform(0.5, 5))
             await self._delete(path(manifest), random.choice((None, 0)))
             await asyncio.sleep(random.choice((0, 0.5, 3)))
 
     async def _jobs(self, random: Random) -> None:
-        """Jobs of several pods, which the garbage collector takes away again."""
+        """Create Jobs of several pods and delete them; the garbage collector deletes the pods."""
         for number in count():
             await asyncio.sleep(random.uniform(3, 8))
             manner = conduct(run_for=f"{random.randint(2, 10)}s")
@@ -105,24 +105,24 @@ class Churn:
             await self._delete(path(manifest))
 
     async def _service(self, team: str, tier: str, gpus: int, random: Random) -> None:
-        """A Deployment that is scaled up and down; where it finds no room it preempts."""
+        """Scale a Deployment up and down; it preempts pods if there is no free capacity."""
         manner = conduct(start_after=random.choice(("", "1s")), stop_after="1s")
-        pod = gpu_pod("serve", team, gpus=gpus, annotations=manner, nodeSelector=OURS, priorityClassName=tier)
+        pod = gpu_pod("serve", team, gpus=gpus, annotations=manner, nodeSelector=NODE_SELECTOR, priorityClassName=tier)
         manifest = deployment(pod, replicas=1)
         await self._create(manifest)
         while True:
             await asyncio.sleep(random.uniform(2, 6))
             replicas = random.randint(0, NODES * GPUS // 3 // gpus)
-            await self._insist(partial(self._api.patch, path(manifest), {"spec": {"replicas": replicas}}))
+            await self._retry(partial(self._api.patch, path(manifest), {"spec": {"replicas": replicas}}))
 
     async def _create(self, manifest: Json) -> None:
-        await self._insist(partial(self._api.create, manifest))
+        await self._retry(partial(self._api.create, manifest))
 
     async def _delete(self, path: str, grace_seconds: int | None = None) -> None:
-        await self._insist(partial(self._api.delete, path, grace_seconds=grace_seconds))
+        await self._retry(partial(self._api.delete, path, grace_seconds=grace_seconds))
 
-    async def _insist(self, request: Callable[[], Awaitable[object]]) -> None:
-        """Until the server takes it: it may be restarting, or a namesake not be gone yet. Gone is as good as done."""
+    async def _retry(self, request: Callable[[], Awaitable[object]]) -> None:
+        """Retry until the server accepts: it may restart, or the old pod may still exist. A 404 counts as success."""
         while True:
             try:
                 await request()
@@ -139,15 +139,15 @@ class Churn:
 
 
 def of(name: str, manner: dict[str, str], *, gpus: int, random: Random) -> Json:
-    """A pod of any tier and team; one in ten has no tier."""
-    pod = gpu_pod(name, random.choice(tuple(TEAMS)), gpus=gpus, annotations=manner, nodeSelector=OURS)
+    """A pod with a random tier and team; one in ten has no tier."""
+    pod = gpu_pod(name, random.choice(tuple(TEAMS)), gpus=gpus, annotations=manner, nodeSelector=NODE_SELECTOR)
     if random.random() < 0.9:
         pod["spec"]["priorityClassName"] = random.choice(tuple(TIERS))
     return pod
 
 
-def fate(lasts_s: int, random: Random) -> tuple[float, int | None]:
-    """After how many seconds a pod is deleted, and with which grace: its own, or none at all."""
+def deletion_of(lasts_s: int, random: Random) -> tuple[float, int | None]:
+    """Seconds until a pod is deleted, and the grace period of the deletion: the pod's own (None) or 0."""
     return random.choice(
         (
             (lasts_s + random.uniform(0, 4), None),

@@ -1,4 +1,4 @@
-"""A small file system of its own for the ledger, which can be filled to the last byte: real ENOSPC, for everybody."""
+"""A small file system for the ledger that can be filled completely, to cause a real ENOSPC."""
 
 import os
 import subprocess
@@ -11,16 +11,16 @@ import pytest
 
 SIZE = "48m"
 CHUNKS = (1 << 20, 1 << 12, 1)
-"""Bytes written at once, ever fewer, until none fits."""
+"""Decreasing write sizes, until no byte fits."""
 
 
 class Disk:
-    """Mounted at `folder`. Who may not mount cannot fill it, and is told so by the test being skipped."""
+    """A tmpfs mounted at `folder`. Without permission to mount, the test is skipped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.full_s = 0.0
-        """For how long it was full, all windows together."""
+        """Total time that it was full."""
         self._filler = folder / "filler"
         self._full_since = 0.0
 
@@ -29,7 +29,7 @@ class Disk:
         return self._filler.exists()
 
     def fill(self) -> None:
-        """Leave no byte free."""
+        """Fill the disk to the last byte."""
         with self._filler.open("wb", buffering=0) as filler:
             for chunk in CHUNKS:
                 with suppress(OSError):
@@ -44,7 +44,7 @@ class Disk:
 
 @contextmanager
 def mounted(folder: Path) -> Iterator[Disk]:
-    """A disk for as long as the block lasts."""
+    """Mount a disk for the duration of the block."""
     if os.geteuid() != 0:
         pytest.skip("a full disk is a small tmpfs, and only root may mount one")
     folder.mkdir()

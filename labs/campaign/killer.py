@@ -1,4 +1,4 @@
-"""A process that is killed again and again, at any moment of its life, and started anew like a pod by its kubelet."""
+"""Kills a process repeatedly at random ages, and restarts it as a kubelet restarts a container."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from random import Random
 from tests.behaviour.product import Product
 from tests.behaviour.recorder import until
 
-LOOK_S = 0.05
+POLL_S = 0.05
 UP_WITHIN_S = 25.0
 
 
 class Age(Enum):
-    """At which age a life ends, in seconds; `STARTING` counts from the launch, the others from being ready."""
+    """Range of the age in seconds at which the process is killed, since launch (`STARTING`) or since ready."""
 
     STARTING = (0.0, 1.2)
     YOUNG = (0.0, 2.0)
@@ -28,14 +28,14 @@ PAUSE_WEIGHTS = (45, 35, 20)
 
 @dataclass
 class Death:
-    """A process that ended by itself."""
+    """An exit that the killer did not cause."""
 
     after_kills: int
-    words: str
+    message: str
 
 
 class Killer:
-    """Kills `product` until it has hit `kills` living processes, and leaves it running."""
+    """Kills `product` until `kills` running processes were killed, then leaves it running."""
 
     def __init__(self, product: Product, *, kills: int, seed: int) -> None:
         self.product = product
@@ -47,44 +47,44 @@ class Killer:
 
     async def run(self) -> None:
         while self.hits < self.kills:
-            await self._live()
+            await self._run_once()
             self.hits += await self.product.kill()
             await asyncio.sleep(self._random.uniform(*self._random.choices(PAUSES_S, PAUSE_WEIGHTS)[0]))
         await self._launch()
 
     async def reached(self, hits: int) -> None:
-        """Return once so many were killed."""
+        """Wait until `hits` processes were killed."""
         await until(lambda: self.hits >= hits, within=3600)
 
     async def revive(self) -> None:
-        """Make sure that a process is up and ready, however often it has to be started."""
+        """Restart the process until it is ready."""
         while not await self._comes_up():
             await self._launch()
 
-    async def _live(self) -> None:
-        """One life, up to the moment of its end."""
+    async def _run_once(self) -> None:
+        """Launch the process and wait until it is due to be killed."""
         await self._launch()
         [age] = self._random.choices(AGES, WEIGHTS)
-        lasts_s = self._random.uniform(*age.value)
+        delay_s = self._random.uniform(*age.value)
         if age is not Age.STARTING:
             await self._comes_up()
-        await asyncio.sleep(lasts_s)
+        await asyncio.sleep(delay_s)
         if not self.product.is_alive:
-            self._bury()
+            self._record_exit()
 
     async def _launch(self) -> None:
         self.launches += 1
         await self.product.launch()
 
     async def _comes_up(self) -> bool:
-        """Whether it becomes ready before it dies; without its API server it may do neither for long."""
-        patience = asyncio.get_running_loop().time() + UP_WITHIN_S
-        while self.product.is_alive and asyncio.get_running_loop().time() < patience:
+        """Whether the process becomes ready before it exits or times out; without an API server it may do neither."""
+        deadline = asyncio.get_running_loop().time() + UP_WITHIN_S
+        while self.product.is_alive and asyncio.get_running_loop().time() < deadline:
             if await self.product.is_ready():
                 return True
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         return False
 
-    def _bury(self) -> None:
-        words = self.product.log.read_text().strip().splitlines()[-1:]
-        self.deaths.append(Death(self.hits, "".join(words)))
+    def _record_exit(self) -> None:
+        message = self.product.log.read_text().strip().splitlines()[-1:]
+        self.deaths.append(Death(self.hits, "".join(message)))

@@ -1,5 +1,5 @@
-/* A wall clock that can be set while the process runs: preloaded, it adds the seconds found in CLOCK_OFFSET_FILE (an
- * int64) to what the kernel says. The monotonic clock stays as it is, as when somebody sets the time of a machine. */
+/* Preloaded library that shifts the wall clock of a running process: it adds the seconds in CLOCK_OFFSET_FILE (an
+ * int64) to the kernel's time. The monotonic clock is unchanged, as when the system time is set. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

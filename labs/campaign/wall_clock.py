@@ -1,4 +1,4 @@
-"""The product's wall clock, which is set at will while it runs; its monotonic clock is the machine's."""
+"""Sets the product's wall clock while it runs; its monotonic clock is unchanged."""
 
 import shutil
 import struct
@@ -11,23 +11,23 @@ SOURCE = Path(__file__).with_suffix(".c")
 
 
 class WallClock:
-    """A library to preload, and the offset it adds to the machine's time."""
+    """A preloaded library, and the offset that it adds to the system time."""
 
     def __init__(self, scratch: Path) -> None:
         self.offset_s = 0
         self.steps: list[int] = []
-        """By how many seconds it was set forward or, below 0, back."""
+        """Seconds of each step; negative steps set the clock back."""
         self._file = scratch / "clock-offset"
         self._file.write_bytes(struct.pack("=q", 0))
         self._library = compiled(scratch / "wall_clock.so")
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes a new process go by this clock."""
+        """Environment variables that make a new process use this clock."""
         return {"LD_PRELOAD": str(self._library), "CLOCK_OFFSET_FILE": str(self._file)}
 
     def set(self, offset_s: int) -> None:
-        """From now on, in all processes, the wall shows this much more than the machine."""
+        """Set the offset to the system time, effective immediately in all processes."""
         self.steps.append(offset_s - self.offset_s)
         self.offset_s = offset_s
         with self._file.open("r+b") as file:  # in place: the processes have mapped it

@@ -1,4 +1,4 @@
-"""Who sees every form of every pod whatever happens to the API server: one looks into the stores behind it."""
+"""Records every update of every pod from the store behind the API server, independent of API server outages."""
 
 import asyncio
 import base64
@@ -20,28 +20,28 @@ WATCHED = {"key": FIRST_POD, "range_end": AFTER_PODS}
 
 @contextmanager
 def store_witness(store: Store) -> Iterator[Record]:
-    """The simulated cluster's store tells of each write as it is made."""
+    """Record each write of the simulated cluster's store."""
     record = Record()
 
-    def told(change: Change) -> None:
+    def record_change(change: Change) -> None:
         record.take(str(change.verb), change.now.doc)
 
-    unsubscribe = store.subscribe("pods", told)
+    unsubscribe = store.subscribe("pods", record_change)
     yield record
     unsubscribe()
 
 
 class EtcdWitness(Record):
-    """Watches etcd itself, which keeps its history through restarts; the API server must store JSON there.
+    """Watches etcd, which keeps its history across restarts; the API server must store JSON.
 
-    What etcd has not stored has not happened, so that nothing can be missed while the API server is down.
+    Every change is in etcd, so nothing is missed while the API server is down.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
         self._uids: dict[str, str] = {}
-        """By key, of pods that exist."""
+        """UIDs of existing pods by etcd key."""
         self._revision = 0
 
     async def __aenter__(self) -> Self:
@@ -61,23 +61,23 @@ class EtcdWitness(Record):
 
     def is_complete(self) -> bool:
         if self._task.done():
-            self._task.result()  # what ended it
+            self._task.result()  # raises the error that ended it
         return super().is_complete()
 
     async def _record(self) -> None:
         while True:
             with suppress(aiohttp.ClientError):  # etcd is restarting
-                await self._follow()
+                await self._watch()
             await asyncio.sleep(0.02)
 
-    async def _follow(self) -> None:
+    async def _watch(self) -> None:
         request = {"create_request": {**WATCHED, "start_revision": str(self._revision + 1)}}
         async with self._session.post("/v3/watch", json=request) as response:
             async for line in response.content:
                 for event in json.loads(line)["result"].get("events", ()):
-                    self._tell(event)
+                    self._take_event(event)
 
-    def _tell(self, event: Json) -> None:
+    def _take_event(self, event: Json) -> None:
         entry = event["kv"]
         self._revision = int(entry["mod_revision"])
         if event.get("type") == "DELETE":

@@ -1,4 +1,4 @@
-"""A month of history in a real Prometheus, gputally's beside a peer's: `python -m labs.history --folder FOLDER`."""
+"""Compares a month of gputally's and a peer's metrics in Prometheus: `python -m labs.history --folder FOLDER`."""
 
 import argparse
 import asyncio
@@ -11,13 +11,13 @@ from labs.history.window import Window
 
 
 def main() -> int:
-    """0 when no query of a dashboard was refused or too slow, else 1."""
+    """Return 0 if no dashboard query is rejected or too slow, else 1."""
     given = parser().parse_args()
     return asyncio.run(measure(Window(given.days, given.interval), given.folder, dashboards_in=given.dashboards))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The samples stay in the folder, for the next run."""
+    """The command line; samples stay in the folder for the next run."""
     parser = argparse.ArgumentParser(prog="python -m labs.history", description=__doc__)
     add = parser.add_argument
     add("--folder", type=Path, required=True, help="where the blocks are, or will be: some 50 MB for a month")
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 async def measure(window: Window, folder: Path, *, dashboards_in: Path) -> int:
-    """Questions to both servers, then the dashboards. Each server runs alone."""
+    """Query both servers, one at a time, and the dashboards on gputally's."""
     load = workload.read(window)
     homes = [(subject, prepared(subject, window, load, folder)) for subject in (PEER, GPUTALLY)]
     for subject, data in homes:

@@ -1,7 +1,7 @@
-"""What agents of the nodes would have told, so that the series of use are as many as they would be.
+"""Simulates the reports of the node agents, to get a realistic number of usage series.
 
-The trace has no utilisation: that every GPU was busy for half the time it was held, at 300 W, is invented. Agents are
-asked every two minutes instead of 15 s, which leaves the number of samples as it is.
+The trace has no utilisation, so every GPU is assumed busy for half of its allocated time, at 300 W. Agents are polled
+every 2 minutes instead of 15 s, which does not change the number of samples.
 """
 
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ EVERY_S: Final = 120
 _HOUR_S: Final = 3600
 _HELD_PER_USED: Final = 2
 _MILLIJOULES: Final = 300_000
-"""In a second."""
+"""Energy per second."""
 
 
 class Agents:
-    """All of them: tell them who holds what."""
+    """All agents of the cluster."""
 
     def __init__(self) -> None:
         self._assignment = dict[str, list[Job]]()
 
     def begin(self, job: Job) -> None:
-        """It has its GPUs."""
+        """Allocate the job's GPUs."""
         self._assignment.setdefault(job.node, []).append(job)
 
     def answers(self, second: int) -> Iterator[Observation]:
-        """Of those that have anything to tell. The watch of pods has told all before."""
+        """The reports of all agents with jobs. The pod watch is up to date before them."""
         yield Bookmark(kind=Kind.PODS, version="1", at_us=us(second), since_us=us(second))
         for node, jobs in self._assignment.items():
             if jobs:
@@ -43,10 +43,10 @@ class Agents:
 
 
 def _assignment(job: Job, number: int, second: int) -> AssignmentReport:
-    """One of its GPUs in the hour that `second` is in or ends: what was told of earlier ones changes no more."""
+    """One GPU of the job in the hour that contains or ends at `second`; earlier hours no longer change."""
     hour_s = (second - 1) // _HOUR_S * _HOUR_S
     from_s, to_s = max(job.start, hour_s), min(job.end, second)
-    held, gpu = gpu_us(to_s - from_s), f"{job.name}-{number}"
+    allocated, gpu = gpu_us(to_s - from_s), f"{job.name}-{number}"
     return AssignmentReport(
         device=gpu,
         gpu=gpu,
@@ -63,8 +63,8 @@ def _assignment(job: Job, number: int, second: int) -> AssignmentReport:
                 start_us=us(hour_s),
                 from_us=us(from_s),
                 to_us=us(to_s),
-                measured=held,
-                used=held // _HELD_PER_USED,
+                measured=allocated,
+                used=allocated // _HELD_PER_USED,
                 energy=(to_s - from_s) * _MILLIJOULES,
             ),
         ),

@@ -1,4 +1,4 @@
-"""The month in two Prometheus servers, one with gputally's series and one with those of kube-state-metrics."""
+"""Loads the month into two Prometheus servers: gputally's series and those of kube-state-metrics."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ Files = Callable[[Window, Workload, Path], Iterator[Path]]
 
 
 class Subject(NamedTuple):
-    """Whose scrapes are kept, under which target labels, and what is asked of them."""
+    """A metrics source: its samples, target labels and questions."""
 
     name: str
     files: Files
@@ -33,19 +33,19 @@ PEER: Final = Subject("peer", peer.files, peer.LABELS, to_peer)
 
 
 def prepared(subject: Subject, window: Window, workload: Workload, folder: Path) -> Path:
-    """The folder with the subject's blocks, which are made unless an earlier run has made them."""
+    """The folder with the subject's blocks; they are created unless they exist from an earlier run."""
     home = folder / f"{subject.name}-{window.days}d-{window.interval}s"
     data, made = home / "data", home / "made.json"
     if not made.exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
-        made.write_text(json.dumps(_made(subject, window, workload, data)))
+        made.write_text(json.dumps(_create_blocks(subject, window, workload, data)))
     say(f"{subject.name}: {' '.join(f'{value:,} {name}' for name, value in json.loads(made.read_text()).items())}")
     return data
 
 
-def _made(subject: Subject, window: Window, workload: Workload, data: Path) -> dict[str, float]:
-    """The blocks; what is in them, and what it took."""
+def _create_blocks(subject: Subject, window: Window, workload: Workload, data: Path) -> dict[str, float]:
+    """Create the blocks; return their contents and the times."""
     started = time.perf_counter()
     loading = blocks.build(subject.files(window, workload, data.parent), data, labels=subject.labels)
     writing = time.perf_counter() - started - loading
@@ -54,13 +54,13 @@ def _made(subject: Subject, window: Window, workload: Workload, data: Path) -> d
 
 
 def serving(data: Path) -> AbstractAsyncContextManager[PrometheusServer]:
-    """Prometheus with its defaults on these blocks, which it leaves as they are."""
+    """Prometheus with default settings on these blocks, without compaction."""
     as_made = (f"--storage.tsdb.max-block-duration={BLOCK_S}s",)
     return PrometheusServer(data.parent / "server", Configuration(), data=data, flags=as_made)
 
 
 def compare(server: PrometheusServer, questions: Iterable[Question], *, at_s: float) -> Iterator[str]:
-    """A line for each question."""
+    """One line of output per question."""
     for question in questions:
         try:
             yield _line(question, ask(server.api, question, at_s=at_s))
@@ -69,7 +69,7 @@ def compare(server: PrometheusServer, questions: Iterable[Question], *, at_s: fl
 
 
 def series(server: PrometheusServer, window: Window) -> str:
-    """How many there are in the window."""
+    """The number of series in the window."""
     span = {"start": window.start_s, "end": window.end_s}
     found = server.api.get("series", {"match[]": '{__name__!=""}', **span})
     return f"{len(found):,} series"

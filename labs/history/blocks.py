@@ -1,4 +1,4 @@
-"""History for a Prometheus that was not there: OpenMetrics with timestamps, made into blocks by promtool."""
+"""Backfills Prometheus: promtool converts OpenMetrics with timestamps to TSDB blocks."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from tests.prometheus.tools import promtool
 
 
 class Contents(NamedTuple):
-    """What the blocks of a folder hold, and their size on disk."""
+    """Number of blocks and samples in a folder, and their size on disk."""
 
     blocks: int
     samples: int
@@ -19,9 +19,9 @@ class Contents(NamedTuple):
 
 
 def build(files: Iterable[Path], data: Path, *, labels: Mapping[str, str]) -> float:
-    """Add the samples of each of `files`, with these target labels; a file is deleted once it is in. The seconds taken.
+    """Add the samples of `files` with these target labels, and delete each file. Returns the seconds of promtool.
 
-    promtool reads a file once for each block it makes of it, and once more: a file should hold a single block.
+    promtool reads a file once per block and once more, so a file should contain a single block.
     """
     data.mkdir(parents=True, exist_ok=True)
     options = [f"--label={name}={value}" for name, value in labels.items()]
@@ -36,16 +36,16 @@ def build(files: Iterable[Path], data: Path, *, labels: Mapping[str, str]) -> fl
 
 
 def record(rules: Iterable[Path], data: Path, *, url: str, window: Window, step: int = 60) -> None:
-    """Add what the recording rules of the files `rules` would have recorded, as the server at `url` evaluates them.
+    """Backfill the recording rules in the files `rules`, as evaluated by the server at `url`.
 
-    Its own folder may be `data`: it finds the new blocks within a minute, or when it is started again.
+    `data` may be the folder of that server, which loads new blocks within a minute or on restart.
     """
     span = (f"--start={window.start_s}", f"--end={window.end_s}", f"--eval-interval={step}s")
     promtool("tsdb", "create-blocks-from", "rules", *span, f"--url={url}", f"--output-dir={data}", *rules)
 
 
 def contents(data: Path) -> Contents:
-    """What is there."""
+    """The contents of a data folder."""
     stats = [json.loads(meta.read_text())["stats"] for meta in data.glob("*/meta.json")]
     size = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     return Contents(len(stats), sum(block["numSamples"] for block in stats), size)

@@ -1,4 +1,4 @@
-"""Promtool and Prometheus have to be built."""
+"""Skips the tests if promtool or Prometheus is not built."""
 
 import pytest
 

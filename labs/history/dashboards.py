@@ -1,4 +1,4 @@
-"""Every query of every dashboard, over a whole window and as Grafana would ask it: how long, and how much is read."""
+"""Measures time and samples of every dashboard query over a complete window, as Grafana would run it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ GOAL_S: Final = 1.0
 
 
 class Asked(NamedTuple):
-    """A query, where it is from, its median time, and what it read and returned; or why it was refused."""
+    """A query, its dashboard and panel, median time, samples read and series; or the error."""
 
     dashboard: str
     panel: str
@@ -29,8 +29,8 @@ class Asked(NamedTuple):
     refusal: str = ""
 
 
-class Witness:
-    """Passes on what a panel asks, and keeps what came of it. Each query is asked several times."""
+class QueryRecorder:
+    """Forwards the queries of panels, each several times, and records the results."""
 
     def __init__(self, api: Prometheus, dashboard: Dashboard) -> None:
         self.panel = ""
@@ -39,12 +39,12 @@ class Witness:
         self._dashboard = dashboard.title
 
     def query(self, expression: str, *, at: float | None = None) -> Answer:
-        return self._kept(expression, lambda: self._api.query(expression, at=at))
+        return self._recorded(expression, lambda: self._api.query(expression, at=at))
 
     def query_range(self, expression: str, *, start: float, end: float, step: float) -> Answer:
-        return self._kept(expression, lambda: self._api.query_range(expression, start=start, end=end, step=step))
+        return self._recorded(expression, lambda: self._api.query_range(expression, start=start, end=end, step=step))
 
-    def _kept(self, expression: str, ask: Callable[[], Answer]) -> Answer:
+    def _recorded(self, expression: str, ask: Callable[[], Answer]) -> Answer:
         origin = (self._dashboard, self.panel, expression)
         try:
             answers = [ask() for _ in range(ROUNDS)]
@@ -57,26 +57,26 @@ class Witness:
 
 
 def ask_all(api: Prometheus, window: Window, *, folder: Path = GENERATED, given: Values | None = None) -> list[Asked]:
-    """All queries of the dashboards in `folder`, which may be absent, over the whole window; the slowest comes first.
+    """Run all queries of the dashboards in `folder`, which may be absent, over the window; slowest first.
 
-    Variables have the values `given`, else those they have at first: All, where Prometheus would be asked for them.
+    Variables have the values in `given`, else their defaults; query variables default to All.
     """
     asked = [each for path in sorted(folder.glob("*.json")) for each in _ask(api, read(path), window, given or {})]
     return sorted(asked, key=lambda each: each.seconds, reverse=True)
 
 
 def _ask(api: Prometheus, dashboard: Dashboard, window: Window, given: Values) -> list[Asked]:
-    witness = Witness(api, dashboard)
+    recorder = QueryRecorder(api, dashboard)
     shown = Shown(window.start_s, window.end_s, scrape=window.interval)
     variables = chosen(dashboard.templating.list, given)
     for panel in dashboard.all_panels():
-        witness.panel = panel.title
-        run(panel, witness, window=shown, variables=variables)
-    return witness.asked
+        recorder.panel = panel.title
+        run(panel, recorder, window=shown, variables=variables)
+    return recorder.asked
 
 
 def report(asked: Sequence[Asked], *, most: int = 15) -> Iterator[str]:
-    """For people: the slowest, the refused, and how many there are."""
+    """Output lines: totals, the slowest queries, and the rejected ones."""
     refused = [each for each in asked if each.refusal]
     empty = sum(not each.series for each in asked) - len(refused)
     slow = sum(each.seconds >= GOAL_S for each in asked)

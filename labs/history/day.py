@@ -1,4 +1,4 @@
-"""A scenario's day in blocks: the demo's cluster, aggregator and agents, scraped every simulated minute."""
+"""Scrapes a scenario's day: the demo's cluster, aggregator and agents, every simulated minute."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,13 +20,13 @@ from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
 EVERY_S: Final = 60
-"""Between two scrapes, simulated."""
+"""Simulated seconds between scrapes."""
 SPEED: Final = 120
-"""Simulated seconds per real one: the aggregator pulls its agents every two minutes of its time."""
+"""Simulated seconds per real second; the aggregator pulls agents every 2 simulated minutes."""
 
 
 class Target(NamedTuple):
-    """What is scraped, and under which labels."""
+    """A scrape target and its labels."""
 
     job: str
     instance: str
@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
 
 async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Path]:
-    """The scrapes of each target as a file of OpenMetrics with the simulated times."""
+    """Scrape each target into an OpenMetrics file with simulated timestamps."""
     written: dict[Target, Path] = {}
     async with _stage(scenario, into) as (cluster, agents, running), aiohttp.ClientSession() as session:
         for number in range(int(hours * 3600 / EVERY_S)):
@@ -70,18 +70,18 @@ def _targets(cluster: SimCluster, agents: SimAgents, running: RunningAggregator)
 
 @asynccontextmanager
 async def _stage(scenario: str, scratch: Path) -> AsyncIterator[tuple[SimCluster, SimAgents, RunningAggregator]]:
-    """The demo without its table. The aggregator ends with it."""
+    """Run the demo without its table; the aggregator is cancelled on exit."""
     cluster = SimCluster(seed=2 + (scenario == "s2"), speed=SPEED, start_us=MONDAY_SIX_US)
-    agents, begun = SimAgents(cluster), asyncio.get_running_loop().create_future()
+    agents, started = SimAgents(cluster), asyncio.get_running_loop().create_future()
     cluster.simulation.run_scenario(scenario)
     async with cluster, agents:
         settings = _settings(scenario, scratch, url=cluster.url, port=agents.port)
-        aggregator = asyncio.create_task(aggregate(settings, cluster.now_us, started=begun.set_result))
+        aggregator = asyncio.create_task(aggregate(settings, cluster.now_us, started=started.set_result))
         try:
-            await asyncio.wait((aggregator, begun), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((aggregator, started), return_when=asyncio.FIRST_COMPLETED)
             if aggregator.done():
                 aggregator.result()
-            yield cluster, agents, begun.result()
+            yield cluster, agents, started.result()
         finally:
             aggregator.cancel()
             await asyncio.wait([aggregator])

@@ -1,8 +1,8 @@
-"""What Prometheus would have scraped of gputally: the real accounting and the real exposition, in simulated time.
+"""Generates gputally's samples for Prometheus with the real accounting and exposition, in simulated time.
 
-The accounting is told of each pod in the second it changes, and every scrape is the text that the catalog's metrics of
-the fleet yield at that moment. What Prometheus adds itself is added: `up`, and the labels of the target, see `LABELS`.
-The exporter's metrics of its own health, and the nodes' of theirs, of which the trace knows nothing, are left out.
+The accounting observes each pod in the second it changes. Every scrape is the rendered text of the catalog's fleet
+metrics at that time, plus what Prometheus adds: `up` and the target labels, see `LABELS`. Health metrics of the
+exporter and of nodes are omitted, because the trace has no data for them.
 """
 
 from collections import deque
@@ -26,24 +26,24 @@ from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 
 TEAM: Final = "team"
-"""The pods' label that names their tenant."""
+"""The pod label with the tenant."""
 LABELS: Final = {"job": "gputally", "instance": "gputally"}
 _MODEL: Final = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 _RULES: Final = Rules(tenants=(TenantRule(source=TenantSource.POD_LABEL, key=TEAM),))
 _LEDGER: Final = (0, 0)
-"""What the ledger would say: the counters equal its segments, as every `flush` of the replay asserts."""
+"""The ledger's reconciliation difference: counters equal segments, as every `flush` of the replay asserts."""
 
 
 class Stage(IntEnum):
-    """What becomes of a pod; of what happens in one second, GPUs are given back before others get them."""
+    """A change of a pod; within one second, GPUs are released before others are allocated."""
 
     ENDED = 0
     DELETED = 1
     STARTED = 2
 
 
-class News(NamedTuple):
-    """What the watch of pods tells in that second."""
+class PodChange(NamedTuple):
+    """A pod watch event in that second."""
 
     second: int
     stage: Stage
@@ -51,43 +51,43 @@ class News(NamedTuple):
 
 
 class Cluster:
-    """Tells the accounting what happens, in the second it does."""
+    """Feeds the accounting with the workload's events, second by second."""
 
     def __init__(self, replay: Replay, workload: Workload) -> None:
-        """All nodes are there from the beginning."""
+        """All nodes exist from the start."""
         self._replay = replay
-        self._news = deque(_news(workload))
+        self._changes = deque(_changes(workload))
         self._agents = Agents()
         self._next_answers = agents.EVERY_S
         replay.see(*(NodeForm(name=name, gpus=gpus, labels=_MODEL) for name, gpus in workload.nodes.items()), at=0)
 
-    def go_on(self, until: int) -> None:
-        """Up to that second and with it."""
+    def advance(self, until: int) -> None:
+        """Apply all events up to and including the second `until`."""
         while self._next_answers <= until:
-            self._pods(self._next_answers)
+            self._apply_pods(self._next_answers)
             for answer in self._agents.answers(self._next_answers):
                 self._replay.apply(answer)
             self._next_answers += agents.EVERY_S
-        self._pods(until)
+        self._apply_pods(until)
 
-    def _pods(self, until: int) -> None:
-        while self._news and self._news[0].second <= until:
-            second, stage, job = self._news.popleft()
+    def _apply_pods(self, until: int) -> None:
+        while self._changes and self._changes[0].second <= until:
+            second, stage, job = self._changes.popleft()
             if stage is Stage.STARTED:
                 self._agents.begin(job)
-            tell = self._replay.lose if stage is Stage.DELETED else self._replay.see
-            tell(_form(job, stage), at=second)
+            observe = self._replay.lose if stage is Stage.DELETED else self._replay.see
+            observe(_form(job, stage), at=second)
 
 
 def files(window: Window, workload: Workload, into: Path) -> Iterator[Path]:
-    """The scrapes, in a file of OpenMetrics for each block, written when it is asked for."""
+    """Write the scrapes as one OpenMetrics file per block; files are generated lazily."""
     replay = Replay(rules=_RULES, book=_book(into))
     cluster = Cluster(replay, workload)
     for number, scrapes in enumerate(window.blocks()):
         path = into / f"gputally-{number}.om"
         with path.open("wb") as out:
             for second in scrapes:
-                cluster.go_on(second)
+                cluster.advance(second)
                 out.write(_scraped(replay, second, at_s=window.start_s + second))
             out.write(END)
         replay.flush()
@@ -100,16 +100,16 @@ def _book(folder: Path) -> PriceBook:
     return read_price_book(path)
 
 
-def _news(workload: Workload) -> list[News]:
+def _changes(workload: Workload) -> list[PodChange]:
     return sorted(
-        News(second, stage, job)
+        PodChange(second, stage, job)
         for job in workload.jobs
         for stage, second in ((Stage.STARTED, job.start), (Stage.ENDED, job.end), (Stage.DELETED, job.deleted))
     )
 
 
 def _form(job: Job, stage: Stage) -> PodForm:
-    """The trace knows no queue and no image pull: a pod is bound and runs in the second in which it is created."""
+    """The pod after `stage`. The trace has no queueing or image pulls, so pods start in the second of creation."""
     ended = stage is not Stage.STARTED
     return PodForm(
         name=job.name,
@@ -127,7 +127,7 @@ def _form(job: Job, stage: Stage) -> PodForm:
 
 
 def _scraped(replay: Replay, second: int, *, at_s: int) -> bytes:
-    """In the form without `_created`, which nothing here asks for."""
+    """The samples of one scrape, in the text format, because `_created` series are not needed."""
     snapshot = publish(replay.fleet, now_us=us(second), ledger=_LEDGER)
     text = render(((metric, metric.rows(snapshot)) for metric in FLEET), openmetrics=False)
     moment = b" %d\n" % at_s

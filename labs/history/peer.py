@@ -1,8 +1,8 @@
-"""What Prometheus would have scraped of kube-state-metrics v2.20, of the same pods at the same moments.
+"""Generates the samples of kube-state-metrics v2.20 for the same pods and scrape times.
 
-For each pod that exists: all series that the question of who had how many GPUs, and for how long, needs, with their
-labels (internal/store/pod.go, with --metric-labels-allowlist=pods=[team]; Prometheus with honor_labels). The many
-others of each pod are left out, in the peer's favour.
+For each existing pod, these are all series needed to calculate GPU-hours by tenant, with their labels
+(internal/store/pod.go, with --metric-labels-allowlist=pods=[team]; Prometheus with honor_labels). The many other
+series of each pod are omitted, which favours the peer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ PHASES: Final = ("Pending", "Succeeded", "Failed", "Unknown", "Running")
 
 
 class Run(NamedTuple):
-    """A series with one value in the scrapes from second `start` on and before `end`."""
+    """A series with a constant value in the scrapes from second `start` until before `end`."""
 
     prefix: str
     value: int
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 def files(window: Window, workload: Workload, into: Path) -> Iterator[Path]:
-    """The scrapes, in a file of OpenMetrics for each block, written when it is asked for."""
+    """Write the scrapes as one OpenMetrics file per block; files are generated lazily."""
     for number, scrapes in enumerate(window.blocks()):
         moments = [f"{window.start_s + second}\n" for second in scrapes]
         path = into / f"peer-{number}.om"
@@ -48,12 +48,12 @@ def _samples(run: Run, scrapes: range, moments: list[str]) -> str:
 
 
 def _place(second: int, scrapes: range) -> int:
-    """Of the first scrape that is not before `second`."""
+    """Index of the first scrape at or after `second`."""
     return max(0, -(-(second - scrapes.start) // scrapes.step))
 
 
 def _runs(job: Job) -> Iterator[Run]:
-    """All series of a pod; one whose value changes comes as two runs."""
+    """All series of a pod; a series whose value changes has two runs."""
     whole = (job.start, job.deleted)
     host = f"10.0.{int(job.node.removeprefix('node-'))}.1"
     named = {"node": job.node, "created_by_kind": "", "created_by_name": "", "priority_class": ""}

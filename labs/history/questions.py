@@ -1,4 +1,4 @@
-"""Who had how many GPU-hours in a month: the question to gputally and to kube-state-metrics, and what answers cost."""
+"""Queries GPU-hours by tenant in a month from gputally and kube-state-metrics, with accuracy and query cost."""
 
 from collections.abc import Iterator, Mapping
 from statistics import median
@@ -12,8 +12,8 @@ from tests.behaviour.product import PRICE
 
 PER_HOUR: Final = 3600
 RUNS: Final = 5
-PATIENCE_S: Final = 60
-"""Nothing is asked again once so much time was spent on it."""
+REPEAT_LIMIT_S: Final = 60
+"""A query is not repeated once its runs took this long in total."""
 TOLERATED: Final = 0.01
 PODS: Final = "on (namespace, pod, uid)"
 REQUESTS: Final = 'kube_pod_container_resource_requests{resource="nvidia_com_gpu"}'
@@ -21,7 +21,7 @@ RUNNING: Final = 'kube_pod_status_phase{phase="Running"}'
 
 
 class Question(NamedTuple):
-    """PromQL with the `truth` of what it asks for, each an amount by the label `by`."""
+    """A PromQL expression and its expected result: amounts by the label `by`."""
 
     name: str
     expression: str
@@ -30,9 +30,9 @@ class Question(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The median time, and by which part of the truth the answer is off: in all, and for the `worst` tenant.
+    """The median time, and the relative errors of the total and of the `worst` tenant.
 
-    `wrong` is how many tenants it is off by more than `TOLERATED` for.
+    `wrong` is the number of tenants with an error above `TOLERATED`.
     """
 
     seconds: float
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 def to_gputally(window: Window, workload: Workload) -> Iterator[Question]:
-    """Of the whole window, to be asked at its end. As a counter never falls, the difference of two samples will do."""
+    """Queries of the complete window, run at its end. Counters never decrease, so a difference of samples is enough."""
     hours = hours_of(window, workload)
     costs = {tenant: float(PRICE) * amount for tenant, amount in hours.items()}
     days = f"{window.days}d"
@@ -65,12 +65,11 @@ def to_gputally(window: Window, workload: Workload) -> Iterator[Question]:
 
 
 def to_peer(window: Window, workload: Workload) -> Iterator[Question]:
-    """The same, where nobody keeps books, in three forms.
+    """The same for kube-state-metrics, in three forms.
 
-    The first says it as one would: at each interval, who runs with how many GPUs. The second counts the samples in
-    which a pod ran, and joins once; it relies on the interval never having been another. The third subtracts what pods
-    say of their times, which is exact as long as every pod ends by itself and is then kept until it is scraped. The
-    last two rely on pods never being resized.
+    The first is the obvious one: the GPUs of running pods, at each interval. The second counts the samples in which a
+    pod ran and joins once; it requires a constant scrape interval. The third subtracts start times from completion
+    times; it is exact if every pod completes and is kept until scraped. The last two require that pods are not resized.
     """
     hours, days, label = hours_of(window, workload), f"{window.days}d", f"label_{TEAM}"
     asked = f"sum by (namespace, pod, uid) (max_over_time({REQUESTS}[{days}]))"
@@ -92,28 +91,28 @@ def to_peer(window: Window, workload: Workload) -> Iterator[Question]:
 
 
 def hours_of(window: Window, workload: Workload) -> dict[str, float]:
-    """The truth, by tenant."""
+    """The true GPU-hours by tenant."""
     return {tenant: amount / PER_HOUR for tenant, amount in workload.gpu_seconds(window.seconds).items()}
 
 
 def ask(api: Prometheus, question: Question, *, at_s: float) -> Verdict:
-    """Again and again, one after the other. Raises: QueryRefused."""
+    """Run the query several times sequentially. Raises: QueryRefused."""
     answers = [api.query(question.expression, at=at_s)]
-    while len(answers) < RUNS and sum(answer.seconds for answer in answers) < PATIENCE_S:
+    while len(answers) < RUNS and sum(answer.seconds for answer in answers) < REPEAT_LIMIT_S:
         answers.append(api.query(question.expression, at=at_s))
     return _verdict(question, answers)
 
 
 def _verdict(question: Question, answers: list[Answer]) -> Verdict:
     found = {name: value for (name,), value in answers[-1].by(question.by).items()}
-    off = {tenant: found.get(tenant, 0) / amount - 1 for tenant, amount in question.truth.items()}
-    worst = max(off, key=lambda tenant: abs(off[tenant]))
+    errors = {tenant: found.get(tenant, 0) / amount - 1 for tenant, amount in question.truth.items()}
+    worst = max(errors, key=lambda tenant: abs(errors[tenant]))
     return Verdict(
         seconds=median(answer.seconds for answer in answers),
         runs=len(answers),
         samples_read=answers[-1].samples_read,
         in_all=sum(found.values()) / sum(question.truth.values()) - 1,
-        of_worst=off[worst],
+        of_worst=errors[worst],
         worst=worst,
-        wrong=sum(abs(part) > TOLERATED for part in off.values()),
+        wrong=sum(abs(part) > TOLERATED for part in errors.values()),
     )

@@ -1,4 +1,4 @@
-"""Two days of the trace in a real Prometheus: what it says is what the trace's rows say."""
+"""Two days of the trace in a real Prometheus: query results equal the trace's rows."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,8 +16,8 @@ from tests.prometheus.server import PrometheusServer
 pytestmark = pytest.mark.e2e
 
 WINDOW = Window(days=2)
-ANSWERED = WINDOW.scrapes[-1] // agents.EVERY_S * agents.EVERY_S
-"""When agents told something last, in seconds from the beginning."""
+LAST_REPORT = WINDOW.scrapes[-1] // agents.EVERY_S * agents.EVERY_S
+"""Time of the last agent reports, in seconds from the start."""
 GROWING = (b"_total", b"_bucket", b"_count", b"_sum")
 RULES = """
 groups:
@@ -33,7 +33,7 @@ def load() -> Workload:
     return workload.read(WINDOW, file(workload.TRACE.name))
 
 
-async def test_counters_never_fall_and_tell_the_hours_and_the_cost_of_each_tenant(
+async def test_counters_never_decrease_and_show_the_hours_and_cost_of_each_tenant(
     load: Workload, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
@@ -41,13 +41,15 @@ async def test_counters_never_fall_and_tell_the_hours_and_the_cost_of_each_tenan
     blocks.build(never_falling(month.files(WINDOW, load, tmp_path)), data, labels=month.LABELS)
 
     last = WINDOW.scrapes[-1]
-    known = load.gpu_seconds(last - WINDOW.interval).keys()  # others are still 0, as every series at first
+    known = load.gpu_seconds(last - WINDOW.interval).keys()  # the first sample of every series is 0
     seconds = {tenant: amount for tenant, amount in load.gpu_seconds(last).items() if tenant in known}
     async with bench.serving(data) as server:
-        assert told(server, "gputally_allocated_gpu_seconds_total", at=last) == pytest.approx(seconds, rel=1e-12)
+        assert sum_by_tenant(server, "gputally_allocated_gpu_seconds_total", at=last) == pytest.approx(
+            seconds, rel=1e-12
+        )
         costs = {tenant: float(PRICE * amount / PER_HOUR) for tenant, amount in seconds.items()}
-        assert told(server, "gputally_allocated_cost_total", at=last) == pytest.approx(costs, rel=1e-12)
-        assert all_of(server, "gputally_measured_gpu_seconds_total") == sum(load.gpu_seconds(ANSWERED).values())
+        assert sum_by_tenant(server, "gputally_allocated_cost_total", at=last) == pytest.approx(costs, rel=1e-12)
+        assert all_of(server, "gputally_measured_gpu_seconds_total") == sum(load.gpu_seconds(LAST_REPORT).values())
         assert all_of(server, "gputally_unmatched_usage_gpu_seconds_total") == 0
         assert (
             server.api.query(
@@ -59,9 +61,7 @@ async def test_counters_never_fall_and_tell_the_hours_and_the_cost_of_each_tenan
             assert_within_an_interval(server, question, load)
 
 
-async def test_the_peer_tells_what_a_poller_sees_and_what_pods_say_of_their_times(
-    load: Workload, tmp_path: Path
-) -> None:
+async def test_the_peer_shows_polled_states_and_the_times_of_pods(load: Workload, tmp_path: Path) -> None:
     data = tmp_path / "data"
 
     blocks.build(peer.files(WINDOW, load, tmp_path), data, labels=peer.LABELS)
@@ -71,10 +71,10 @@ async def test_the_peer_tells_what_a_poller_sees_and_what_pods_say_of_their_time
     assert subquery == pytest.approx(counting)
     assert counting == pytest.approx({tenant: hours for tenant, hours in polled(load).items() if hours})
     scraped = [job for job in load.jobs if job.start <= WINDOW.scrapes[-1]]
-    assert times == pytest.approx(told_by_times(scraped))
+    assert times == pytest.approx(expected_by_times(scraped))
 
 
-async def test_rules_can_be_recorded_afterwards(load: Workload, tmp_path: Path) -> None:
+async def test_rules_can_be_backfilled(load: Workload, tmp_path: Path) -> None:
     data, rules = tmp_path / "data", tmp_path / "rules.yaml"
     rules.write_text(RULES)
     blocks.build(month.files(WINDOW, load, tmp_path), data, labels=month.LABELS)
@@ -89,7 +89,7 @@ async def test_rules_can_be_recorded_afterwards(load: Workload, tmp_path: Path) 
 
 
 def never_falling(files: Iterable[Path]) -> Iterator[Path]:
-    """The same files, each once its counters are looked at."""
+    """Pass the files through, and assert that counters never decrease."""
     latest = dict[bytes, float]()
     for path in files:
         for line in path.read_bytes().splitlines():
@@ -102,8 +102,8 @@ def never_falling(files: Iterable[Path]) -> Iterator[Path]:
     assert any(latest.values())
 
 
-def told(server: PrometheusServer, counter: str, *, at: int) -> dict[str, float]:
-    """By tenant, without zeros."""
+def sum_by_tenant(server: PrometheusServer, counter: str, *, at: int) -> dict[str, float]:
+    """The counter by tenant, without zeros."""
     answer = server.api.query(f"sum by (tenant) ({counter}) > 0", at=WINDOW.start_s + at)
     return {tenant: value for (tenant,), value in answer.by("tenant").items()}
 
@@ -113,11 +113,11 @@ def all_of(server: PrometheusServer, counter: str) -> float:
 
 
 def assert_within_an_interval(server: PrometheusServer, question: Question, load: Workload) -> None:
-    """What happened after the last scrape is unknown to Prometheus.
+    """Assert that errors are only due to the time after the last scrape, which Prometheus does not know.
 
-    There it assumes the mean rate, or none. The true rate and the assumed one lie between 0 and the most GPUs that the
-    tenant ever had, and the time is less than an interval. At the beginning nothing is unknown, as each series begins
-    with 0; but one that begins in the last interval has a single sample, which tells of an interval more.
+    Prometheus extrapolates it with the mean rate or with 0. The true and the assumed rate are between 0 and the
+    tenant's maximum GPUs, and the time is less than one interval. There is no error at the start, because each series
+    starts with 0. A series that starts in the last interval has a single sample, so one more interval is unknown.
     """
     found = answered(server, question)
     price = float(PRICE) if "cost" in question.name else 1
@@ -129,13 +129,13 @@ def assert_within_an_interval(server: PrometheusServer, question: Question, load
 
 
 def answered(server: PrometheusServer, question: Question) -> dict[str, float]:
-    """By tenant, without zeros."""
+    """The query result by tenant, without zeros."""
     answer = server.api.query(question.expression, at=WINDOW.end_s)
     return {tenant: value for (tenant,), value in answer.by(question.by).items() if value}
 
 
-def told_by_times(jobs: Iterable[Job]) -> dict[str, float]:
-    """GPU-hours by tenant, where a job whose end no scrape saw has not ended."""
+def expected_by_times(jobs: Iterable[Job]) -> dict[str, float]:
+    """GPU-hours by tenant; a job whose end was not scraped counts as running."""
     hours = dict[str, float]()
     for job in jobs:
         end = job.end if job.end <= WINDOW.scrapes[-1] else WINDOW.seconds
@@ -144,7 +144,7 @@ def told_by_times(jobs: Iterable[Job]) -> dict[str, float]:
 
 
 def polled(load: Workload) -> dict[str, float]:
-    """GPU-hours by tenant, were each job's state at a scrape to last for an interval."""
+    """GPU-hours by tenant if each job's state at a scrape lasts for one interval."""
     scrapes, hours = WINDOW.scrapes, dict[str, float]()
     for job in load.jobs:
         seen = len([second for second in scrapes if job.start <= second < job.end])

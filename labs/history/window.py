@@ -1,4 +1,4 @@
-"""Some days of a trace from its zero on, and when they were scraped."""
+"""A time window at the start of a trace, and its scrape times."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -8,11 +8,11 @@ from tests.core.manifests import MIDNIGHT_S
 
 DAY_S: Final = 24 * 3600
 BLOCK_S: Final = 54 * 3600
-"""The longest blocks of a Prometheus that keeps 30 days: of 2 h times powers of 3, the last below a tenth of that."""
+"""The longest block of a Prometheus with 30 days retention: the largest 2 h * 3^n below a tenth of the retention."""
 
 
 class Window(NamedTuple):
-    """The first `days` of the trace, scraped every `interval` seconds. Its zero is the midnight of `MIDNIGHT_S`."""
+    """The first `days` of the trace, scraped every `interval` seconds. The trace starts at `MIDNIGHT_S`."""
 
     days: int = 30
     interval: int = 60
@@ -31,11 +31,11 @@ class Window(NamedTuple):
 
     @property
     def scrapes(self) -> range:
-        """When, in seconds from the start: as a rule Prometheus scrapes between the full minutes."""
+        """Scrape times in seconds from the start; Prometheus usually does not scrape at full minutes."""
         return range(self.interval * 3 // 8, self.seconds, self.interval)
 
     def blocks(self) -> Iterator[range]:
-        """The same scrapes, divided by the block their samples belong to."""
+        """The scrapes, grouped by block."""
         for _, scrapes in groupby(self.scrapes, key=lambda second: (MIDNIGHT_S + second) // BLOCK_S):
             moments = list(scrapes)
             yield range(moments[0], moments[-1] + 1, self.interval)

@@ -1,9 +1,9 @@
-"""The GPU jobs of the Helios trace as pods, one for each row, and what they add up to by tenant.
+"""The GPU jobs of the Helios trace as pods, one per row, and the GPU-seconds by tenant.
 
-The trace's 15,000 jobs were submitted in 20 days, and the last of them ends on the 37th; no other 30 days have more GPU
-jobs than the first. It tells neither nodes nor GPU models nor any class of service. So there are as many nodes of 8
-GPUs of one model as it takes for every job to have its GPUs when the trace says so, and no pod has a PriorityClass. A
-job that had more GPUs than a node is a pod of its own size on a node of that size, as in `gputally demo --trace`.
+The trace's 15,000 jobs were submitted in 20 days, and the last one ends on day 37; no other 30 days have more GPU
+jobs than the first 30. The trace has no nodes, GPU models or service classes. So there are enough 8-GPU nodes of one
+model to start every job at its time in the trace, and no pod has a PriorityClass. A job larger than a node is one pod
+on a node of that size, as in `gputally demo --trace`.
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ from tests.behaviour.traces import FOLDER, Row, rows_of
 TRACE: Final = FOLDER / "helios15k_user.csv.gz"
 GPUS_PER_NODE: Final = 8
 KEPT_S: Final = 3600
-"""How long a pod stays after its end, as with a Job's ttlSecondsAfterFinished."""
+"""Time that a pod is kept after its end, as with a Job's ttlSecondsAfterFinished."""
 
 
 class Job(NamedTuple):
-    """A pod that had `gpus` of `node` from `start` to `end`, in seconds from the trace's zero; it ended in `phase`."""
+    """A pod with `gpus` of `node` from `start` to `end`, in seconds since the trace's start; it ends in `phase`."""
 
     name: str
     tenant: str
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
     @property
     def uid(self) -> str:
-        """As long as real ones, and the same in every run."""
+        """A UID of realistic length, identical in every run."""
         return str(uuid5(NAMESPACE_OID, self.name))
 
     @property
@@ -45,25 +45,25 @@ class Job(NamedTuple):
         return self.end + KEPT_S
 
     def gpu_seconds(self, until: int) -> int:
-        """Up to the second `until`."""
+        """GPU-seconds up to the second `until`."""
         return self.gpus * max(0, min(self.end, until) - self.start)
 
 
 class Workload(NamedTuple):
-    """Jobs in order of their start, and the GPUs of the nodes they are on."""
+    """Jobs by start time, and the number of GPUs of each node."""
 
     jobs: tuple[Job, ...]
     nodes: Mapping[str, int]
 
     def gpu_seconds(self, until: int) -> dict[str, int]:
-        """The truth: by tenant, of those who had any up to the second `until`."""
+        """True GPU-seconds by tenant up to the second `until`, without zeros."""
         sums: Counter[str] = Counter()
         for job in self.jobs:
             sums[job.tenant] += job.gpu_seconds(until)
         return {tenant: amount for tenant, amount in sums.items() if amount}
 
     def most_gpus(self, until: int) -> dict[str, int]:
-        """By tenant, how many it had at once."""
+        """Maximum concurrent GPUs by tenant."""
         changes: dict[str, Counter[int]] = {}
         for job in self.jobs:
             if job.start < until:
@@ -74,19 +74,19 @@ class Workload(NamedTuple):
 
 
 def read(window: Window, trace: Path = TRACE) -> Workload:
-    """The jobs that begin in the window."""
+    """The jobs that start in the window."""
     return _placed(sorted((row for row in rows_of(trace) if row.start < window.seconds), key=lambda row: row.start))
 
 
 def _placed(rows: Iterable[Row]) -> Workload:
-    """Each on the first node with room; where there is none, there was one more from the beginning."""
+    """Place each job on the first node with free GPUs, and add a node if there is none."""
     free, sizes = dict[str, int](), dict[str, int]()
     ends: list[tuple[int, str, int]] = []
     jobs = list[Job]()
     for row in rows:
         while ends and ends[0][0] <= row.start:
-            _, left, given_back = heappop(ends)
-            free[left] += given_back
+            _, freed_node, freed = heappop(ends)
+            free[freed_node] += freed
         gpus = row.milli // MILLI_PER_GPU
         node = next((name for name, room in free.items() if room >= gpus), None)
         if node is None:

@@ -1,6 +1,6 @@
-"""The hostile tenant as a process of its own: `python -m labs.hostile`, its plan (JSON) comes on standard input.
+"""Runs the hostile tenant as a separate process: `python -m labs.hostile`, with its plan (JSON) on standard input.
 
-It prints a line of JSON when the early attacks have been made, and one in the end, with what it was allowed.
+It prints one line of JSON after the early attacks, and one at the end with the accepted and rejected requests.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tests.cluster.api import Api
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Who attacks whom, and how hard: `scale` 1 is a whole campaign."""
+    """The target and intensity of the attacks; `scale` 1 is a full campaign."""
 
     url: str
     token: str
@@ -27,11 +27,11 @@ class Plan:
     scale: float
     per_second: float
     lasts_s: float
-    """What is not done by then is left."""
+    """Time limit; unfinished attacks are cancelled."""
 
 
 async def attack(plan: Plan) -> None:
-    """All attacks, the early ones first."""
+    """Run all attacks, the early ones first."""
     async with Api(plan.url, plan.token, Path(plan.ca_file)) as api:
         tenant = Tenant(api, plan.target, per_second=plan.per_second, scale=plan.scale)
         unfinished: set[str] = {*EARLY, *ATTACKS}

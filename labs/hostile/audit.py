@@ -1,4 +1,4 @@
-"""What the aggregators asked the API server for, by the server's own audit log, and whether they had any reason to."""
+"""Checks the aggregators' API requests in the API server's audit log for unexpected ones."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ POLICY: Final = {
     ],
 }
 ACCOUNTS: Final = "gpu-accounting"
-"""The namespace of the aggregators' ServiceAccounts, which nobody else has one in."""
+"""The namespace that contains only the aggregators' ServiceAccounts."""
 WATCHED: Final = {
     "/api/v1/pods",
     "/api/v1/nodes",
@@ -30,7 +30,7 @@ WATCHED: Final = {
 
 
 def arguments(scratch: Path) -> tuple[str, ...]:
-    """Flags for the API server; the log lies in `scratch`."""
+    """Flags for the API server; the log is in `scratch`."""
     policy = scratch / "audit-policy.json"
     policy.write_text(json.dumps(POLICY))
     return (f"--audit-policy-file={policy}", f"--audit-log-path={log(scratch)}", "--audit-log-mode=blocking")
@@ -42,7 +42,7 @@ def log(scratch: Path) -> Path:
 
 @dataclass(frozen=True)
 class Requests:
-    """Those of one aggregator."""
+    """The requests of one aggregator."""
 
     entries: list[Json]
 
@@ -50,44 +50,44 @@ class Requests:
         return len(self.entries)
 
     def by_path(self) -> Counter[str]:
-        """How many of which kind: watched resources and discovery by their path, owners by their collection."""
+        """Request counts: watched resources and discovery by path, owner lookups by resource."""
         return Counter(f"{entry['verb']} {_collection(entry)} {_code(entry)}" for entry in self.entries)
 
     def bytes_of_paths(self) -> int:
-        """Of the longest request line."""
+        """Length of the longest request URI."""
         return max((len(entry["requestURI"]) for entry in self.entries), default=0)
 
     def lists_of_pods(self) -> int:
-        """Every watch needs one list; each start one at most."""
+        """Lists of pods; at most one per start."""
         return sum(entry["verb"] == "list" and _path(entry) == "/api/v1/pods" for entry in self.entries)
 
     def watches_of_pods(self) -> int:
-        """One each start, and one more whenever it ended, as a busy API server ends those who do not keep up."""
+        """Watches of pods: one per start, and one per reconnect, as a busy API server closes slow watches."""
         return sum(entry["verb"] == "watch" and _path(entry) == "/api/v1/pods" for entry in self.entries)
 
     def lookups(self) -> int:
-        """Of owners."""
+        """Owner lookups."""
         return sum(_is_lookup(entry) for entry in self.entries)
 
     def forbidden_lookups(self) -> int:
-        """Of those, the ones that no right covers."""
+        """Owner lookups rejected by RBAC."""
         return sum(_is_lookup(entry) and _code(entry) == 403 for entry in self.entries)
 
-    def strays(self, namespaces: set[str]) -> Iterator[str]:
-        """Requests for anything but what is watched, what the server has, and owners in these namespaces or in none."""
+    def unexpected(self, namespaces: set[str]) -> Iterator[str]:
+        """Requests other than watches, discovery, and owner lookups in these namespaces or in none."""
         for entry in self.entries:
             if not (_is_watched(entry) or _is_discovery(entry) or _is_lookup(entry, namespaces)):
                 yield f"{entry['verb']} {entry['requestURI'][:200]} {_code(entry)}"
 
 
 def requests(scratch: Path, account: str) -> Requests:
-    """All requests of a ServiceAccount that have been answered, or whose answer has begun."""
+    """All requests of a ServiceAccount with a complete or started response."""
     user = f"system:serviceaccount:{ACCOUNTS}:{account}"
     with log(scratch).open() as lines:
         entries = [json.loads(line) for line in lines]
     mine = [entry for entry in entries if entry["user"]["username"] == user]
-    begun = {entry["auditID"]: entry for entry in mine}  # a watch has an entry for its beginning and one for its end
-    return Requests(list(begun.values()))
+    latest = {entry["auditID"]: entry for entry in mine}  # a watch has one entry for its start and one for its end
+    return Requests(list(latest.values()))
 
 
 def _path(entry: Json) -> str:
@@ -109,11 +109,11 @@ def _collection(entry: Json) -> str:
 
 
 def _is_watched(entry: Json) -> bool:
-    """A list, or a watch that goes on from somewhere and ends in time, as those of the aggregator do."""
-    ours = entry["verb"] == "list" or all(
+    """Whether this is a list, or a watch with a start version and a timeout, as the aggregator sends them."""
+    expected_form = entry["verb"] == "list" or all(
         name in entry["requestURI"] for name in ("resourceVersion=", "timeoutSeconds=")
     )
-    return ours and entry["verb"] in ("list", "watch") and _path(entry) in WATCHED
+    return expected_form and entry["verb"] in ("list", "watch") and _path(entry) in WATCHED
 
 
 def _is_discovery(entry: Json) -> bool:
@@ -123,7 +123,7 @@ def _is_discovery(entry: Json) -> bool:
 
 
 def _is_lookup(entry: Json, namespaces: set[str] | None = None) -> bool:
-    """One object by its name, without a query and without a path below it."""
+    """Whether this gets one object by name, without query and subresource."""
     reference = entry.get("objectRef", {})
     wanted = entry["verb"] == "get" and "name" in reference and "subresource" not in reference
     place = None if reference.get("resource") == "namespaces" else reference.get("namespace")

@@ -1,4 +1,4 @@
-"""What honest tenants do: pods of known lives on GPU nodes, alone, of Jobs, and of things that own things."""
+"""The honest tenants' workload: pods with known lifetimes, bare, in Jobs, and with chains of owners."""
 
 import asyncio
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ from tests.cluster.manifests import (
 
 TENANTS = ("alpha", "beta", "gamma")
 LATE = ("delta", "epsilon")
-"""They come when the junk is there."""
+"""Tenants that start after the junk labels exist."""
 PROBE = "probe"
-"""Has one pod at a time, so that one can see when it shows."""
+"""A tenant with one pod at a time, to measure latency."""
 NAMESPACES = (*TENANTS, *LATE, PROBE)
 HONEST_POOL = "honest"
 NODES = 16
 TIERS = {"urgent": 10_000, "batch": 500}
 LONGEST_RUN_S = 6
-APART_S = 1.2
-"""Between two lives of one tenant."""
-PROBES_APART_S = 4.5
+INTERVAL_S = 1.2
+"""Mean interval between workloads of one tenant."""
+PROBE_INTERVAL_S = 4.5
 LATE_AT = 0.6
-"""The part of the time after which the late ones come."""
+"""Fraction of the run after which late tenants start."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """Pods that begin together, each on `gpus` for `runs_s`."""
+    """Pods created together, each with `gpus` for `runs_s`."""
 
     at_s: float
     tenant: str
@@ -54,26 +54,26 @@ class Life:
 
     @property
     def job(self) -> tuple[str, str]:
-        """Kind and name of the job its pods belong to."""
+        """Kind and name of the job of its pods."""
         kinds = {"bare": ("Pod", f"bare-{self.number}"), "job": ("Job", f"job-{self.number}")}
         return kinds.get(self.kind, ("ConfigMap", f"run-{self.number}"))
 
 
 def team_of(tenant: str) -> str:
-    """What bills call a namespace."""
+    """The team of a namespace."""
     return f"team-{tenant}"
 
 
 def lives(*, seed: int, lasts_s: float) -> list[Life]:
-    """All of them by time, decided by the seed; they begin within `lasts_s`, the late ones in its second half."""
+    """All workloads by start time, determined by the seed; late tenants start at `LATE_AT` of `lasts_s`."""
     random = Random(seed)
     found = []
     for tenant in (*TENANTS, *LATE):
         at_s, number = lasts_s * (LATE_AT if tenant in LATE else 0), 0
-        while (at_s := at_s + random.uniform(0.5, 2) * APART_S) < lasts_s:
+        while (at_s := at_s + random.uniform(0.5, 2) * INTERVAL_S) < lasts_s:
             found.append(_life(tenant, number, at_s, random))
             number += 1
-    probes = (_probe(number) for number in range(int(lasts_s // PROBES_APART_S)))
+    probes = (_probe(number) for number in range(int(lasts_s // PROBE_INTERVAL_S)))
     return sorted([*found, *probes], key=lambda life: life.at_s)
 
 
@@ -90,12 +90,12 @@ def _life(tenant: str, number: int, at_s: float, random: Random) -> Life:
 
 
 def _probe(number: int) -> Life:
-    at_s = number * PROBES_APART_S
+    at_s = number * PROBE_INTERVAL_S
     return Life(at_s=at_s, tenant=PROBE, kind="bare", number=number, gpus=1, runs_s=2, tier="urgent")
 
 
 def planned(plan: list[Life]) -> dict[str, int]:
-    """GPU-seconds that each team will have run for."""
+    """Planned running GPU-seconds by team."""
     found: dict[str, int] = {}
     for life in plan:
         team = team_of(life.tenant)
@@ -103,8 +103,8 @@ def planned(plan: list[Life]) -> dict[str, int]:
     return found
 
 
-async def settle(api: Api) -> None:
-    """Namespaces, tiers and nodes, before anything lives there."""
+async def create_objects(api: Api) -> None:
+    """Create namespaces, tiers and nodes."""
     for tenant in NAMESPACES:
         await api.create(namespace(tenant, labels={"team": team_of(tenant)}))
     for name, value in TIERS.items():
@@ -114,7 +114,7 @@ async def settle(api: Api) -> None:
 
 
 async def live(api: Api, plan: list[Life]) -> None:
-    """Make all of it happen; returns when the last has begun."""
+    """Create all workloads on time; returns after the last one is created."""
     async with asyncio.TaskGroup() as tasks:
         for life in plan:
             tasks.create_task(_begin(api, life))
@@ -139,7 +139,7 @@ async def _begin(api: Api, life: Life) -> None:
 
 
 async def _pipeline(api: Api, life: Life) -> Json:
-    """What a pod is owned by whose job can only be named by asking for its owner: that is owned by the job."""
+    """Create a job (ConfigMap) that owns a Deployment, the pod's owner; finding the job needs an owner lookup."""
     meta = metadata(f"run-{life.number}", life.tenant)
     top = await api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
     step = deployment(gpu_pod(f"step-{life.number}", life.tenant), replicas=0)

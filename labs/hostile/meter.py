@@ -1,4 +1,4 @@
-"""What a process takes, what its scrapes take, and when honest pods and jobs show, looked at again and again."""
+"""Measures periodically: process resources, scrapes, and when honest pods and jobs become visible."""
 
 import asyncio
 import os
@@ -18,13 +18,13 @@ from tests.cluster.api import Api
 from tests.cluster.manifests import Json
 
 SCRAPE_S: Final = 0.25
-LOOK_S: Final = 0.5
+POLL_S: Final = 0.5
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 JOBS: Final = "SELECT pod_uid, job_kind, job FROM allocations WHERE namespace IN ({})"
 
 
 class Yardstick:
-    """How long the API server takes for the smallest request, by which its load is told from our own."""
+    """API server latency of a minimal request, to separate its load from the product's."""
 
     def __init__(self, api: Api) -> None:
         self.seconds: list[float] = []
@@ -32,20 +32,20 @@ class Yardstick:
 
     @property
     def slowest_s(self) -> float:
-        """But for one in a hundred."""
+        """The 99th percentile."""
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
 
     async def run(self) -> None:
         """For ever."""
         while True:
-            began_s = time.monotonic()
+            started_s = time.monotonic()
             await self._api.get("/api/v1/namespaces/default")
-            self.seconds.append(time.monotonic() - began_s)
-            await asyncio.sleep(LOOK_S)
+            self.seconds.append(time.monotonic() - started_s)
+            await asyncio.sleep(POLL_S)
 
 
 class Meter:
-    """Of one product, through its restarts: every process counts."""
+    """Measures one product across restarts, including all its processes."""
 
     def __init__(self, product: Product, latency: "Latency") -> None:
         self.product = product
@@ -53,19 +53,19 @@ class Meter:
         self.peak_mib = 0.0
         self.scrapes_ms: list[float] = []
         self.scrape_bytes = 0
-        """The largest."""
+        """Largest scrape."""
         self.difference = 0.0
-        """The largest, of either sign."""
+        """Largest absolute reconciliation difference."""
         self._cpu_s: dict[int, float] = {}
 
     @property
     def cpu_s(self) -> float:
-        """User and system time of all its processes."""
+        """User and system time of all processes."""
         return sum(self._cpu_s.values())
 
     @property
     def scrape_ms(self) -> float:
-        """The median."""
+        """Median scrape time."""
         return median(self.scrapes_ms)
 
     @property
@@ -73,31 +73,31 @@ class Meter:
         return sorted(self.scrapes_ms)[int(len(self.scrapes_ms) * 0.99)]
 
     def ledger_bytes(self) -> int:
-        """Of the file and what belongs to it."""
+        """Size of all ledger files."""
         ledger = self.product.ledger
         return sum(file.stat().st_size for file in ledger.parent.glob(f"{ledger.name}*"))
 
-    def look(self) -> None:
-        """At the process, which may be gone."""
+    def poll(self) -> None:
+        """Read CPU and memory of the process, if it exists."""
         with suppress(OSError, ValueError):
             pid = self.product.pid
             self._cpu_s[pid] = cpu_seconds(pid)
             self.peak_mib = max(self.peak_mib, peak_mib(pid))
 
     async def run(self) -> None:
-        """For ever; a restarting process is not asked."""
+        """Run until cancelled; failed scrapes of a restarting process are ignored."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
             while True:
-                self.look()
+                self.poll()
                 with suppress(aiohttp.ClientError, TimeoutError):
                     await self._scrape(session)
                 await asyncio.sleep(SCRAPE_S)
 
     async def _scrape(self, session: aiohttp.ClientSession) -> None:
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         async with session.get(f"{self.product.url}/metrics") as response:
             body = await response.read()
-        self.scrapes_ms.append(1000 * (time.monotonic() - began_s))
+        self.scrapes_ms.append(1000 * (time.monotonic() - started_s))
         self.scrape_bytes = max(self.scrape_bytes, len(body))
         self.latency.take(body)
         for line in body.splitlines():
@@ -106,25 +106,25 @@ class Meter:
 
 
 class JobWatch:
-    """How long after its binding the ledger says of each honest pod which job it belongs to, rightly."""
+    """Measures the time from the binding of each honest pod until the ledger has its correct job."""
 
     def __init__(self, product: Product, record: Record, jobs: dict[tuple[str, str], tuple[str, str]]) -> None:
         self.product = product
         self.delays_s: dict[str, float] = {}
-        """By UID."""
+        """Delay by pod UID."""
         self._record = record
         self._jobs = jobs
-        """Of each pod, by namespace and what its name begins with."""
+        """Expected jobs by namespace and name prefix of the pod."""
         self._query = JOBS.format(", ".join(sorted({f"'{namespace}'" for namespace, _ in jobs})))
 
     async def run(self) -> None:
         """For ever."""
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_S)
+            self.poll()
+            await asyncio.sleep(POLL_S)
 
-    def look(self) -> None:
-        """Once more at the ledger."""
+    def poll(self) -> None:
+        """Query the ledger once."""
         now_us = time.time_ns() // 1000
         for uid, kind, name in self.product.query(self._query):
             bound_us = first_seen_us(self._record.forms.get(uid, []), is_bound)
@@ -132,13 +132,13 @@ class JobWatch:
                 self.delays_s[uid] = max(0.0, (now_us - bound_us) / 1e6)
 
     def job_of(self, uid: str) -> tuple[str, str]:
-        """What it ought to be."""
+        """The expected job."""
         meta = self._record.forms[uid][0][1]["metadata"]
         stem = "-".join(meta["name"].split("-")[:2])
         return self._jobs[meta["namespace"], stem]
 
     def unnamed(self) -> list[str]:
-        """Pods that were bound and whose job nobody ever knew."""
+        """Bound pods whose job was never correct in the ledger."""
         return [
             forms[0][1]["metadata"]["name"]
             for uid, forms in self._record.forms.items()
@@ -147,7 +147,7 @@ class JobWatch:
 
 
 class Latency:
-    """How long after a pod of `team` was told to be bound, or to have ended, scrapes show so many GPUs allocated."""
+    """Measures the time from a binding or end of a pod of `team` until scrapes show it."""
 
     def __init__(self, record: Record, team: str, namespace: str) -> None:
         self.seconds: list[float] = []
@@ -156,14 +156,14 @@ class Latency:
         self._namespace = namespace
 
     def take(self, body: bytes) -> None:
-        """One more scrape, received now."""
+        """Process a scrape received now."""
         changes = self._changes()[len(self.seconds) :]
-        held = len(self.seconds) % 2  # one pod at a time: bound, ended, bound, ended
-        if changes and marked_gpus(body, self._team) != held:
+        allocated_before = len(self.seconds) % 2  # one pod at a time: bound, ended, bound, ended
+        if changes and marked_gpus(body, self._team) != allocated_before:
             self.seconds.append(time.time() - changes[0])
 
     def _changes(self) -> list[float]:
-        """When bindings and ends of the team's pods were told, in order."""
+        """Receive times of bindings and ends of the team's pods, in order."""
         mine = [f for f in self._record.forms.values() if f[0][1]["metadata"]["namespace"] == self._namespace]
         bound = [seen_us for forms in mine if (seen_us := first_seen_us(forms, is_bound))]
         ended = [seen_us for forms in mine if (seen_us := first_seen_us(forms, is_terminal))]
@@ -171,7 +171,7 @@ class Latency:
 
 
 def first_seen_us(forms: list[Form], holds: Callable[[Json], bool]) -> int | None:
-    """When the first form was received that is so."""
+    """Receive time of the first update for which `holds` is true."""
     return next((seen_us for _, pod, seen_us in forms if holds(pod)), None)
 
 
@@ -186,6 +186,6 @@ def cpu_seconds(pid: int) -> float:
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory a process ever had, resident."""
+    """Peak resident memory of a process."""
     [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""Both runs side by side: what each figure is, and what it may be beside a hostile tenant."""
+"""Compares the runs with and without the hostile tenant, and checks limits."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 from labs.hostile import verdict
 from labs.hostile.attacks.every import ATTACKS, EARLY
-from labs.hostile.ground import HOSTILE, HOSTILE_NODES
+from labs.hostile.environment import HOSTILE, HOSTILE_NODES
 from labs.hostile.honest import LATE_AT, NAMESPACES
 from labs.hostile.run import Run, Seen, Size
 from tests.behaviour.product import total
@@ -17,28 +17,28 @@ NAMED_WITHIN_S: Final = 10.0
 SHOWN_WITHIN_S: Final = 5.0
 GPUS_PER_NODE: Final = 8
 REQUESTS_OF_A_START: Final = 8
-"""One after the other."""
+"""Sequential requests."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """What limits follow from: the same figure of the honest run alone, and what the hostile tenant did."""
+    """Inputs of limits: the figure of the run without the hostile tenant, and the hostile tenant's activity."""
 
     alone: float
     writes: int
     size: Size
     server_s: float
-    """How long the API server takes for the smallest of requests."""
+    """API server latency of a minimal request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     of: Callable[[Seen, Run], float]
     most: Callable[[Beside], float] | None = None
-    """None where nothing is asked of it."""
+    """The limit; None for no limit."""
 
 
 FIGURES: Final = (
@@ -90,17 +90,17 @@ FIGURES: Final = (
         of=lambda seen, _: seen.requests.watches_of_pods(),
     ),
     Figure(
-        name="  strays",
-        of=lambda seen, _: len(list(strays(seen))),
+        name="  unexpected requests",
+        of=lambda seen, _: len(list(unexpected_requests(seen))),
         most=lambda _: 0,
     ),
     Figure(
-        name="  owners asked for",
+        name="  owner lookups",
         of=lambda seen, _: seen.requests.lookups(),
         most=lambda beside: beside.alone + beside.writes,
     ),
     Figure(
-        name="  of them forbidden",
+        name="  forbidden owner lookups",
         of=lambda seen, _: seen.requests.forbidden_lookups(),
         most=lambda beside: beside.alone + 40,
     ),
@@ -138,15 +138,17 @@ FIGURES: Final = (
         of=lambda seen, run: len(list(verdict.counter_deviations(seen.samples, run.record))),
         most=lambda _: 0,
     ),
-    Figure(name="honest counters ahead, GPU-s", of=lambda seen, run: verdict.ahead(seen.samples, run.record)),
-    Figure(name="largest residual, GPU-s", of=lambda seen, _: seen.meter.difference, most=lambda _: 0),
+    Figure(
+        name="overcount of honest counters, GPU-s", of=lambda seen, run: verdict.overcount(seen.samples, run.record)
+    ),
+    Figure(name="largest reconciliation difference, GPU-s", of=lambda seen, _: seen.meter.difference, most=lambda _: 0),
     Figure(
         name="GPU-s of the hostile tenant",
         of=lambda seen, _: verdict.hostile_gpu_seconds(seen.samples),
         most=lambda beside: (HOSTILE_NODES + 1) * GPUS_PER_NODE * (beside.size.lasts_s + 30),
     ),
     Figure(
-        name="refusals of labels",
+        name="label overflows",
         of=lambda seen, _: total(seen.samples, "gputally_label_overflows_total"),
     ),
     Figure(
@@ -157,16 +159,16 @@ FIGURES: Final = (
         ),
     ),
     Figure(
-        name="agents asked",
+        name="agent pulls",
         of=lambda seen, _: total(seen.samples, "gputally_agent_pulls_total"),
         most=lambda _: 0,
     ),
 )
 
 
-def strays(seen: Seen) -> Iterator[str]:
-    """Requests that nothing gave reason to."""
-    return seen.requests.strays({*NAMESPACES, HOSTILE})
+def unexpected_requests(seen: Seen) -> Iterator[str]:
+    """Unexpected API requests."""
+    return seen.requests.unexpected({*NAMESPACES, HOSTILE})
 
 
 def middle(values: list[float]) -> float:
@@ -174,12 +176,12 @@ def middle(values: list[float]) -> float:
 
 
 def writes(run: Run) -> int:
-    """What the hostile tenant was allowed to do; pods that its Jobs made come on top."""
-    return sum(run.told[-1]["accepted"].values()) if run.told else 0
+    """Number of accepted writes of the hostile tenant, without the pods created by its Jobs."""
+    return sum(run.messages[-1]["accepted"].values()) if run.messages else 0
 
 
 def findings(alone: Run, beside: Run, size: Size) -> list[str]:
-    """All that is not as it should be; in words."""
+    """All violations, as text."""
     found = []
     known = partial(Beside, writes=writes(beside), size=size, server_s=beside.yardstick.slowest_s)
     for name, seen in beside.seen.items():
@@ -193,9 +195,9 @@ def findings(alone: Run, beside: Run, size: Size) -> list[str]:
 
 
 def evidence(seen: Seen, run: Run) -> Iterator[str]:
-    """The first few of each kind, to begin with."""
+    """The first violations of each kind."""
     for kind in (
-        strays(seen),
+        unexpected_requests(seen),
         verdict.ledger_deviations(seen.meter.product, run.record),
         verdict.counter_deviations(seen.samples, run.record),
         iter(f"job of {pod} never named" for pod in seen.jobs.unnamed()),
@@ -203,19 +205,19 @@ def evidence(seen: Seen, run: Run) -> Iterator[str]:
         yield from list(kind)[:10]
 
 
-def feints(beside: Run, size: Size) -> Iterator[str]:
-    """Why the run beside the hostile tenant may have shown nothing."""
-    last = beside.told[-1] if beside.told else {}
+def inconclusive_reasons(beside: Run, size: Size) -> Iterator[str]:
+    """Reasons why the run with the hostile tenant is inconclusive."""
+    last = beside.messages[-1] if beside.messages else {}
     if "accepted" not in last:
         yield "the hostile tenant ended early"
         return
     if beside.early_at_s is None or beside.early_at_s > LATE_AT * size.lasts_s:
-        yield f"the junk was there after {beside.early_at_s} s only, when late tenants had come"
+        yield f"the early attacks finished only after {beside.early_at_s} s, after the start of late tenants"
     yield from (f"no {attack} at all" for attack in {*EARLY, *ATTACKS} - last["accepted"].keys())
 
 
 def table(alone: Run, beside: Run) -> str:
-    """All figures of both runs."""
+    """A table of all figures of both runs."""
     names = list(alone.seen)
     head = "".join(f"{name:>30}" for name in names)
     lines = [f"{'':40}{head}", f"{'':40}" + f"{'alone':>15}{'beside':>15}" * len(names)]
@@ -223,26 +225,26 @@ def table(alone: Run, beside: Run) -> str:
         cells = [(figure.of(run.seen[name], run)) for name in names for run in (alone, beside)]
         lines.append(f"{figure.name:40}" + "".join(f"{cell:>15,.6g}" for cell in cells))
     logs = (f"log {name}: {line[:240]}" for name, seen in beside.seen.items() for line in seen.log.splitlines()[-20:])
-    return "\n".join([*lines, "", *logs, *deeds(beside), *by_path(beside), *unplanned(alone, beside)])
+    return "\n".join([*lines, "", *logs, *attack_summary(beside), *by_path(beside), *unplanned(alone, beside)])
 
 
-def deeds(beside: Run) -> Iterator[str]:
-    """What the hostile tenant did and was refused, and how fast."""
-    last = beside.told[-1]
+def attack_summary(beside: Run) -> Iterator[str]:
+    """The hostile tenant's accepted and rejected requests."""
+    last = beside.messages[-1]
     yield f"{writes(beside)} writes of the hostile tenant; not finished: {', '.join(last['unfinished']) or 'nothing'}"
     yield from (f"  {name}: {number}" for name, number in last["accepted"].items())
-    yield "refused by the API server"
+    yield "rejected by the API server"
     yield from (f"  {name}: {number}" for name, number in last["refused"].items())
 
 
 def by_path(beside: Run) -> Iterator[str]:
-    """Requests of the aggregators, most frequent first."""
+    """The aggregators' requests, most frequent first."""
     for name, seen in beside.seen.items():
         yield f"requests {name}"
         yield from (f"  {number} {path[:120]}" for path, number in seen.requests.by_path().most_common(25))
 
 
 def unplanned(alone: Run, beside: Run) -> Iterator[str]:
-    """Where both runs of the honest workload were not the same."""
+    """Differences of the honest workload from the plan, in both runs."""
     for name, run in (("alone", alone), ("beside", beside)):
         yield from (f"{name}: {each}" for each in verdict.unplanned(run.record, run.plan))

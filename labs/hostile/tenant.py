@@ -1,4 +1,4 @@
-"""A tenant's own view of the API: the rights of its token, at a bounded pace, and a count of what it was allowed."""
+"""API client of the hostile tenant, with its token's rights, a rate limit, and counts of accepted requests."""
 
 import asyncio
 from collections import Counter
@@ -12,24 +12,24 @@ from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import GPU, POOL, Json, gpu_pod, path
 
 NOWHERE = {"hostile.example/nowhere": "true"}
-"""A node selector that no node has: such pods wait for ever and cost the control plane little."""
+"""A node selector that matches no node: such pods stay pending and cost the control plane little."""
 AT_ONCE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What the tenant has found out about the cluster; the names of nodes and namespaces are no secrets."""
+    """The tenant's knowledge of the cluster; names of nodes and namespaces are not secret."""
 
     namespace: str
     own_pool: str
-    """Of nodes that it may use."""
+    """The pool of nodes that it may use."""
     foreign_node: str
-    """A GPU node of others."""
+    """A GPU node of other tenants."""
     foreign_namespace: str
 
 
 class Tenant:
-    """Makes at most `per_second` requests a second; a refusal is counted and not raised."""
+    """Sends at most `per_second` requests per second; rejections are counted and not raised."""
 
     def __init__(self, api: Api, target: Target, *, per_second: float, scale: float) -> None:
         self.target = target
@@ -43,32 +43,32 @@ class Tenant:
         self._numbers = count()
 
     def many(self, number: int) -> range:
-        """`range(number)` in a whole campaign, a part of it in a short one."""
+        """`range(number)`, scaled down in a short campaign."""
         return range(max(1, round(number * self._scale)))
 
     def name(self, stem: str = "pod") -> str:
-        """A name that nothing has yet."""
+        """An unused name."""
         return f"{stem}-{next(self._numbers)}"
 
     def pod(self, stem: str = "pod", **spec: object) -> Json:
-        """A pod that asks for a GPU and that no scheduler can place, unless `spec` says otherwise."""
+        """A pod that requests a GPU and is unschedulable unless `spec` overrides that."""
         made = gpu_pod(self.name(stem), self.target.namespace)
         return {**made, "spec": made["spec"] | {"nodeSelector": NOWHERE} | spec}
 
     def running_pod(self, stem: str) -> Json:
-        """A pod that gets its GPU."""
+        """A schedulable pod with a GPU."""
         return self.pod(stem, nodeSelector={POOL: self.target.own_pool})
 
     async def create(self, attack: str, manifest: Json) -> Json | None:
-        """What was made, None if it was refused."""
+        """Create an object; None if rejected."""
         return await self._try(attack, lambda: self._api.create(manifest))
 
     async def patch(self, attack: str, manifest: Json, patch: Json) -> Json | None:
-        """The same, of a merge patch."""
+        """Apply a merge patch; None if rejected."""
         return await self._try(attack, lambda: self._api.patch(path(manifest), patch))
 
     async def delete(self, attack: str, manifest: Json, *, grace_seconds: int | None = 0) -> Json | None:
-        """Deleted at once, or with the grace given."""
+        """Delete at once, or with the given grace period."""
         return await self._try(attack, lambda: self._api.delete(path(manifest), grace_seconds=grace_seconds))
 
     async def _try(self, attack: str, request: Callable[[], Awaitable[Json]]) -> Json | None:
@@ -97,17 +97,17 @@ def owned(pod: Json, *owners: Json) -> Json:
 
 
 def owner(kind: str, name: str, uid: str, *, api_version: str = "v1", controller: bool = True) -> Json:
-    """A reference, true or not."""
+    """An owner reference, which may be false."""
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": controller}
 
 
 def asking(pod: Json, **amounts: str) -> Json:
-    """The pod with these limits of extended resources in place of its own."""
+    """The pod with its resources replaced by these limits of extended resources."""
     container = pod["spec"]["containers"][0]
     resources = {"requests": {"cpu": "1m"} | amounts, "limits": dict(amounts)}
     return {**pod, "spec": pod["spec"] | {"containers": [container | {"resources": resources}]}}
 
 
 def gpus(amount: str) -> dict[str, str]:
-    """So many whole GPUs, as the API spells them."""
+    """`amount` GPUs as a resource quantity."""
     return {GPU: amount}

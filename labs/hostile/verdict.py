@@ -1,4 +1,4 @@
-"""Whether the honest tenants' bills are the truth, and what the hostile one got on its own."""
+"""Compares the honest tenants' bills to the truth, and sums the hostile tenant's usage."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,11 +10,11 @@ from tests.behaviour.recorder import Bill, Record
 
 TEAMS = {namespace: team_of(namespace) for namespace in NAMESPACES}
 OVERCOUNT_GPU_SECONDS = 12.0
-"""A counter may be ahead by what accrues between an end and its news: 3 s of 4 GPUs, all in one group."""
+"""Maximum overcount between an end and its watch event: 3 s of 4 GPUs, all in one group."""
 
 
 def bill_of(product: Product, record: Record) -> Bill:
-    """What the ledger says of the pods on record."""
+    """The ledger's bill for the recorded pods."""
     bill = Bill()
     for uid, tier, tenant, state, quantity, start_us, end_us, price in product.query(SEGMENTS):
         if uid in record.forms:
@@ -23,7 +23,7 @@ def bill_of(product: Product, record: Record) -> Bill:
 
 
 def ledger_deviations(product: Product, record: Record) -> Iterator[str]:
-    """Where the ledger differs from the truth, by tier, tenant and state; there is no tolerance."""
+    """Differences of the ledger from the truth, by tier, tenant and state, without tolerance."""
     truth, found = record.bill(teams=TEAMS, per_gpu_hour=PRICE), bill_of(product, record)
     for group in sorted(truth.time.keys() | found.time.keys()):
         ours, true = ((bill.time.get(group, 0), bill.cost.get(group, 0)) for bill in (found, truth))
@@ -32,36 +32,36 @@ def ledger_deviations(product: Product, record: Record) -> Iterator[str]:
 
 
 def counter_deviations(samples: Samples, record: Record) -> Iterator[str]:
-    """Where counters of honest tenants are behind the truth, or ahead by more than news are late."""
+    """Honest tenants' counters below the truth, or above it by more than the event latency allows."""
     shown = published(samples)
     truth = exported(record.bill(teams=TEAMS, per_gpu_hour=PRICE))
     teams = set(TEAMS.values())
     for group in sorted(truth.keys() | {group for group in shown if group[2] in teams}):
-        ahead = shown.get(group, 0.0) - truth.get(group, 0.0)
+        excess = shown.get(group, 0.0) - truth.get(group, 0.0)
         most = OVERCOUNT_GPU_SECONDS * (1 if group[0] == "time" else float(PRICE) / 3600)
-        if not -1e-6 <= ahead <= most:
+        if not -1e-6 <= excess <= most:
             yield f"counter {'/'.join(group)}: {shown.get(group, 0.0)}, truly {truth.get(group, 0.0)}"
 
 
-def ahead(samples: Samples, record: Record) -> float:
-    """GPU-seconds by which the counters of honest tenants are ahead of the truth."""
+def overcount(samples: Samples, record: Record) -> float:
+    """GPU-seconds by which the honest tenants' counters exceed the truth."""
     shown, truth = published(samples), exported(record.bill(teams=TEAMS, per_gpu_hour=PRICE))
     return sum(shown.get(group, 0.0) - value for group, value in truth.items() if group[0] == "time")
 
 
 def hostile_gpu_seconds(samples: Samples) -> float:
-    """Of everybody who is not honest, `other` included."""
+    """GPU-seconds of all tenants that are not honest, including `other`."""
     honest = set(TEAMS.values())
     return sum(v for group, v in published(samples).items() if group[0] == "time" and group[2] not in honest)
 
 
 def true_seconds(record: Record) -> dict[tuple[str, str, str], float]:
-    """GPU-seconds by tier, tenant and state."""
+    """True GPU-seconds by tier, tenant and state."""
     return {group: v / 10**12 for group, v in record.bill(teams=TEAMS, per_gpu_hour=PRICE).time.items()}
 
 
 def ran(record: Record) -> dict[str, float]:
-    """GPU-seconds of the state `running` by team, by the truth."""
+    """True GPU-seconds in state `running`, by team."""
     found: dict[str, float] = {}
     for (_, tenant, state), seconds in true_seconds(record).items():
         if state == "running":
@@ -70,7 +70,7 @@ def ran(record: Record) -> dict[str, float]:
 
 
 def unplanned(record: Record, plan: list[Life]) -> Iterator[str]:
-    """Teams that ran for another time than planned: then kwok came late, and both runs are not quite the same."""
+    """Teams with other running times than planned, because kwok was late; then the runs are not identical."""
     actual = ran(record)
     for team, seconds in planned(plan).items():
         if actual.get(team) != seconds:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.measured.usage_report import Fault
@@ -116,7 +116,7 @@ def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
     """
     pending = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
     pending.sort(key=lambda record: (record.created_us, record.uid))
-    tiers = [tier_of(record.class_name, record.priority, fleet.rules) for record in pending]
+    tiers = [tier_of_pod(record, fleet.rules) for record in pending]
     tenants = [fleet.pods.namespaces.tenant(record) for record in pending]
     shown_tiers = fleet.limiter.foreseen("tier", dict.fromkeys(tiers))
     shown_tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(tenants))

@@ -7,10 +7,10 @@ from gputally.accounting.terms.template import placeholders
 from gputally.config.values import a_list_of, text
 
 
-def template(name: str, pattern: str | None) -> Callable[[str], str]:
-    """A parser of templates that may contain `{name}` and the groups of `pattern`."""
+def template(*names: str, pattern: str | None) -> Callable[[str], str]:
+    """A parser of templates that may contain each `{name}` and the groups of `pattern`."""
     groups = group_names(pattern) if pattern is not None else ()
-    known = tuple(f"{{{option}}}" for option in (name, *groups))
+    known = tuple(f"{{{option}}}" for option in (*names, *groups))
 
     def parse(value: str) -> str:
         for placeholder in placeholders(text(value)):

@@ -41,7 +41,7 @@ def _rule(field: Field) -> TenantRule:
 
 
 def _tenant(matches: str | None) -> Parser[str]:
-    parse = template("value", matches)
+    parse = template("value", pattern=matches)
     return lambda written: parse(tenant_name(written))
 
 

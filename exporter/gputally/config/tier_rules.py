@@ -9,7 +9,7 @@ from gputally.config.fields import Field, Parser, Section, value, values
 from gputally.config.overlap import check_reached, subsumes
 from gputally.config.presets import PRESETS, PRIORITY_CLASS, SERVING
 from gputally.config.template_parser import template
-from gputally.config.values import choice, pattern, tier_name, whole
+from gputally.config.values import choice, label_key, pattern, tier_name, whole
 from gputally.model.rules import SERVING_BY_NAME, TierRule
 
 _PRIORITIES = whole(-(2**31), 2**31 - 1)  # PriorityClass values are 32 bits wide
@@ -62,26 +62,33 @@ def _rules(field: Field) -> tuple[TierRule, ...]:
 
 
 def _rule(field: Field) -> TierRule:
-    section = field.section("tier", "class", "min_priority", "max_priority")
+    section = field.section("tier", "class", "label", "matches", "min_priority", "max_priority")
     class_name = section.read("class", value(pattern), None)
     lowest = section.read("min_priority", value(_PRIORITIES), None)
     highest = section.read("max_priority", value(_PRIORITIES), None)
     if lowest is not None and highest is not None and lowest > highest:
         section["max_priority"].refuse(f"{highest} is below min_priority {lowest}; no pod matches")
+    matches = section.read("matches", value(pattern), None)
+    if "matches" in section and "label" not in section:
+        section["matches"].refuse("needs `label`, the key of the pod label whose value it matches; add it")
     return TierRule(
-        tier=_tier(section, class_name),
+        tier=_tier(section, class_name, matches),
         class_name=class_name,
+        label=section.read("label", value(label_key), ""),
+        matches=matches,
         min_priority=lowest,
         max_priority=highest,
     )
 
 
-def _tier(section: Section, class_name: str | None) -> str:
-    if "class" in section and class_name is None:
+def _tier(section: Section, class_name: str | None, matches: str | None) -> str:
+    """The template of the tier. Groups are those of `matches` where a rule reads a label, else those of `class`."""
+    if ("class" in section and class_name is None) or ("matches" in section and matches is None):
         return ""  # an invalid pattern has no known groups
-    return (
-        section.require("tier", value(_named(template("class", class_name))), "add the tier's name, or {class}") or ""
-    )
+    reads_label = "label" in section
+    names, groups = (("class", "value"), matches) if reads_label else (("class",), class_name)
+    remedy = "add the tier's name, or {value}" if reads_label else "add the tier's name, or {class}"
+    return section.require("tier", value(_named(template(*names, pattern=groups))), remedy) or ""
 
 
 def _named(parse: Parser[str]) -> Parser[str]:
@@ -98,7 +105,8 @@ def _covers(rule: TierRule, later: TierRule) -> bool:
     lowest, highest = rule.min_priority, rule.max_priority
     covers_lowest = lowest is None or (later.min_priority is not None and lowest <= later.min_priority)
     covers_highest = highest is None or (later.max_priority is not None and highest >= later.max_priority)
-    return covers_lowest and covers_highest and subsumes(rule.class_name, later.class_name)
+    covers_label = not rule.label or (rule.label == later.label and subsumes(rule.matches, later.matches))
+    return covers_lowest and covers_highest and covers_label and subsumes(rule.class_name, later.class_name)
 
 
 def _check_reached(section: Section, written: Sequence[TierRule]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.totals import Total
 from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
@@ -28,9 +28,7 @@ class _Line:
 
 def table(fleet: Fleet, *, now_us: int) -> str:
     """Tiers by name, then tenants by name, with the exact totals at `now_us`."""
-    tiers = _lines(
-        fleet, now_us, part=0, pending_of=lambda record: tier_of(record.class_name, record.priority, fleet.rules)
-    )
+    tiers = _lines(fleet, now_us, part=0, pending_of=lambda record: tier_of_pod(record, fleet.rules))
     for labels, series in fleet.totals.truth(Total.PREEMPTIONS):
         tiers.setdefault(labels[0], _Line()).preempted += series.at(now_us)
     tenants = _lines(fleet, now_us, part=1, pending_of=fleet.pods.namespaces.tenant)

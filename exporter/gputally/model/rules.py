@@ -7,14 +7,17 @@ from msgspec import Struct
 
 
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Pods whose class name and priority both match get `tier`; an absent criterion matches all.
+    """Pods that match all criteria get `tier`; an absent criterion matches every pod.
 
-    `class_name` is a regular expression for the whole name. `tier` may contain `{class}`, the PriorityClass name, and
-    groups of `class_name` as `{1}` or `{name}`.
+    `class_name` is a regular expression for the whole name of the PriorityClass. A pod matches a `label` if it has that
+    key and `matches`, a regular expression, matches the whole value. `tier` may contain `{class}`, the name of the
+    PriorityClass, and groups of `class_name` as `{1}` or `{name}`; with a label, `{value}` and groups of `matches`.
     """
 
     tier: str
     class_name: str | None = None
+    label: str = ""
+    matches: str | None = None
     min_priority: int | None = None
     max_priority: int | None = None
 

@@ -1,4 +1,4 @@
-"""Objects as large as the API server takes them, with every character it takes."""
+"""Objects of the maximum size, with all characters that the API server accepts."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ LONGEST_NAME = 253
 
 
 async def attack(tenant: Tenant) -> None:
-    """Annotations up to the limit, labels without number, environments of a megabyte, hundreds of containers."""
+    """Create pods with maximum annotations, thousands of labels, 1 MB environments and hundreds of containers."""
     for number in tenant.many(40):
         pod = _annotated(tenant.pod("large"))
         await tenant.create(NAME, pod)

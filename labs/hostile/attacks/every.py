@@ -1,4 +1,4 @@
-"""All attacks by name: the one place to add another."""
+"""All attacks by name; add new attacks here."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -19,7 +19,7 @@ from labs.hostile.tenant import Tenant
 Attack = Callable[[Tenant], Awaitable[None]]
 
 EARLY: Mapping[str, Attack] = {labels.JUNK: labels.junk, owner_paths.NAME: owner_paths.attack}
-"""What is to be there before others come."""
+"""Attacks that finish before the late tenants start."""
 ATTACKS: Mapping[str, Attack] = {
     owner_crowd.NAME: owner_crowd.attack,
     owner_chains.NAME: owner_chains.attack,
@@ -33,4 +33,4 @@ ATTACKS: Mapping[str, Attack] = {
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,
 }
-"""These go on beside each other."""
+"""Attacks that run concurrently."""

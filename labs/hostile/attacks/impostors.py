@@ -1,4 +1,4 @@
-"""Pods that pretend to be somebody else's, or an agent of ours."""
+"""Pods that impersonate pods of other tenants, or gputally's agents."""
 
 from labs.hostile.tenant import Tenant
 from tests.cluster.manifests import Json
@@ -9,7 +9,7 @@ JOB = {"batch.kubernetes.io/job-name": "job-0", "job-name": "job-0"}
 
 
 async def attack(tenant: Tenant) -> None:
-    """By labels, by names, by the namespace they say they are in."""
+    """Impersonate by labels, by names, and by the namespace in the manifest."""
     for number in tenant.many(10):
         await tenant.create(NAME, _labelled(tenant.running_pod("agent"), AGENT))
         await tenant.create(NAME, _labelled(tenant.pod("member"), JOB))

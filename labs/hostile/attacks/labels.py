@@ -1,4 +1,4 @@
-"""Values of labels: hundreds that wait for GPUs, and one pod that changes its own all the time."""
+"""Label values: hundreds of pending pods with unique values, and one pod that changes its labels constantly."""
 
 from string import ascii_letters
 
@@ -19,7 +19,7 @@ KEYS = (
 
 
 async def junk(tenant: Tenant) -> None:
-    """Pods that wait, each of a team, a queue and a job of its own; far more than any limit."""
+    """Create pending pods, each with a unique team, queue and job; far more than any limit."""
     for number in tenant.many(700):
         await tenant.create(JUNK, labelled(tenant.pod("junk"), number))
 
@@ -30,7 +30,7 @@ def labelled(pod: Json, number: int) -> Json:
 
 
 async def toggling(tenant: Tenant) -> None:
-    """A pod that has a GPU and belongs to another of a few teams at every moment."""
+    """Run a pod with a GPU whose team label changes continuously."""
     pod = tenant.running_pod("toggled")
     await tenant.create(TOGGLING, pod)
     for number in tenant.many(2000):

@@ -1,4 +1,4 @@
-"""Long and cyclic chains of objects that the tenant may create, with pods at their end."""
+"""Long and cyclic owner chains of objects that the tenant may create, with pods at the end."""
 
 from labs.hostile.tenant import Tenant, owned, owner
 from tests.cluster.manifests import Json, metadata
@@ -7,7 +7,7 @@ NAME = "owner chains"
 
 
 async def attack(tenant: Tenant) -> None:
-    """ConfigMaps that own each other up to a top, which in the end is owned by the lowest; pods that own pods."""
+    """Create a chain of ConfigMaps and close it to a cycle, and a chain of pods that own pods."""
     chain: list[Json] = []
     for _ in tenant.many(150):
         made = await tenant.create(NAME, _config_map(tenant, chain[-1:]))

@@ -1,4 +1,4 @@
-"""Thousands of owners that no other pod has, of invented kinds and of real ones, on a few pods that change owners."""
+"""Thousands of unique owners, of invented and real kinds, on a few pods that change owners."""
 
 from labs.hostile.tenant import Tenant, owned, owner
 
@@ -13,7 +13,7 @@ KINDS = (
 
 
 async def attack(tenant: Tenant) -> None:
-    """A pod of many changes its owner again and again; the garbage collector looks for real kinds only."""
+    """Change the owners of a few pods repeatedly; the garbage collector looks up only real kinds."""
     pods = [tenant.pod("adopted") for _ in range(8)]
     for pod in pods:
         await tenant.create(NAME, pod)

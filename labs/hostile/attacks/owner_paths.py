@@ -1,4 +1,4 @@
-"""Owners whose kind, API version or name would lead a request elsewhere, if it went into a path as it is."""
+"""Owners whose kind, API version or name would redirect a request if it were put into a path unescaped."""
 
 from itertools import count
 
@@ -7,9 +7,9 @@ from tests.cluster.manifests import Json
 
 NAME = "owner paths"
 ALL_PODS, ENDLESS = "../../pods#", "../../pods?watch=true#"
-"""A list of all pods, and an answer that never ends."""
+"""A list of all pods, and a response that never ends."""
 TIMES = 8
-"""As many of each as there may be requests at once."""
+"""The number of concurrent requests."""
 KINDS = (
     "?watch=true#",
     "../../../../api/v1/pods?watch=true&x=",
@@ -76,7 +76,7 @@ UIDS = ("../../pods#", "?watch=true#", "u" * 60_000, "\u0000", "\uff55\uff49\uff
 
 
 async def attack(tenant: Tenant) -> None:
-    """One pod each, which stays."""
+    """Create one pod per reference; the pods are not deleted."""
     numbers = count()
     for reference in references(tenant):
         uid = reference["uid"] or f"crafted-{next(numbers)}"
@@ -84,7 +84,7 @@ async def attack(tenant: Tenant) -> None:
 
 
 def references(tenant: Tenant) -> list[Json]:
-    """Each field crafted by itself, the names with the kinds that lookups are allowed for too."""
+    """References with one crafted field each; crafted names also with kinds for which lookups are permitted."""
     foreign = f"../../../namespaces/{tenant.target.foreign_namespace}/deployments/pipeline"
     return [
         *(owner(kind, "x", "") for kind in (ALL_PODS, ENDLESS) * TIMES),

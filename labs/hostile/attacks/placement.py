@@ -1,4 +1,4 @@
-"""Pods that place themselves, on nodes of others and on nodes that do not exist, and ask for more than there is."""
+"""Pods that set nodeName to nodes of others and to nonexistent nodes, and request more than is available."""
 
 from labs.hostile.tenant import Tenant, asking, gpus
 from tests.cluster.manifests import Json, conduct
@@ -22,11 +22,11 @@ AMOUNTS = (
     "1e-9",
 )
 NOT_STARTED_BY_KWOK = conduct(start_after="2h")
-"""A kubelet would refuse such a pod; that is the doorman's part."""
+"""A kubelet would reject such a pod; see `rejecting_kubelet`."""
 
 
 async def attack(tenant: Tenant) -> None:
-    """Every amount on every kind of node, in one container and in many; half of them go before they are refused."""
+    """Create pods with every amount on every kind of node; half of them are deleted before they are rejected."""
     for number in tenant.many(30):
         for amount in AMOUNTS:
             await _place(tenant, _placed(tenant, asking(tenant.pod("placed"), **gpus(amount)), number), number)
@@ -45,7 +45,7 @@ def _placed(tenant: Tenant, pod: Json, number: int) -> Json:
 
 
 def _summed(tenant: Tenant) -> Json:
-    """Containers whose sum is beyond 64 bits."""
+    """A pod whose total request exceeds 64 bits."""
     pod = asking(tenant.pod("summed"), **gpus(str(2**62)))
     [container] = pod["spec"]["containers"]
     containers = [container | {"name": f"c{number}"} for number in range(20)]

@@ -1,4 +1,4 @@
-"""Thousands of names of resources, most of them like those of GPUs."""
+"""Thousands of resource names, most of them similar to GPU resources."""
 
 from labs.hostile.tenant import Tenant, asking
 
@@ -7,7 +7,7 @@ EACH = 60
 
 
 async def attack(tenant: Tenant) -> None:
-    """Some pods that wait, each with many names that no node offers."""
+    """Create pending pods, each requesting many resources that no node offers."""
     for number in tenant.many(50):
         names = [name for each in range(EACH // 4) for name in _names(number * EACH + each)]
         await tenant.create(NAME, asking(tenant.pod("named"), **dict.fromkeys(names, "1")))

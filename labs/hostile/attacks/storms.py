@@ -1,4 +1,4 @@
-"""Pods that come and go as fast as they can, and Jobs that make them."""
+"""Pods created and deleted at a high rate, directly and by Jobs."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from tests.cluster.manifests import Json, job
 
 PODS, JOBS = "storm of pods", "Jobs"
 MOST_PODS = 150
-"""That one Job may have at once: its namespace has no quota, but this machine has to live."""
+"""Maximum pods per Job; the namespace has no quota, but the test machine must not be overloaded."""
 ENDLESS = 2**31 - 1
 
 
 async def pods(tenant: Tenant) -> None:
-    """Each with an owner and a team of its own, deleted at once; some lately, by several requests, with finalizers."""
+    """Create and delete pods with unique owners and teams; some with finalizers or a grace period."""
     for number in tenant.many(1000):
         pod = labelled(tenant.pod("storm"), number)
         pod = owned(pod, owner("Gust", pod["metadata"]["name"], f"storm-{number}", api_version="hostile.example/v1"))
@@ -26,7 +26,7 @@ async def pods(tenant: Tenant) -> None:
 
 
 async def jobs(tenant: Tenant) -> None:
-    """Many at once, without end, deleted again; and as many as there are numbers, but suspended."""
+    """Create endless Jobs with many pods and delete them, and suspended Jobs with maximum parallelism."""
     for number in tenant.many(4):
         manifest = _of(tenant, number)
         if await tenant.create(JOBS, manifest):

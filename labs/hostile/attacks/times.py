@@ -1,4 +1,4 @@
-"""Times and priorities that a pod may choose, at and beyond their limits."""
+"""User-settable times and priorities, at and beyond their limits."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from tests.cluster.manifests import Json
 GRACE, PRIORITIES = "grace", "priorities"
 SECONDS = (0, 1, 2**31 - 1, 2**31, 10**10, 10**12, 10**15, 2**62, 2**63 - 1, -1)
 BOUND_BY_THEN_S = 4
-"""An unbound pod is deleted at once, whatever its grace."""
+"""Time for pods to be bound; an unbound pod is deleted at once, regardless of its grace period."""
 CLASSES = ("urgent", "batch", "system-node-critical", "system-cluster-critical", "invented", "../../x", "U" * 253)
 
 
 async def grace(tenant: Tenant) -> None:
-    """Pods with a GPU that take for ever to be deleted, by what they say or by what the request says."""
+    """Delete pods that have a GPU with extreme grace periods, set in the pod or in the request."""
     for _ in tenant.many(4):
         alive: list[tuple[Json, int | None]] = []
         for seconds in SECONDS:
@@ -27,7 +27,7 @@ async def grace(tenant: Tenant) -> None:
 
 
 async def priorities(tenant: Tenant) -> None:
-    """Every class that there may be, and numbers without a class; the pods wait, so that they push nobody out."""
+    """Create pods with all kinds of classes and priorities; they stay pending, so that they preempt nothing."""
     for _ in tenant.many(4):
         for name in CLASSES:
             await tenant.create(PRIORITIES, tenant.pod("mighty", priorityClassName=name))

@@ -76,6 +76,45 @@ def test_the_list_the_preset_or_the_names_say_which_tiers_serve(
     assert [tier for tier in (*serving, *not_serving) if serves(tier, found)] == serving
 
 
+def test_a_tier_rule_may_read_a_label(tmp_path: Path) -> None:
+    text = """
+tiers:
+  rules:
+    - {label: kueue.x-k8s.io/priority-class, matches: "(prod|dev)-(.*)", tier: "{1} {value} {class}"}
+    - {tier: "{class}"}
+"""
+    found = rules(text, tmp_path)
+
+    assert tier_of("low", 0, found, (("kueue.x-k8s.io/priority-class", "prod-high"),)) == "prod prod-high low"
+    assert tier_of("low", 0, found) == "low"
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("{tier: a, matches: b}", "tiers.rules[0].matches: needs `label`"),
+        ("{tier: '{value}'}", "tiers.rules[0].tier: {value} is not a known placeholder; use {class}"),
+        ("{tier: '{1}', label: a, class: '(b)'}", "tiers.rules[0].tier: {1} is not a known placeholder"),
+        ("{tier: a, label: 'a b'}", "tiers.rules[0].label: "),
+        ("{tier: a, label: b, matches: '('}", "tiers.rules[0].matches: "),
+        ("{label: b}", "tiers.rules[0].tier: is missing; add the tier's name, or {value}"),
+    ],
+)
+def test_a_mistake_in_a_rule_that_reads_a_label_is_named(rule: str, problem: str, tmp_path: Path) -> None:
+    [found] = problems(f"tiers: {{rules: [{rule}]}}", tmp_path)
+
+    assert found.startswith(problem)
+
+
+def test_a_label_rule_hides_no_rule_but_those_of_the_same_label(tmp_path: Path) -> None:
+    text = "tiers: {{rules: [{{tier: x, label: a}}, {later}]}}"
+
+    assert rules(text.format(later="{tier: y, class: b}"), tmp_path).tiers[1].tier == "y"
+    assert rules(text.format(later="{tier: y, label: b}"), tmp_path).tiers[1].tier == "y"
+    [problem] = problems(text.format(later="{tier: y, label: a, matches: b}"), tmp_path)
+    assert "is never reached" in problem
+
+
 def test_which_tiers_serve_changes_nothing_that_pods_are_classified_by(tmp_path: Path) -> None:
     assert rules("serving: [gold]", tmp_path).digest == rules("serving: []", tmp_path).digest == default_rules().digest
 

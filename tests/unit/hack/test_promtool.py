@@ -24,7 +24,7 @@ def test_rules_and_tests_are_given_to_promtool(
     monkeypatch.setattr(promtool, "program", lambda: str(root / "promtool"))
 
     assert main(root) == 0
-    assert capsys.readouterr().out == "1 files of tests pass, for 1 of rules\n"
+    assert capsys.readouterr().out == "1 test files pass, for 1 rule files\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from gputally.accounting.nodes.node_clock import NodeClocks
 from gputally.accounting.terms.tenant import UNASSIGNED
-from gputally.accounting.terms.tier import NO_TIER, tier_of
+from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 
@@ -26,7 +26,7 @@ class PodIndex:
     def put(self, record: PodRecord, *, tenant: str) -> None:
         """Index the current state of the pod."""
         is_active = record.end_by is None
-        tier = tier_of(record.class_name, record.priority, self._rules)
+        tier = tier_of_pod(record, self._rules)
         _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
         _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
         self.assign(record, tenant)

@@ -21,7 +21,7 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Totals
@@ -154,7 +154,7 @@ class Pods:
             uid=uid,
             namespace=record.namespace,
             name=record.name,
-            tier=tier_of(record.class_name, record.priority, self._rules),
+            tier=tier_of_pod(record, self._rules),
             tenant=self.namespaces.tenant(record),
         )
 

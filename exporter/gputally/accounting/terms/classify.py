@@ -11,7 +11,7 @@ from gputally.accounting.nodes.node_history import History
 from gputally.accounting.pods.release import Home, released
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import tier_labels, tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, PodLabels
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
@@ -42,7 +42,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
 
 @lru_cache(maxsize=8)
 def _wanted_keys(rules: Rules) -> frozenset[str]:
-    return relevant_labels(rules) | JOB_LABEL_KEYS | _QUEUES
+    return relevant_labels(rules) | tier_labels(rules) | JOB_LABEL_KEYS | _QUEUES
 
 
 def terms_of(
@@ -51,7 +51,7 @@ def terms_of(
     """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
     terms = Terms(
         from_us=from_us,
-        tier=tier_of(record.class_name, record.priority, rules),
+        tier=tier_of_pod(record, rules),
         tenant=tenant,
         queue=queue_of(dict(record.labels)) if record.labels else "",
         gpu_model=facts.gpu_model,

@@ -1,4 +1,4 @@
-"""Where a run takes place: a control plane with nodes, namespaces and accounts, but without load."""
+"""The environment of a run: a control plane with nodes, namespaces and accounts, but without load."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ RIGHTS = [
     {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["create", "patch", "delete"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "patch", "delete"]},
 ]
-"""All that the hostile tenant may do, in its own namespace."""
+"""All permissions of the hostile tenant, in its own namespace."""
 
 
-class Ground:
-    """A control plane with everything in it but load."""
+class Environment:
+    """A control plane, and the objects created in it before the load."""
 
     def __init__(self, plane: ControlPlane, api: Api, scratch: Path) -> None:
         self.plane = plane
@@ -32,8 +32,8 @@ class Ground:
         self.scratch = scratch
 
     async def furnish(self) -> None:
-        """Nodes, namespaces, and the hostile tenant's account."""
-        await honest.settle(self.api)
+        """Create nodes, namespaces, and the hostile tenant's account."""
+        await honest.create_objects(self.api)
         for number in range(HOSTILE_NODES):
             await self.api.create(gpu_node(f"{HOSTILE}-{number}", pool=HOSTILE))
         await self.api.create(namespace(ACCOUNTS))
@@ -42,7 +42,7 @@ class Ground:
             await self.api.create(manifest)
 
     async def product(self, name: str, configuration: str) -> Product:
-        """An aggregator with exactly the documented rights, as a ServiceAccount of its own."""
+        """An aggregator with exactly the documented RBAC rules and its own ServiceAccount."""
         documents = yaml.safe_load_all(RBAC.read_text())
         [rules] = [document["rules"] for document in documents if document["kind"] == "ClusterRole"]
         rights = rights_of(rules)
@@ -54,15 +54,15 @@ class Ground:
         return Product(folder, login, configuration=configuration)
 
     async def token(self, account: str, place: str) -> str:
-        """Of a ServiceAccount."""
+        """A token of a ServiceAccount."""
         path = f"/api/v1/namespaces/{place}/serviceaccounts/{account}/token"
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        token: str = (await self.api.call("POST", path, json=asked))["status"]["token"]
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = (await self.api.call("POST", path, json=request))["status"]["token"]
         return token
 
 
 def account(name: str) -> list[Json]:
-    """A ServiceAccount in the namespace of its own name, with RIGHTS there."""
+    """A ServiceAccount with RIGHTS in the namespace of the same name."""
     group = "rbac.authorization.k8s.io"
     meta = metadata(name, name)
     return [

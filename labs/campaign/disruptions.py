@@ -1,4 +1,4 @@
-"""What goes wrong around the product meanwhile, each kind on a timeline of its own, by the number of kills."""
+"""Disrupts the product's environment; each kind of disruption has its own timeline, by number of kills."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,18 +13,18 @@ from labs.campaign.killer import Killer
 from labs.campaign.wall_clock import WallClock
 from tests.cluster.control_plane import ControlPlane
 
-Upheaval = Callable[[Random], Awaitable[None]]
-Timeline = Mapping[str, tuple[int, Upheaval]]
-"""What may happen: how often in a hundred kills, and how."""
+Disruption = Callable[[Random], Awaitable[None]]
+Timeline = Mapping[str, tuple[int, Disruption]]
+"""Disruptions by name: how many per hundred kills, and the action."""
 
 EARLIEST_S, LATEST_S = -50 * 60, 6 * 3600
-"""Of a wall clock against the truth: certificates that are new are not valid for clocks an hour slow."""
+"""Limits of the wall clock's offset: new certificates are not yet valid for a clock that is an hour slow."""
 
 DAY_S = 24 * 3600
 
 
-class Upheavals:
-    """Runs timelines beside a killer, and counts what happened."""
+class Disruptions:
+    """Runs timelines concurrently with a killer, and counts the disruptions."""
 
     def __init__(self, killer: Killer, timelines: Mapping[str, Timeline], *, seed: int) -> None:
         self.counts: dict[str, int] = {}
@@ -33,17 +33,17 @@ class Upheavals:
         self._seed = seed
 
     async def run(self) -> None:
-        """Until all has happened; those of one timeline one after the other."""
+        """Run all timelines; disruptions of the same timeline run sequentially."""
         async with asyncio.TaskGroup() as tasks:
             for name, timeline in self._timelines.items():
-                tasks.create_task(self._follow(timeline, Random(f"{self._seed} {name}")))
+                tasks.create_task(self._run_timeline(timeline, Random(f"{self._seed} {name}")))
 
-    async def _follow(self, timeline: Timeline, random: Random) -> None:
+    async def _run_timeline(self, timeline: Timeline, random: Random) -> None:
         kills = self._killer.kills
         planned = [
             (random.uniform(0.03, 0.95) * kills, name)
-            for name, (often, _) in timeline.items()
-            for _ in range(max(1, round(often * kills / 100)))
+            for name, (frequency, _) in timeline.items()
+            for _ in range(max(1, round(frequency * kills / 100)))
         ]
         for hits, name in sorted(planned):
             await self._killer.reached(round(hits))
@@ -52,8 +52,8 @@ class Upheavals:
             self.counts[name] = self.counts.get(name, 0) + 1
 
 
-def of_control_plane(plane: ControlPlane) -> Timeline:
-    """Restarts of the servers: after its own the API server has no history, and answers 410 to older watches."""
+def control_plane_disruptions(plane: ControlPlane) -> Timeline:
+    """Restart the servers: a restarted API server has no history, and answers older watches with 410."""
 
     async def restart_api_server(_: Random) -> None:
         await plane.restart_api_server()
@@ -64,12 +64,12 @@ def of_control_plane(plane: ControlPlane) -> Timeline:
     return {"restarts of the API server": (4, restart_api_server), "restarts of etcd": (3, restart_etcd)}
 
 
-def of_simulation(cluster: SimCluster) -> Timeline:
-    """History lost, streams broken, stalled and soiled, requests refused, wrong Dates answered."""
+def simulation_disruptions(cluster: SimCluster) -> Timeline:
+    """Lose history; break, stall and corrupt streams; reject requests; send wrong Date headers."""
     faults = cluster.faults
 
     async def lose_history(random: Random) -> None:
-        faults.stall()  # what happens meanwhile is lost with the connections
+        faults.stall()  # changes during the stall are lost with the connections
         await asyncio.sleep(random.uniform(0.5, 3))
         cluster.store.compact()
         faults.drop_watches()
@@ -81,7 +81,7 @@ def of_simulation(cluster: SimCluster) -> Timeline:
     async def refuse(random: Random) -> None:
         faults.refuse(random.randint(1, 20), random.choice((HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY)))
 
-    async def soil(random: Random) -> None:
+    async def corrupt(random: Random) -> None:
         random.choice((faults.garble, faults.mistype, lambda: faults.repeat(random.randint(1, 20))))()
 
     async def stall(random: Random) -> None:
@@ -98,7 +98,7 @@ def of_simulation(cluster: SimCluster) -> Timeline:
         "losses of history": (8, lose_history),
         "broken streams": (6, break_streams),
         "stalled streams": (6, stall),
-        "soiled streams": (6, soil),
+        "corrupt streams": (6, corrupt),
         "refused requests": (6, refuse),
         "wrong dates": (6, partial(misdate, faults)),
         "times without streaming lists": (2, list_by_pages),
@@ -106,13 +106,13 @@ def of_simulation(cluster: SimCluster) -> Timeline:
 
 
 async def misdate(faults: Faults, random: Random) -> None:
-    """The next watches are answered by a server whose clock is off by up to a day."""
+    """Answer the next watches with a Date header that is off by up to a day."""
     faults.misdate(random.randint(1, 3), ahead_us=random.choice((-1, 1)) * random.randint(5, DAY_S) * 1_000_000)
     faults.drop_watches()
 
 
-def of_disk(disk: Disk) -> Timeline:
-    """No room for the ledger, for a while."""
+def disk_disruptions(disk: Disk) -> Timeline:
+    """Fill the ledger's disk for a while."""
 
     async def full(random: Random) -> None:
         disk.fill()
@@ -124,8 +124,8 @@ def of_disk(disk: Disk) -> Timeline:
     return {"full disks": (5, full)}
 
 
-def of_wall_clock(clock: WallClock) -> Timeline:
-    """Steps of seconds to hours, forward and back, in the middle of lives and between them."""
+def clock_disruptions(clock: WallClock) -> Timeline:
+    """Step the clock by seconds to hours, forward and back, while the product runs and between runs."""
 
     async def step(random: Random) -> None:
         by_s = random.choice((-1, 1)) * random.randint(1, random.choice((60, 600, 7200)))
