@@ -26,7 +26,7 @@ class PodIndex:
     def put(self, record: PodRecord, *, tenant: str) -> None:
         """Index the current state of the pod."""
         is_active = record.end_by is None
-        tier = tier_of_pod(record, self._rules)
+        tier = record.terms[-1].tier if record.terms else tier_of_pod(record, self._rules)
         _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
         _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
         self.assign(record, tenant)

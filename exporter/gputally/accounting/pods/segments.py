@@ -137,7 +137,7 @@ def _continues(before: _Period, after: _Period) -> bool:
 
 def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] | None:
     """[start, end) of the allocation in µs, with end None while it is active; None if nothing was ever held."""
-    if record.scheduled_us is None or never_held(record, record.end_by):
+    if record.scheduled_us is None or (record.end_by and never_held(record, record.end_by)):
         return None
     ends = [end for end in (record.end_us, until_us) if end is not None]
     end_us = max(min(ends), record.scheduled_us) if ends else None
