@@ -36,7 +36,7 @@ class Yardstick:
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         while True:
             started_s = time.monotonic()
             await self._api.get("/api/v1/namespaces/default")
@@ -118,7 +118,7 @@ class JobWatch:
         self._query = JOBS.format(", ".join(sorted({f"'{namespace}'" for namespace, _ in jobs})))
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         while True:
             self.poll()
             await asyncio.sleep(POLL_S)

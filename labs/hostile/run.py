@@ -125,7 +125,7 @@ async def started(environment: Environment, name: str, configuration: str) -> As
 async def _load(
     environment: Environment, size: Size, found: Run, products: dict[str, Product], *, hostile: bool
 ) -> None:
-    """Let everybody act, and poll at it."""
+    """Run both workloads and collect all measurements."""
     latency = {name: Latency(found.record, team_of(PROBE), PROBE) for name in products}
     meters = {name: Meter(product, latency[name]) for name, product in products.items()}
     jobs = {name: JobWatch(product, found.record, expected_jobs(found.plan)) for name, product in products.items()}
@@ -239,6 +239,6 @@ async def _until_over(found: Run) -> None:
 
 
 def unended(record: Record) -> list[str]:
-    """Pods, with what was messages of them last."""
+    """Pods that have not ended, with their last status."""
     last = [forms[-1][1] for forms in record.forms.values()]
     return [f"{pod['metadata']['name']} {json.dumps(pod['status'])}" for pod in last if not is_terminal(pod)]

@@ -1,5 +1,5 @@
 """A deterministic, time-compressed Kubernetes cluster behind a small real HTTP API.
 
-Its objects are plain JSON documents shaped as the API server's. All that happens in it is an action on one agenda
-ordered by model time, so a seed fixes every name, uid and decision at any wall speed.
+Objects are plain JSON documents in the API server's format. Everything that happens is an action on one agenda, ordered
+by simulated time, so a seed determines every name, uid and decision at any speed.
 """

@@ -1,4 +1,4 @@
-"""A simulated cluster that runs by itself and answers on a loopback port."""
+"""A simulated cluster that runs in real or scaled time and serves its API on a loopback port."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -17,20 +17,20 @@ from gputally_sim.scenarios.fleet import Fleet
 from gputally_sim.simulation import Simulation
 
 _ACTIONS_PER_TURN = 50
-"""Actions run before watches and requests get their turn."""
+"""Maximum actions before control returns to watches and requests."""
 
 
 class SimCluster:
-    """`async with SimCluster(...) as cluster`: from then on `cluster.url` answers and time passes.
+    """Use as `async with SimCluster(...) as cluster`; inside, `cluster.url` serves the API and time advances.
 
     Args:
-        seed: fixes every name, uid and decision.
+        seed: determines every name, uid and decision.
         speed: simulated seconds per real second.
-        start_us: the simulated time at the start, in µs since the epoch.
-        port: 0 takes a free one.
-        token: what clients must present as a bearer token; "" admits everybody.
+        start_us: the simulated start time, in µs since the epoch.
+        port: 0 selects a free port.
+        token: the bearer token that clients must send; "" disables authentication.
         bookmark_s: real seconds between bookmarks.
-        window: changes per resource that a watch can resume from.
+        window: changes kept per resource, from which a watch can resume.
     """
 
     def __init__(  # noqa: PLR0913 - settings of one thing, all optional
@@ -47,7 +47,7 @@ class SimCluster:
         self.simulation = Simulation(seed=seed, start_us=start_us, window=window)
         self.clock = SimClock(start_us, speed)
         self.url = ""
-        """`http://127.0.0.1:PORT` once entered."""
+        """`http://127.0.0.1:PORT`, set on entry."""
         self._port = port
         self._api = Api(self.registry, self.clock, self.faults, token=token, bookmark_s=bookmark_s)
         self._wake = asyncio.Event()
@@ -56,7 +56,7 @@ class SimCluster:
 
     @property
     def registry(self) -> Registry:
-        """The way to write that needs no HTTP."""
+        """Writes objects without HTTP."""
         return self.simulation.registry
 
     @property
@@ -66,22 +66,22 @@ class SimCluster:
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong."""
+        """Faults to inject."""
         return self.simulation.faults
 
     @property
     def nodes(self) -> Nodes:
-        """Hooks on the life of nodes."""
+        """Controls the lifecycle of nodes."""
         return self.simulation.nodes
 
     def now_us(self) -> int:
-        """The time in the model: the clock's, unless so much happens that the simulation lags behind it."""
+        """The simulated time: the clock's, unless the simulation lags behind."""
         agenda = self.simulation.agenda
         agenda.catch_up(self.clock.now_us())
         return agenda.now_us
 
     def run_scenario(self, name: str, fleet: Fleet | None = None) -> None:
-        """Begin scenario `name` (a key of SCENARIOS) at the model's time; its first objects exist on return."""
+        """Start scenario `name` (a key of SCENARIOS) now; its first objects exist on return."""
         self.simulation.run_scenario(name, fleet)
 
     async def __aenter__(self) -> Self:
@@ -101,10 +101,10 @@ class SimCluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._exits.aclose()  # untold of `error`, which would come out wrapped in an ExceptionGroup
+        await self._exits.aclose()  # not passing `error`, which would be wrapped in an ExceptionGroup
 
     async def _run(self) -> None:
-        """The one actor: run what is due, then wait for what comes next."""
+        """Main loop: run due actions, then wait for the next one."""
         agenda = self.simulation.agenda
         while True:
             self._wake.clear()

@@ -1,4 +1,4 @@
-"""Times as the API writes them, from and to integer microseconds UTC; durations as Go writes them."""
+"""Converts API times and Go durations from and to integer microseconds (UTC)."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -18,17 +18,17 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|m|s)")
 
 @lru_cache(maxsize=4096)
 def rfc3339(us: int) -> str:
-    """Whole seconds, as metav1.Time truncates them: `2026-03-02T08:00:00Z`."""
+    """Whole seconds, truncated like metav1.Time: `2026-03-02T08:00:00Z`."""
     return f"{to_datetime(us):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def rfc3339_micro(us: int) -> str:
-    """Microseconds, as metav1.MicroTime writes them: `2026-03-02T08:00:00.000001Z`."""
+    """Microseconds, in the format of metav1.MicroTime: `2026-03-02T08:00:00.000001Z`."""
     return f"{to_datetime(us):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def http_date(us: int) -> str:
-    """Whole seconds, as the header `Date` has them: `Mon, 02 Mar 2026 08:00:00 GMT`. Source: RFC 9110, IMF-fixdate."""
+    """The format of the `Date` header: `Mon, 02 Mar 2026 08:00:00 GMT`. Source: RFC 9110, IMF-fixdate."""
     return format_datetime(to_datetime(us), usegmt=True)
 
 
@@ -38,12 +38,12 @@ def to_datetime(us: int) -> datetime:
 
 
 def parse_instant(text: str) -> int:
-    """Microseconds since the epoch of an RFC 3339 `text`; ValueError for anything else."""
+    """Parse an RFC 3339 time to microseconds since the epoch. Raises: ValueError."""
     return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 def parse_duration(text: str) -> int:
-    """Microseconds of a Go duration such as `1h30m` or `1.5s`; ValueError for anything else."""
+    """Parse a Go duration such as `1h30m` or `1.5s` to microseconds. Raises: ValueError."""
     parts = _PART.findall(text)
     if text == "0":
         return 0
@@ -53,5 +53,5 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(us: int) -> str:
-    """`us`, cut to whole seconds, as a Go duration: `5400s`."""
+    """`us`, truncated to whole seconds, as a Go duration: `5400s`."""
     return f"{us // SECOND_US}s"

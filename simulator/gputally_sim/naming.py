@@ -1,4 +1,4 @@
-"""Names and uids that follow from the seed and from what they name, not from the order of unrelated writes."""
+"""Deterministic names and uids, derived from the seed and the object, independent of unrelated writes."""
 
 from collections import Counter
 from hashlib import blake2b
@@ -8,12 +8,12 @@ from uuid import UUID
 from gputally_sim.documents import Key
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""What the API server makes suffixes of: no vowels, so no words. Source: apimachinery pkg/util/rand."""
+"""The API server's alphabet for suffixes, without vowels to avoid words. Source: apimachinery pkg/util/rand."""
 _SUFFIX_LENGTH = 5
 
 
 class Naming:
-    """The n-th object of one key gets the same uid in every run of a seed, and so does the n-th name of one prefix."""
+    """With the same seed, the n-th object of a key gets the same uid, and the n-th name of a prefix the same suffix."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -24,7 +24,7 @@ class Naming:
         return str(UUID(bytes=self._digest("uid", plural, *key), version=4))
 
     def generated(self, prefix: str) -> str:
-        """`prefix` and five characters, as for `generateName`."""
+        """`prefix` plus five characters, as for `generateName`."""
         return prefix + suffix_of(self._digest("name", prefix))
 
     def _digest(self, *path: str) -> bytes:
@@ -34,10 +34,10 @@ class Naming:
 
 
 def suffix_of(digest: bytes, length: int = _SUFFIX_LENGTH) -> str:
-    """The first `length` bytes as characters Kubernetes would use."""
+    """The first `length` bytes, encoded in the suffix alphabet."""
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:length])
 
 
 def choices(seed: int, *path: object) -> Random:
-    """A stream of choices of its own for `path`."""
-    return Random(f"{seed}/{'/'.join(map(str, path))}")  # noqa: S311 - to be repeatable, not secret
+    """An independent random stream for `path`."""
+    return Random(f"{seed}/{'/'.join(map(str, path))}")  # noqa: S311 - repeatable, not secret

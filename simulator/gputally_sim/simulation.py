@@ -1,4 +1,4 @@
-"""The simulated cluster without its HTTP face: everything that happens, on one agenda."""
+"""The simulated cluster without the HTTP API; all components share one agenda."""
 
 from gputally_sim.agenda import Agenda
 from gputally_sim.api.admission import SYSTEM_CLASSES
@@ -22,7 +22,7 @@ _NAMESPACES = ("default", "kube-system")
 
 
 class Simulation:
-    """Advance it with `run_until`; between calls nothing happens but what `registry` is told to do."""
+    """Advance with `run_until`; between calls, only direct writes to `registry` have an effect."""
 
     def __init__(self, *, seed: int, start_us: int, window: int = DEFAULT_WINDOW) -> None:
         self.seed = seed
@@ -44,25 +44,25 @@ class Simulation:
         self._populate()
 
     def run_until(self, us: int) -> None:
-        """Let everything happen that is due by `us`, as fast as it can be computed."""
+        """Run all actions due by `us`, as fast as possible."""
         self.agenda.run_until(us)
 
     def run_for(self, us: int) -> None:
-        """Let `us` microseconds pass."""
+        """Advance by `us` microseconds."""
         self.run_until(self.agenda.now_us + us)
 
     def run_scenario(self, name: str, fleet: Fleet | None = None) -> None:
-        """Begin scenario `name` now, on the nodes of `fleet`; KeyError for a name not in SCENARIOS."""
+        """Start scenario `name` now, on the nodes of `fleet`; KeyError for an unknown scenario."""
         SCENARIOS[name](self.registry, self.seed, fleet)
 
     def cause_chaos(self, *, every_us: int) -> Chaos:
-        """From now on something goes wrong about every `every_us`."""
+        """Inject a fault about every `every_us` from now on."""
         chaos = Chaos(self.registry, self.faults, self.nodes, seed=self.seed, every_us=every_us)
         chaos.begin()
         return chaos
 
     def _populate(self) -> None:
-        """What every new cluster has."""
+        """Create the objects that every new cluster has."""
         for name in _NAMESPACES:
             self.registry.create("namespaces", {"metadata": {"name": name}})
         for name, value in SYSTEM_CLASSES.items():

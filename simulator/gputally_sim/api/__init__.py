@@ -1,1 +1,1 @@
-"""The API server: objects, verbs, lists and watches, over HTTP."""
+"""The simulated API server: objects, verbs, lists and watches over HTTP."""

@@ -1,4 +1,4 @@
-"""What the API server makes of an object on its way in: defaults, priority, refusals.
+"""Admission of new objects: defaults, priority and validation.
 
 Source: kube-apiserver plugin/pkg/admission/priority, pkg/apis/core/v1/defaults.go, pkg/registry/*/strategy.go.
 """
@@ -25,7 +25,7 @@ _POD_DEFAULTS: Doc = {
 
 
 def admit(store: Store, plural: str, doc: Doc, now_us: int) -> Doc:
-    """The object as it is to be stored; StatusError when it is not admitted."""
+    """The object to store. Raises: StatusError if it is rejected."""
     resource = BY_PLURAL[plural]
     if resource.has_status and plural != "nodes":
         doc = {name: value for name, value in doc.items() if name != "status"}
@@ -71,7 +71,7 @@ def _gated(now_us: int) -> Doc:
 
 
 def _with_requests(pod: Doc, container: Doc) -> Doc:
-    """Limits without requests become requests; for extended resources the two must be equal."""
+    """The container with requests defaulted to limits; for extended resources both must be equal."""
     resources = container.get("resources") or {}
     limits = {name: str(quantity) for name, quantity in (resources.get("limits") or {}).items()}
     requests = {name: str(quantity) for name, quantity in (resources.get("requests") or {}).items()}
@@ -88,7 +88,7 @@ def _with_requests(pod: Doc, container: Doc) -> Doc:
 
 
 def _priority(store: Store, pod: Doc) -> Doc:
-    """Fields `priorityClassName`, `priority` and `preemptionPolicy` of the spec."""
+    """The spec fields `priorityClassName`, `priority` and `preemptionPolicy`."""
     name = pod["spec"].get("priorityClassName", "")
     found = _class_named(store, pod, name) if name else _default_class(store)
     priority = found["value"] if found else 0
@@ -113,7 +113,7 @@ def _class_named(store: Store, pod: Doc, name: str) -> Doc:
 
 
 def _default_class(store: Store) -> Doc | None:
-    """Of several global defaults the lowest one counts."""
+    """The global default PriorityClass; the lowest one if there are several."""
     defaults = [doc for doc in store.docs("priorityclasses") if doc.get("globalDefault")]
     return min(defaults, key=lambda doc: doc["value"], default=None)
 
@@ -131,7 +131,7 @@ def _admit_namespace(_: Store, doc: Doc, __: int) -> Doc:
 
 
 def _admit_job(_: Store, job: Doc, __: int) -> Doc:
-    """A Job's pods are found by the uid of the Job, which only the server knows beforehand."""
+    """Add the selector and labels with the Job's uid, which the client cannot know."""
     _require_template("Job", job)
     own = {"batch.kubernetes.io/controller-uid": uid_of(job)}
     name = job["metadata"]["name"]
@@ -164,7 +164,7 @@ def _admit_quota(_: Store, doc: Doc, __: int) -> Doc:
 
 
 def generation(plural: str) -> Doc:
-    """The first `generation`, for resources that count changes of their spec."""
+    """The initial `generation`, for resources that have one."""
     counted = {"pods", "deployments", "replicasets", "jobs", "cronjobs", "poddisruptionbudgets"}
     return {"generation": 1} if plural in counted else {}
 

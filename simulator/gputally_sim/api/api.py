@@ -1,4 +1,4 @@
-"""The HTTP face of the registry: routes, verbs and refusals as a Kubernetes API server has them."""
+"""The HTTP API of the registry: routes, verbs and errors as in a Kubernetes API server."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -24,13 +24,13 @@ from gputally_sim.instants import http_date
 _JSON = "application/json"
 _MERGE_PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 _MAX_BODY = 3 * 2**20
-"""As etcd's request limit leaves it to the real server."""
+"""The real server's limit, which follows from etcd's request limit."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Api:
-    """One server. `token` "" admits everybody; `bookmark_s` is the period of bookmarks in real seconds."""
+    """One server. `token` "" disables authentication; `bookmark_s` is the bookmark interval in real seconds."""
 
     def __init__(
         self, registry: Registry, clock: SimClock, faults: Faults, *, token: str = "", bookmark_s: float = 60.0
@@ -44,7 +44,7 @@ class Api:
         self._watches: set[Watch] = set()
 
     def application(self) -> web.Application:
-        """The routes."""
+        """The web application with all routes."""
         app = web.Application(middlewares=[_answer_status], client_max_size=_MAX_BODY)
         for path in ("/readyz", "/healthz", "/livez"):
             app.router.add_get(path, _ok)
@@ -71,7 +71,7 @@ class Api:
         self._faults.resume()
 
     async def _date(self, _: web.Request, response: web.StreamResponse) -> None:
-        """The server's clock is the model's, but for a fault."""
+        """Set the Date header to the simulated time plus an injected error."""
         self._agenda.catch_up(self._clock.now_us())
         response.headers[hdrs.DATE] = http_date(self._agenda.now_us + self._faults.next_misdate())
 
@@ -141,7 +141,7 @@ class Api:
         return self._object(target, stored)
 
     def _admit(self, request: web.Request, target: Target, verb: str) -> None:
-        """Refuse what is not allowed or, by a fault, not now; then let the model's time catch up with the clock."""
+        """Reject unauthorized requests and injected faults; then advance the simulated time to the clock."""
         if self._token and request.headers.get("Authorization") != f"Bearer {self._token}":
             raise refusals.unauthorized()
         if code := self._faults.next_refusal():
@@ -164,9 +164,9 @@ class Api:
         self._watches.add(watch)
         try:
             await response.prepare(request)
-            await watch.serve(response, watch.tap(request.transport), self._faults, self._bookmark_s)
+            await watch.serve(response, watch.pipe(request.transport), self._faults, self._bookmark_s)
         except ConnectionError:
-            pass  # the client went away, or a fault cut it off
+            pass  # the client disconnected, or a fault dropped the connection
         finally:
             watch.close()
             self._watches.discard(watch)

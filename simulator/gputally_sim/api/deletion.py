@@ -1,4 +1,4 @@
-"""How an object goes: at once, after a grace period, or when its finalizers are gone.
+"""Deletion of objects: immediate, after a grace period, or when all finalizers are removed.
 
 Source: k8s.io/apiserver pkg/registry/rest/delete.go BeforeDelete, pkg/registry/generic/registry/store.go, and the pod
 strategy's CheckGracefulDelete.
@@ -10,20 +10,20 @@ from gputally_sim.instants import SECOND_US, parse_instant, rfc3339
 from gputally_sim.node.pods import is_terminal, node_of
 
 
-def pod_grace(pod: Doc, asked: int | None) -> int:
-    """Seconds a pod is given: what was asked for, else its own; none when it is not bound or has ended."""
+def pod_grace(pod: Doc, wanted: int | None) -> int:
+    """The grace period in seconds: the requested one, else the pod's; 0 if it is unbound or has ended."""
     if not node_of(pod) or is_terminal(pod):
         return 0
-    if asked is None:
+    if wanted is None:
         own: int = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
         return own
-    return asked if asked >= 0 else 1
+    return wanted if wanted >= 0 else 1
 
 
 def requested(meta: Doc, grace_seconds: int, now_us: int) -> Doc:
-    """Metadata once deletion is asked for; equal to `meta` when that changes nothing.
+    """Metadata after a deletion request; equal to `meta` if nothing changes.
 
-    The timestamp is the request plus the grace, and a later request may only shorten the grace of the first.
+    The timestamp is the request time plus the grace period. A later request may only shorten the grace period.
     """
     if "deletionTimestamp" not in meta:
         due_us = now_us + grace_seconds * SECOND_US
@@ -37,5 +37,5 @@ def requested(meta: Doc, grace_seconds: int, now_us: int) -> Doc:
 
 
 def is_due(meta: Doc) -> bool:
-    """Whether nothing holds the object any longer."""
+    """Whether the object can be removed now."""
     return meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers")

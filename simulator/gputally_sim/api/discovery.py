@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are."""
+"""API discovery: groups, versions and resources."""
 
 from gputally_sim.api.requests import resources_of
 from gputally_sim.api.resources import RESOURCES, Resource

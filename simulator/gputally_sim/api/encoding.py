@@ -1,4 +1,4 @@
-"""Stored objects as the bytes that go to clients."""
+"""Encodes stored objects for clients."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ _PARTIAL_TYPE = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",
 
 
 def bare(resource: Resource, stored: Stored) -> bytes:
-    """The object without its type, as it stands in lists."""
+    """The object without kind and apiVersion, as in lists."""
     if resource is not EVENTS:
         return stored.body
     if stored.other_view is None:
@@ -22,12 +22,12 @@ def bare(resource: Resource, stored: Stored) -> bytes:
 
 
 def typed(resource: Resource, stored: Stored) -> bytes:
-    """The object with its type, as gets and watches carry it."""
+    """The object with kind and apiVersion, as in gets and watches."""
     return _type(resource) + bare(resource, stored)[1:]
 
 
 def metadata_only(stored: Stored) -> bytes:
-    """A PartialObjectMetadata; unlike other objects it carries its type in lists too."""
+    """A PartialObjectMetadata; unlike other objects it has kind and apiVersion in lists too."""
     return _PARTIAL_TYPE + b'"metadata":' + encode(stored.doc["metadata"]) + b"}"
 
 
@@ -48,7 +48,7 @@ def event_line(verb: str, body: bytes) -> bytes:
 
 
 def bookmark(resource: Resource, version: int, *, initial_events_end: bool = False) -> bytes:
-    """A watch line that tells the version reached; `creationTimestamp` is null as up to Kubernetes 1.33."""
+    """A bookmark line of a watch; `creationTimestamp` is null, as up to Kubernetes 1.33."""
     metadata: Doc = {"resourceVersion": str(version), "creationTimestamp": None}
     if initial_events_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -1,4 +1,4 @@
-"""What can go wrong between an API server and its clients, to order."""
+"""Injects faults between the API server and its clients."""
 
 import asyncio
 from collections import deque
@@ -11,20 +11,20 @@ _MISTYPED = b'"metadata":{"name":"mistyped","namespace":"default","uid":"mistype
 
 
 class Faults:
-    """Switches and one-shot faults; everything is off to begin with. `plural` "" means every resource."""
+    """Switches and one-shot faults, initially off. `plural` "" means every resource."""
 
     def __init__(self) -> None:
         self.streaming_lists = True
-        """False: sendInitialEvents is refused with 422, as by servers without the WatchList feature."""
+        """False: sendInitialEvents is rejected with 422, as by servers without the WatchList feature."""
         self.frozen_bookmarks = False
         """True: no periodic bookmarks."""
         self.lose_events = False
-        """True: the scheduler's Events never reach the server, as when its queue is full."""
+        """True: the scheduler's Events are lost, as when its queue is full."""
         self.forbidden: set[str] = set()
-        """Plural names of resources to which every access is answered 403."""
+        """Plural names of resources for which every request gets 403."""
         self._refusals: deque[HTTPStatus] = deque()
         self._misdated: deque[int] = deque()
-        self._taps: set[WatchPipe] = set()
+        self._pipes: set[WatchPipe] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._listing = asyncio.Event()
@@ -32,92 +32,92 @@ class Faults:
 
     @property
     def open_watches(self) -> int:
-        """How many watches are being served."""
-        return len(self._taps)
+        """The number of open watches."""
+        return len(self._pipes)
 
     def drop_watches(self, plural: str = "") -> None:
-        """Cut the connections of all open watches, without a farewell."""
-        for tap in self._on(plural):
-            tap.drop()
+        """Abort the connections of all open watches."""
+        for pipe in self._on(plural):
+            pipe.drop()
 
     def refuse(self, count: int, code: int = HTTPStatus.TOO_MANY_REQUESTS) -> None:
         """Answer the next `count` API requests with 429, or with 500 and above."""
         self._refusals.extend([HTTPStatus(code)] * count)
 
-    def relent(self) -> None:
-        """Refuse no more."""
+    def stop_refusing(self) -> None:
+        """Clear the pending rejections."""
         self._refusals.clear()
 
     def next_refusal(self) -> HTTPStatus | None:
-        """The answer this request is to get instead of its own; takes it off the list."""
+        """Pop the error code to return for this request, if any."""
         return self._refusals.popleft() if self._refusals else None
 
     def misdate(self, count: int, *, ahead_us: int) -> None:
-        """Answer the next `count` requests with a Date that is off, as one server of several with a wrong clock."""
+        """Answer the next `count` requests with a wrong Date header, as if one of several servers had a wrong clock."""
         self._misdated.extend([ahead_us] * count)
 
     def next_misdate(self) -> int:
-        """By how much the Date of this answer is ahead; takes it off the list."""
+        """Pop the Date offset of this response, in µs."""
         return self._misdated.popleft() if self._misdated else 0
 
     def stall(self) -> None:
-        """Keep watches open but let no byte through; what happens meanwhile is sent after `resume`."""
+        """Keep watches open without sending data; pending events are sent after `resume`."""
         self._flowing.clear()
 
     def hold_lists(self) -> None:
-        """Answer no whole list, without limit and selection, before `resume`."""
+        """Block unpaged lists without selectors until `resume`."""
         self._listing.clear()
 
     def resume(self) -> None:
-        """End a stall, and answer lists."""
+        """End a stall, and unblock lists."""
         self._flowing.set()
         self._listing.set()
 
     async def listing(self) -> None:
-        """Return when whole lists are answered."""
+        """Wait until lists are not blocked."""
         await self._listing.wait()
 
     async def flowing(self) -> None:
-        """Return when nothing is stalled."""
+        """Wait until watches are not stalled."""
         await self._flowing.wait()
 
     def garble(self, plural: str = "") -> None:
-        """Send one line that is no JSON to every open watch."""
-        for tap in self._on(plural):
-            tap.inject(UNDECODABLE)
+        """Send one line of invalid JSON to every open watch."""
+        for pipe in self._on(plural):
+            pipe.inject(UNDECODABLE)
 
     def mistype(self, plural: str = "") -> None:
-        """Send every open watch one object whose spec is a string and whose status is a list."""
-        for tap in self._on(plural):
-            tap.inject(b'{"type":"MODIFIED","object":{%s}}\n' % _MISTYPED)
+        """Send every open watch one object with a string as spec and a list as status."""
+        for pipe in self._on(plural):
+            pipe.inject(b'{"type":"MODIFIED","object":{%s}}\n' % _MISTYPED)
 
     def repeat(self, count: int, plural: str = "") -> None:
-        """Send every open watch each of its next `count` changes twice."""
-        for tap in self._on(plural):
-            tap.repeat(count)
+        """Send each of the next `count` changes twice to every open watch."""
+        for pipe in self._on(plural):
+            pipe.repeat(count)
 
     def reorder(self, count: int, plural: str = "") -> None:
-        """Send every open watch its next `count` changes in reverse order, once all of them are there."""
-        for tap in self._on(plural):
-            tap.reorder(count)
+        """Send the next `count` changes to every open watch in reverse order, when all of them are available."""
+        for pipe in self._on(plural):
+            pipe.reorder(count)
 
     def trickle(self, count: int, plural: str = "") -> None:
-        """Send every open watch its next `count` changes a few bytes at a time, so that lines are cut anywhere."""
-        for tap in self._on(plural):
-            tap.trickle(count)
+        """Send the next `count` changes to every open watch a few bytes at a time, so that lines are split anywhere."""
+        for pipe in self._on(plural):
+            pipe.trickle(count)
 
     def cut(self, plural: str = "") -> None:
-        """Break every open watch in the middle of its next change."""
-        for tap in self._on(plural):
-            tap.cut()
+        """Close every open watch in the middle of its next change."""
+        for pipe in self._on(plural):
+            pipe.cut()
 
-    def attach(self, tap: WatchPipe) -> None:
-        """A watch has been opened."""
-        self._taps.add(tap)
+    def attach(self, pipe: WatchPipe) -> None:
+        """Register an open watch."""
+        self._pipes.add(pipe)
 
-    def detach(self, tap: WatchPipe) -> None:
-        """A watch has ended."""
-        self._taps.discard(tap)
+    def detach(self, pipe: WatchPipe) -> None:
+        """Unregister a closed watch."""
+        self._pipes.discard(pipe)
 
     def _on(self, plural: str) -> list[WatchPipe]:
-        return [tap for tap in self._taps if plural in ("", tap.plural)]
+        return [pipe for pipe in self._pipes if plural in ("", pipe.plural)]

@@ -1,4 +1,4 @@
-"""Lists, whole or in pages of one consistent snapshot."""
+"""Complete lists, and pages of a consistent snapshot."""
 
 import base64
 import binascii
@@ -25,26 +25,26 @@ Items = list[tuple[Key, Stored]]
 
 
 class _Token(NamedTuple):
-    """Where a page ended: the version of its snapshot and the last key given."""
+    """A continue token: the snapshot's version and the last key of the page."""
 
     version: int
     last: Key
 
 
 class Lister:
-    """Remembers the snapshots of lists that are being paged through."""
+    """Serves lists, and keeps the snapshots of paged lists."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._snapshots: OrderedDict[tuple[str, int], Items] = OrderedDict()
 
     def page(self, resource: Resource, options: ListOptions, *, partial: bool) -> bytes:
-        """The list document asked for; StatusError 410 when its snapshot is gone."""
+        """The requested list document. Raises: StatusError 410 if its snapshot has expired."""
         self._check_version(options)
         version, items = self._start(resource, options)
         items = [item for item in items if options.selects(item[1].doc)]
         metadata: Doc = {"resourceVersion": str(version)}
-        # a list "at any version" comes from the watch cache, which knows no pages
+        # a list "at any version" is served from the watch cache, which does not page
         if 0 < options.limit < len(items) and options.version != 0:
             metadata["continue"] = _encode(_Token(version, items[options.limit - 1][0]))
             if not options.selective:
@@ -64,11 +64,11 @@ class Lister:
             raise refusals.expired("The resourceVersion for the provided list is too old.")
 
     def _start(self, resource: Resource, options: ListOptions) -> tuple[int, Items]:
-        """The snapshot a list reads, from where it is to go on."""
+        """The version and remaining items of the list's snapshot."""
         if not options.token:
             return self._store.version, self._snapshot(resource.plural, keep=options.limit > 0)
         token = _decode(options.token)
-        items = self._remembered(resource.plural, token)
+        items = self._saved_snapshot(resource.plural, token)
         after = bisect_right(items, token.last, key=lambda item: item[0])
         version = self._store.version if token.version == _INCONSISTENT else token.version
         return version, items[after:]
@@ -81,7 +81,7 @@ class Lister:
                 self._snapshots.popitem(last=False)
         return items
 
-    def _remembered(self, plural: str, token: _Token) -> Items:
+    def _saved_snapshot(self, plural: str, token: _Token) -> Items:
         if token.version == _INCONSISTENT:
             return self._store.snapshot(plural)
         items = self._snapshots.get((plural, token.version))

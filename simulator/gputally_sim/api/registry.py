@@ -1,4 +1,4 @@
-"""The verbs of the API server over the store: the one way in for HTTP clients and for the simulated components."""
+"""The API server's verbs; HTTP clients and simulated components write only through this module."""
 
 from gputally_sim.agenda import Agenda
 from gputally_sim.api import deletion, refusals
@@ -15,7 +15,7 @@ _TYPE = frozenset({"kind", "apiVersion"})
 
 
 class Registry:
-    """Every call happens at the agenda's present time and raises StatusError where the real server would answer one."""
+    """Every call uses the agenda's current time and raises StatusError where the real server would return one."""
 
     def __init__(self, store: Store, agenda: Agenda, naming: Naming) -> None:
         self.store = store
@@ -23,14 +23,14 @@ class Registry:
         self.naming = naming
 
     def read(self, plural: str, key: Key) -> Stored:
-        """The object's present state; 404 when there is none."""
+        """The object's current state; 404 if it does not exist."""
         stored = self.store.get(plural, key)
         if stored is None:
             raise refusals.not_found(BY_PLURAL[plural], key[1])
         return stored
 
     def create(self, plural: str, doc: Doc, namespace: str = "") -> Stored:
-        """Admit and store a new object; `generateName` is honoured."""
+        """Admit and store a new object; supports `generateName`."""
         resource = BY_PLURAL[plural]
         if resource.namespaced and self.store.get("namespaces", ("", namespace)) is None:
             raise refusals.not_found(BY_PLURAL["namespaces"], namespace)
@@ -39,11 +39,11 @@ class Registry:
         if self.store.get(plural, key):
             raise refusals.already_exists(resource, key[1])
         rest = {name: value for name, value in doc.items() if name not in _TYPE and name != "metadata"}
-        content = {"metadata": self._identity(plural, key, given), **rest}  # first, as the real server writes it
+        content = {"metadata": self._identity(plural, key, given), **rest}  # metadata first, as in the real server
         return self.store.put(plural, admit(self.store, plural, content, self.agenda.now_us))
 
     def patch(self, plural: str, key: Key, change: Doc, *, status: bool = False) -> Stored:
-        """Apply a JSON merge patch to the object, or to its status alone."""
+        """Apply a JSON merge patch to the object, or only to its status."""
         resource = BY_PLURAL[plural]
         current = self.read(plural, key)
         _check_preconditions(resource, current.doc, _metadata(change))
@@ -51,7 +51,7 @@ class Registry:
         return self._update(plural, key, current, merge(current.doc, allowed))
 
     def replace(self, plural: str, key: Key, doc: Doc) -> Stored:
-        """Put `doc` in place of the object; 409 when its resourceVersion is not the present one."""
+        """Replace the object by `doc`; 409 if its resourceVersion is outdated."""
         resource = BY_PLURAL[plural]
         current = self.read(plural, key)
         given = _metadata(doc)
@@ -64,9 +64,9 @@ class Registry:
         return self._update(plural, key, current, {"metadata": {}} | content | {"metadata": {**own, **kept}})
 
     def delete(self, plural: str, key: Key, *, grace_seconds: int | None = None, uid: str = "") -> Stored:
-        """Ask for deletion; the object stays while a grace period or a finalizer holds it.
+        """Request deletion; the object stays during a grace period or while it has finalizers.
 
-        Returns: its state afterwards, which is its last when it is gone.
+        Returns: its state afterwards, or its last state if it was removed.
         """
         resource = BY_PLURAL[plural]
         current = self.read(plural, key)
@@ -83,7 +83,7 @@ class Registry:
         return self.store.remove(plural, key) if deletion.is_due(meta) else current
 
     def bind(self, key: Key, node: str) -> Stored:
-        """Give the pod to a node and tell so in its PodScheduled condition, in one write."""
+        """Set the pod's node and its PodScheduled condition in one write."""
         pod = self.read("pods", key).doc
         if pod["spec"].get("nodeName"):
             text = f'pod {key[1]} is already assigned to node "{pod["spec"]["nodeName"]}"'
@@ -114,7 +114,7 @@ class Registry:
 
     def _update(self, plural: str, key: Key, current: Stored, doc: Doc) -> Stored:
         if doc == current.doc:
-            return current  # the real server does not write either, so nobody is told
+            return current  # like the real server: no write, no watch event
         meta = doc["metadata"]
         if "deletionTimestamp" in meta and deletion.is_due(meta):
             return self.store.remove(plural, key)
@@ -138,7 +138,7 @@ def _check_preconditions(resource: Resource, doc: Doc, given: Doc) -> None:
 
 
 def _writable(resource: Resource, change: Doc, *, status: bool) -> Doc:
-    """What of a patch may be written there: a status subresource keeps the rest from being touched, and the reverse."""
+    """The writable part of a patch: only the status for the status subresource, else everything but the status."""
     meta = {name: value for name, value in _metadata(change).items() if name not in _FIXED | {"resourceVersion"}}
     if status:
         return {"status": change.get("status", {}), "metadata": meta}

@@ -1,4 +1,4 @@
-"""What an HTTP request to the API asks for."""
+"""Parses paths and query parameters of API requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _DEFAULT_WATCH_SECONDS = 1800.0
 
 @dataclass(frozen=True)
 class Target:
-    """The object or collection a path names."""
+    """The object or collection of a path."""
 
     resource: Resource
     namespace: str = ""
@@ -23,12 +23,12 @@ class Target:
 
     @property
     def key(self) -> Key:
-        """Where the object lives."""
+        """Namespace and name of the object."""
         return self.namespace, self.name
 
 
 def parse_path(path: str) -> Target:
-    """Read `/api/v1/...` or `/apis/GROUP/VERSION/...`; StatusError 404 for anything not served."""
+    """Parse `/api/v1/...` or `/apis/GROUP/VERSION/...`. Raises: StatusError 404 for an unknown path."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
             group = ""
@@ -51,22 +51,22 @@ def parse_path(path: str) -> Target:
 
 
 def resources_of(group: str, version: str) -> list[Resource]:
-    """What is served under one group and version, for discovery."""
+    """The resources of a group and version, for discovery."""
     return [resource for resource in RESOURCES if (resource.group, resource.version) == (group, version)]
 
 
 def wants_metadata_only(accept: str) -> bool:
-    """Whether the client takes PartialObjectMetadata first."""
+    """Whether the client prefers PartialObjectMetadata."""
     first = accept.split(",", maxsplit=1)[0].replace(" ", "")
     return any(parameter in _PARTIAL for parameter in first.split(";"))
 
 
 @dataclass(frozen=True)
 class ListOptions:
-    """meta/v1 ListOptions, read and checked."""
+    """Parsed meta/v1 ListOptions."""
 
     selects: Predicate
-    """Whether an object is in the namespace and passes the selectors."""
+    """Whether an object is in the namespace and matches the selectors."""
     selective: bool
     """Whether there are selectors."""
     version: int | None
@@ -80,7 +80,7 @@ class ListOptions:
 
 
 def parse_options(target: Target, query: Mapping[str, str]) -> ListOptions:
-    """Read the query of a list or watch; StatusError 400 for what cannot be read."""
+    """Parse the query of a list or watch. Raises: StatusError 400."""
     named = f"metadata.name={target.name}" if target.name else ""
     selectors = ",".join(part for part in (query.get("fieldSelector", ""), named) if part)
     labels = query.get("labelSelector", "")
@@ -99,13 +99,13 @@ def parse_options(target: Target, query: Mapping[str, str]) -> ListOptions:
 
 
 def _predicate(target: Target, fields: str, labels: str) -> Predicate:
-    passes_fields = field_predicate(target.resource.plural, fields)
-    passes_labels = label_predicate(labels)
+    matches_fields = field_predicate(target.resource.plural, fields)
+    matches_labels = label_predicate(labels)
     if not fields and not labels:
         return lambda doc: target.namespace in ("", doc["metadata"].get("namespace"))
     namespaced = target.namespace
     return lambda doc: (
-        namespaced in ("", doc["metadata"].get("namespace")) and passes_fields(doc) and passes_labels(doc)
+        namespaced in ("", doc["metadata"].get("namespace")) and matches_fields(doc) and matches_labels(doc)
     )
 
 

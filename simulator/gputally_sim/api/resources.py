@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource of one API group; `has_status` tells that `/status` is written apart from the rest."""
+    """A resource of an API group; `has_status` means that it has a `/status` subresource."""
 
     plural: str
     kind: str
@@ -21,12 +21,12 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """As error messages name it: `pods`, `jobs.batch`."""
+        """The name in error messages: `pods`, `jobs.batch`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 EVENTS = Resource("events", "Event", group="events.k8s.io")
-"""The newer view of the same Events that core/v1 serves."""
+"""The events.k8s.io view of the Events that core/v1 also serves."""
 
 RESOURCES = (
     Resource("pods", "Pod", has_status=True),
@@ -51,5 +51,5 @@ _BY_GROUP = {(resource.group, resource.version, resource.plural): resource for r
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """The resource served there, if any."""
+    """The resource, or None."""
     return _BY_GROUP.get((group, version, plural))

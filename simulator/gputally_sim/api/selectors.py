@@ -44,7 +44,7 @@ Predicate = Callable[[Doc], bool]
 
 @dataclass(frozen=True)
 class Requirement:
-    """One field or label with the values it may have, or must not have."""
+    """A field or label with its allowed or, if `negated`, disallowed values."""
 
     name: str
     values: frozenset[str]
@@ -52,7 +52,7 @@ class Requirement:
 
 
 def field_predicate(plural: str, selector: str) -> Predicate:
-    """Whether an object passes a field selector; 400 for a field the resource cannot be selected by."""
+    """A predicate for a field selector; 400 for an unsupported field."""
     requirements = [_comparison(text) for text in selector.split(",") if text]
     for requirement in requirements:
         if requirement.name not in _COMMON | _FIELDS.get(plural, frozenset()):
@@ -61,7 +61,7 @@ def field_predicate(plural: str, selector: str) -> Predicate:
 
 
 def label_predicate(selector: str) -> Predicate:
-    """Whether an object passes a label selector (=, ==, !=, in, notin, existence)."""
+    """A predicate for a label selector (=, ==, !=, in, notin, existence)."""
     tests = [_label_test(text.strip()) for text in _BETWEEN.split(selector) if text.strip()]
     return lambda doc: all(test(labels_of(doc)) for test in tests)
 

@@ -1,4 +1,4 @@
-"""The object store: current objects, a bounded history of changes, and who listens."""
+"""The object store: current objects, a bounded history of changes, and listeners."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from gputally_sim.api import refusals
 from gputally_sim.documents import Doc, Key, key_of
 
 DEFAULT_WINDOW = 100_000
-"""Changes kept per resource; the real watch cache keeps at least 75 s of them."""
+"""Changes kept per resource; the real watch cache keeps at least 75 s."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Verb(StrEnum):
-    """What happened to an object, in the words of a watch."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -25,7 +25,7 @@ class Verb(StrEnum):
 
 
 class Stored:
-    """One state of an object and its JSON, encoded once for every list and watch; without kind and apiVersion."""
+    """A state of an object and its JSON without kind and apiVersion, encoded once for all lists and watches."""
 
     __slots__ = ("body", "doc", "other_view")
 
@@ -33,12 +33,12 @@ class Stored:
         self.doc = doc
         self.body: bytes = _encode(doc)
         self.other_view: bytes | None = None
-        """The JSON of the object's other API view, where it has one; filled in on first use."""
+        """The JSON of the object's other API view, if any; set on first use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: `now` is the state after it, or a deleted object's last state with the version of its deletion."""
+    """A write; `now` is the new state, or a deleted object's last state with the version of its deletion."""
 
     verb: Verb
     plural: str
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def key(self) -> Key:
-        """The object changed."""
+        """Key of the changed object."""
         return key_of(self.now.doc)
 
 
@@ -56,13 +56,13 @@ Listener = Callable[[Change], None]
 
 
 class Store:
-    """All objects under one resource version. Listeners are called inside the write, in order of subscription."""
+    """All objects, with a common resource version. Listeners are called during the write, in subscription order."""
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
         self.version = 0
-        """Of the latest write."""
+        """Version of the latest write."""
         self.compacted = 0
-        """The version up to which history was forgotten on demand."""
+        """The version of the last `compact`."""
         self.window = window
         self._objects: defaultdict[str, dict[Key, Stored]] = defaultdict(dict)
         self._history: defaultdict[str, deque[Change]] = defaultdict(deque)
@@ -71,23 +71,23 @@ class Store:
         self._latest: defaultdict[str, int] = defaultdict(int)
 
     def version_of(self, plural: str) -> int:
-        """Of the latest write to a resource; 0 before the first."""
+        """Version of the latest write to a resource; 0 before the first."""
         return self._latest[plural]
 
     def get(self, plural: str, key: Key) -> Stored | None:
-        """The object's present state, if it exists."""
+        """The object's current state, or None."""
         return self._objects[plural].get(key)
 
     def docs(self, plural: str) -> list[Doc]:
-        """The documents of all objects of a resource, in order of creation."""
+        """The documents of all objects of a resource, in creation order."""
         return [stored.doc for stored in self._objects[plural].values()]
 
     def snapshot(self, plural: str) -> list[tuple[Key, Stored]]:
-        """All objects of a resource in the order a list gives them."""
+        """All objects of a resource, in list order."""
         return sorted(self._objects[plural].items(), key=lambda item: item[0])
 
     def put(self, plural: str, doc: Doc) -> Stored:
-        """Create or replace the object `doc` names."""
+        """Create or replace the object."""
         key = key_of(doc)
         before = self._objects[plural].get(key)
         now = self._next(doc)
@@ -96,19 +96,19 @@ class Store:
         return now
 
     def remove(self, plural: str, key: Key) -> Stored:
-        """Take the object away; KeyError when there is none."""
+        """Remove the object; KeyError if it does not exist."""
         before = self._objects[plural].pop(key)
         now = self._next(before.doc)
         self._publish(Change(Verb.DELETED, plural, self.version, now, before))
         return now
 
     def subscribe(self, plural: str, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of every change from now on; returns how to stop that."""
+        """Call `listener` on every change from now on; returns a function to unsubscribe."""
         self._listeners[plural].append(listener)
         return lambda: self._listeners[plural].remove(listener)
 
     def since(self, plural: str, version: int) -> list[Change]:
-        """Changes after `version`, oldest first; StatusError 410 when some of them are forgotten."""
+        """Changes after `version`, oldest first. Raises: StatusError 410 if some of them have expired."""
         if version < self._floor[plural]:
             raise refusals.expired(f"too old resource version: {version} ({self._floor[plural]})")
         found: list[Change] = []
@@ -119,7 +119,7 @@ class Store:
         return found[::-1]
 
     def compact(self) -> None:
-        """Forget all history, as a server does after its window."""
+        """Discard all history, as a server does after its window."""
         self.compacted = self.version
         for plural in list(self._objects):
             self._history[plural].clear()

@@ -1,17 +1,17 @@
-"""One open watch, where faults get at what it is to carry."""
+"""The output of one open watch, with fault injection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
-_SIP = 37
-"""Bytes at a time in a trickle."""
-_SIP_SECONDS = 0.001
+_CHUNK = 37
+"""Bytes per write in a trickle."""
+_CHUNK_SECONDS = 0.001
 
 Write = Callable[[bytes], Awaitable[object]]
 
 
 class WatchPipe:
-    """Lines go through `carry`; `drop` cuts the connection, `wake` asks for `carry` to be called."""
+    """`carry` writes lines; `drop` aborts the connection, `wake` requests a call of `carry`."""
 
     def __init__(self, plural: str, *, drop: Callable[[], None], wake: Callable[[], None]) -> None:
         self.plural = plural
@@ -26,11 +26,11 @@ class WatchPipe:
 
     @property
     def holds_back(self) -> bool:
-        """Whether a change waits to be sent: no bookmark may overtake it."""
+        """Whether changes are held back; a bookmark must not overtake them."""
         return bool(self._held)
 
     def inject(self, line: bytes) -> None:
-        """Send `line` among the others, now."""
+        """Send the additional line `line` now."""
         self._injected.append(line)
         self._wake()
 
@@ -39,7 +39,7 @@ class WatchPipe:
         self._to_repeat += count
 
     def reorder(self, count: int) -> None:
-        """Hold the next `count` changes back until all are there and send them last first."""
+        """Hold back the next `count` changes and send them in reverse order."""
         self._to_reorder += count
 
     def trickle(self, count: int) -> None:
@@ -47,33 +47,33 @@ class WatchPipe:
         self._to_trickle += count
 
     def cut(self) -> None:
-        """Send half of the next line, and no more."""
+        """Send half of the next line and drop the connection."""
         self._cuts = True
 
     async def carry(self, lines: list[bytes], write: Write) -> None:
-        """Write `lines`, or what faults make of them."""
+        """Write `lines` with the pending faults applied."""
         sent, self._injected = self._injected, []
         for line in lines:
             sent += self._arranged(line)
         while sent and (self._to_trickle or self._cuts):
-            await self._write_badly(sent.pop(0), write)
+            await self._write_with_fault(sent.pop(0), write)
         if sent:
             await write(b"".join(sent))
 
     def released(self) -> list[bytes]:
-        """Whatever is held back, last first; no more is then."""
+        """Release the lines that are held back, in reverse order."""
         released, self._held, self._to_reorder = self._held[::-1], [], 0
         return released
 
-    async def _write_badly(self, line: bytes, write: Write) -> None:
+    async def _write_with_fault(self, line: bytes, write: Write) -> None:
         if self._cuts:
             await write(line[: len(line) // 2])
             self.drop()
             raise ConnectionResetError
         self._to_trickle -= 1
-        for start in range(0, len(line), _SIP):
-            await write(line[start : start + _SIP])
-            await asyncio.sleep(_SIP_SECONDS)
+        for start in range(0, len(line), _CHUNK):
+            await write(line[start : start + _CHUNK])
+            await asyncio.sleep(_CHUNK_SECONDS)
 
     def _arranged(self, line: bytes) -> list[bytes]:
         if self._to_repeat:

@@ -1,1 +1,1 @@
-"""The control plane: scheduler, controllers, and the Events they write."""
+"""The control plane: scheduler, controllers, and their Events."""

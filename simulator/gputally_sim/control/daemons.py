@@ -1,4 +1,4 @@
-"""A DaemonSet on the nodes with GPUs: one pod on each, at an address of its own."""
+"""A DaemonSet on GPU nodes: one pod per node, each with its own address."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,11 +12,11 @@ from gputally_sim.node.gpus import has_gpus
 from gputally_sim.scenarios import workloads
 
 ADDRESSES = IPv4Address("127.64.0.0")
-"""The pods have the addresses that follow: all of 127.0.0.0/8 are this machine's own, on Linux without further ado."""
+"""Pods get the addresses after this one; on Linux all of 127.0.0.0/8 is local without configuration."""
 
 
 class Daemons:
-    """Pods `{name}-...` with these labels; they ask for nothing, run for ever, and go with their nodes."""
+    """Pods `{name}-...` with these labels; they request no resources and run until their node is deleted."""
 
     def __init__(self, registry: Registry, *, name: str, namespace: str, labels: Mapping[str, str]) -> None:
         self._registry = registry
@@ -26,14 +26,14 @@ class Daemons:
         self._numbers = count(1)
         registry.create("namespaces", workloads.namespace(namespace))
         for node in registry.store.docs("nodes"):
-            self._begin(node)
+            self._schedule(node)
         registry.store.subscribe("nodes", self._observe)
 
     def _observe(self, change: Change) -> None:
         if change.verb is Verb.ADDED:
-            self._begin(change.now.doc)
+            self._schedule(change.now.doc)
 
-    def _begin(self, node: Doc) -> None:
+    def _schedule(self, node: Doc) -> None:
         if has_gpus(node):
             self._registry.agenda.after(0, partial(self._run_on, node["metadata"]["name"], uid_of(node)))
 

@@ -1,6 +1,6 @@
-"""Deployments and their ReplicaSets: just enough to keep a number of pods alive and to scale it.
+"""Deployments and ReplicaSets: keeps the number of replicas, and scales.
 
-A changed template changes nothing here: there is one ReplicaSet for the life of a Deployment.
+Template changes are ignored: each Deployment has a single ReplicaSet.
 """
 
 from hashlib import blake2b
@@ -19,7 +19,7 @@ _HASH_LENGTH = 10
 
 
 class Deployments:
-    """The controllers of Deployments and ReplicaSets."""
+    """The Deployment and ReplicaSet controllers."""
 
     def __init__(self, registry: Registry, owners: Owners) -> None:
         self._registry = registry
@@ -64,7 +64,7 @@ class Deployments:
         missing = owner["spec"]["replicas"] - len(active)
         if not create_pods(self._registry, key[0], pod_of(owner), missing):
             self._sets.add_after(RETRY_US, key)
-        for pod in first_to_go(active)[: max(0, -missing)]:
+        for pod in deletion_order(active)[: max(0, -missing)]:
             self._registry.delete("pods", (key[0], pod["metadata"]["name"]))
         ready = sum(is_ready(pod) for pod in active)
         self._write_status("replicasets", owner, {"replicas": len(active), "readyReplicas": ready})
@@ -80,7 +80,7 @@ class Deployments:
 
 
 def replica_set(deployment: Doc) -> Doc:
-    """The ReplicaSet of a Deployment, told from others by the hash of its template."""
+    """The ReplicaSet of a Deployment, with the template hash in its name."""
     spec = deployment["spec"]
     digest = blake2b(msgspec.json.encode(spec["template"]), digest_size=_HASH_LENGTH).digest()
     template_hash = suffix_of(digest, _HASH_LENGTH)
@@ -102,7 +102,7 @@ def replica_set(deployment: Doc) -> Doc:
 
 
 def pod_of(owner: Doc) -> Doc:
-    """A pod from the template of a ReplicaSet."""
+    """A pod from a ReplicaSet's template."""
     template = owner["spec"]["template"]
     meta = {
         **template.get("metadata", {}),
@@ -112,7 +112,7 @@ def pod_of(owner: Doc) -> Doc:
     return {"metadata": meta, "spec": template["spec"]}
 
 
-def first_to_go(pods: list[Doc]) -> list[Doc]:
-    """The order of removal: not bound, not ready, youngest. Source: kubernetes pkg/controller ActivePodsWithRanks."""
+def deletion_order(pods: list[Doc]) -> list[Doc]:
+    """Deletion order: unbound, not ready, youngest first. Source: kubernetes pkg/controller ActivePodsWithRanks."""
     youngest_first = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], uid_of(pod)), reverse=True)
     return sorted(youngest_first, key=lambda pod: (bool(node_of(pod)), is_ready(pod)))

@@ -1,4 +1,4 @@
-"""The disruption controller: how many pods of each PodDisruptionBudget may be disrupted now."""
+"""The disruption controller: calculates the allowed disruptions of each PodDisruptionBudget."""
 
 import math
 
@@ -10,7 +10,7 @@ from gputally_sim.node.pods import is_active, is_ready
 
 
 class Budgets:
-    """Keeps `status.disruptionsAllowed` current."""
+    """Updates `status.disruptionsAllowed`."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -51,7 +51,7 @@ class Budgets:
 
 
 def desired_healthy(spec: Doc, expected: int) -> int:
-    """How many of `expected` pods must stay healthy; percentages are rounded up."""
+    """The number of `expected` pods that must stay healthy; percentages are rounded up."""
     if "maxUnavailable" in spec:
         return max(0, expected - _share(spec["maxUnavailable"], expected))
     return _share(spec.get("minAvailable", 1), expected)

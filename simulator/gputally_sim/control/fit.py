@@ -1,4 +1,4 @@
-"""Whether a pod fits a node: the scheduler's filters as pure functions of what is known of pods and nodes."""
+"""Whether a pod fits on a node: the scheduler's filters as pure functions."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ _TAINTS_OF_STATUS = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.k
 
 @dataclass(frozen=True)
 class PodNeeds:
-    """What scheduling asks of a pod; `requests` are extended resources only."""
+    """The scheduling properties of a pod; `requests` has only extended resources."""
 
     uid: str
     key: Key
@@ -32,35 +32,35 @@ class PodNeeds:
     preempted: bool
     nominated_node: str
     alike: bytes
-    """Equal for pods between which scheduling makes no difference."""
+    """Equal for pods that are equivalent for scheduling."""
 
 
 class NodeState:
-    """A node with the pods that hold its resources and those it is being cleared for, by uid."""
+    """A node with the pods that use its resources and the pods nominated to it, by uid."""
 
     def __init__(self, doc: Doc, pods: Mapping[str, PodNeeds] | None = None) -> None:
         self.pods: dict[str, PodNeeds] = {}
         self.nominated: dict[str, PodNeeds] = {}
         self.held: Counter[str] = Counter()
-        """What the pods request together, kept as they come and go."""
+        """The total requests of the pods, updated incrementally."""
         for pod in (pods or {}).values():
             self.place(pod)
         self.update(doc)
 
     def place(self, pod: PodNeeds) -> None:
-        """The pod holds what it requests from now on."""
-        self.lift(pod.uid)
+        """Add a pod to the node."""
+        self.remove(pod.uid)
         self.pods[pod.uid] = pod
         self.held.update(pod.requests)
 
-    def lift(self, uid: str) -> None:
-        """The pod holds nothing here and has no claim any longer, if it ever did."""
+    def remove(self, uid: str) -> None:
+        """Remove a pod and its nomination, if present."""
         self.nominated.pop(uid, None)
         if former := self.pods.pop(uid, None):
             self.held.subtract(former.requests)
 
     def update(self, doc: Doc) -> None:
-        """Read the node anew."""
+        """Update from the Node object."""
         self.name: str = doc["metadata"]["name"]
         self.labels = labels_of(doc)
         self.unschedulable = bool(doc.get("spec", {}).get("unschedulable"))
@@ -71,14 +71,14 @@ class NodeState:
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why a node does not take a pod; `resolvable` tells that fewer pods on it could change that."""
+    """Why a pod does not fit on a node; `resolvable` if removing pods could help."""
 
     reasons: tuple[str, ...]
     resolvable: bool = False
 
 
 def needs_of(pod: Doc, former: PodNeeds | None = None) -> PodNeeds:
-    """Read a pod for scheduling; what follows from its spec alone is taken from `former` while the spec is the same."""
+    """The scheduling properties of a pod; values derived from the spec are reused from `former` if it is unchanged."""
     spec = pod["spec"]
     known = former if former and former.spec is spec else None
     requests = known.requests if known else effective_requests(spec)
@@ -101,9 +101,9 @@ def needs_of(pod: Doc, former: PodNeeds | None = None) -> PodNeeds:
 
 
 def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> Misfit | None:
-    """Why `pod` cannot go to `node`, as the first filter to object says it; None when it fits.
+    """The first filter's reason why `pod` does not fit on `node`; None if it fits.
 
-    `without`: uids of pods to leave out of account, to ask what their going would change.
+    `without`: uids of pods to ignore, to simulate their removal.
     """
     if node.unschedulable:
         return Misfit(("node(s) were unschedulable",))
@@ -115,7 +115,7 @@ def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> 
 
 
 def untolerated_taint(pod: PodNeeds, node: NodeState) -> str:
-    """The first taint the pod does not tolerate, as `key: value`; "" when there is none."""
+    """The first untolerated taint as `key: value`, or ""."""
     tolerations = pod.spec.get("tolerations") or ()
     for taint in node.taints:
         if not any(_tolerates(each, taint) for each in tolerations):
@@ -124,19 +124,19 @@ def untolerated_taint(pod: PodNeeds, node: NodeState) -> str:
 
 
 def fit_message(misfits: Sequence[Misfit]) -> str:
-    """`0/N nodes are available: ...`, counted by reason. Source: kube-scheduler framework/types.go FitError."""
+    """`0/N nodes are available: ...`, with counts by reason. Source: kube-scheduler framework/types.go FitError."""
     counts = Counter(reason for each in misfits for reason in each.reasons)
     listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     return f"0/{len(misfits)} nodes are available: {listed}."
 
 
 def free(node: NodeState, resource: str) -> int:
-    """What is allocatable there and held by no pod."""
+    """The free amount of a resource on the node."""
     return node.allocatable.get(resource, 0) - node.held[resource]
 
 
 def held(pods: Iterable[PodNeeds], resource: str) -> int:
-    """What `pods` request together."""
+    """The total request of `pods` for a resource."""
     return sum(pod.requests.get(resource, 0) for pod in pods)
 
 
@@ -144,15 +144,15 @@ def _shortage(pod: PodNeeds, node: NodeState, without: Collection[str]) -> Misfi
     reasons = []
     resolvable = True
     for resource, wanted in sorted(pod.requests.items()):
-        gone = held((node.pods[uid] for uid in without), resource) if without else 0
-        if wanted > free(node, resource) + gone - _claimed(pod, node, resource):
+        freed = held((node.pods[uid] for uid in without), resource) if without else 0
+        if wanted > free(node, resource) + freed - _claimed(pod, node, resource):
             reasons.append(f"Insufficient {resource}")
             resolvable = resolvable and wanted <= node.allocatable.get(resource, 0)
     return Misfit(tuple(reasons), resolvable) if reasons else None
 
 
 def _claimed(pod: PodNeeds, node: NodeState, resource: str) -> int:
-    """Pods nominated to the node count as if they were there, unless `pod` is more important."""
+    """The amount claimed by pods nominated to the node, except those with lower priority than `pod`."""
     if not node.nominated:
         return 0
     rivals = (each for each in node.nominated.values() if each.uid != pod.uid and each.priority >= pod.priority)
@@ -160,12 +160,12 @@ def _claimed(pod: PodNeeds, node: NodeState, resource: str) -> int:
 
 
 def _whole(quantity: str) -> int:
-    """A count of devices; a node that states none that can be read has none."""
+    """A device count; 0 for an unreadable quantity."""
     return int(quantity) if str(quantity).isdigit() else 0
 
 
 def _taints(node: Doc) -> list[Doc]:
-    """The taints on the node and the one its Ready condition amounts to."""
+    """The node's taints, including the one implied by its Ready condition."""
     taints = list(node.get("spec", {}).get("taints") or ())
     status = (condition(node, "Ready") or {"status": "False"})["status"]
     if key := _TAINTS_OF_STATUS.get(status):

@@ -1,4 +1,4 @@
-"""Jobs: pods run to completion, are counted, replaced and, when the Job is over, cleared away.
+"""The Job controller: runs pods to completion, counts and replaces them, and deletes finished Jobs.
 
 Source: kubernetes pkg/controller/job (manageJob, trackJobStatusAndRemoveFinalizers, podReplacementPolicy).
 """
@@ -8,7 +8,7 @@ from functools import partial
 from gputally_sim.agenda import Worklist
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
-from gputally_sim.control.deployments import first_to_go
+from gputally_sim.control.deployments import deletion_order
 from gputally_sim.control.owners import RETRY_US, Owners, create_pods, owner_reference, release
 from gputally_sim.documents import Doc, Key, controller_of, key_of, uid_of
 from gputally_sim.instants import SECOND_US, rfc3339
@@ -59,7 +59,7 @@ class Jobs:
         return self._owners.owned("pods", uid_of(job))
 
     def _count(self, job: Doc) -> Doc:
-        """Count pods that ended since the last look; losing the tracking finalizer marks a pod as counted."""
+        """Count newly ended pods; removing the tracking finalizer marks a pod as counted."""
         status = {"succeeded": 0, "failed": 0, **job.get("status", {})}
         for pod in self._pods(job):
             if TRACKING not in (pod["metadata"].get("finalizers") or ()) or not has_ended(job, pod):
@@ -83,14 +83,14 @@ class Jobs:
 
     def _adjust(self, job: Doc, pods: list[Doc]) -> None:
         active = [pod for pod in pods if is_active(pod)]
-        leaving = [pod for pod in pods if not is_terminal(pod) and is_terminating(pod)]
-        occupied = len(active) + (len(leaving) if waits_for_the_end(job) else 0)
+        terminating = [pod for pod in pods if not is_terminal(pod) and is_terminating(pod)]
+        occupied = len(active) + (len(terminating) if replaces_only_ended(job) else 0)
         may_create = self._registry.agenda.now_us >= self._not_before_us.get(uid_of(job), 0)
         missing = wanted(job) - occupied if may_create else 0
         if not create_pods(self._registry, job["metadata"]["namespace"], pod_of(job), missing):
             self._jobs.add_after(RETRY_US, key_of(job))
-        for pod in first_to_go(active)[: max(0, len(active) - wanted(job))]:
-            release(self._registry, "pods", pod)  # untracked first, so that it does not count as a failure
+        for pod in deletion_order(active)[: max(0, len(active) - wanted(job))]:
+            release(self._registry, "pods", pod)  # removes the finalizer first, so that it is not counted as a failure
 
     def _write_status(self, job: Doc, verdict: str) -> None:
         now_us = self._registry.agenda.now_us
@@ -104,10 +104,10 @@ class Jobs:
         }
         if verdict and not is_finished(job):
             status |= _finish(job, verdict, now_us)
-            self._clear_later(job)
+            self._delete_after_ttl(job)
         self._registry.patch("jobs", key_of(job), {"status": status}, status=True)
 
-    def _clear_later(self, job: Doc) -> None:
+    def _delete_after_ttl(self, job: Doc) -> None:
         seconds = job["spec"].get("ttlSecondsAfterFinished")
         if seconds is not None:
             clear = partial(self._clear, key_of(job), uid_of(job))
@@ -120,7 +120,7 @@ class Jobs:
 
 
 def wanted(job: Doc) -> int:
-    """Pods that should be active."""
+    """The desired number of active pods."""
     spec = job["spec"]
     if spec.get("suspend"):
         return 0
@@ -132,7 +132,7 @@ def wanted(job: Doc) -> int:
 
 
 def verdict_on(job: Doc) -> str:
-    """The condition the Job is due: Complete, Failed or "" while it goes on."""
+    """The condition to set: Complete, Failed, or "" while the Job runs."""
     spec, status = job["spec"], job["status"]
     if status["failed"] > spec["backoffLimit"]:
         return "Failed"
@@ -142,30 +142,30 @@ def verdict_on(job: Doc) -> str:
 
 
 def is_finished(job: Doc) -> bool:
-    """Whether the Job has its verdict."""
+    """Whether the Job has completed or failed."""
     return any((condition(job, kind) or {}).get("status") == "True" for kind in ("Complete", "Failed"))
 
 
-def waits_for_the_end(job: Doc) -> bool:
-    """Whether a pod is replaced only when it has ended, not as soon as it is told to."""
+def replaces_only_ended(job: Doc) -> bool:
+    """Whether a pod is replaced only after it ends, not when its deletion is requested."""
     default = "Failed" if job["spec"].get("podFailurePolicy") else "TerminatingOrFailed"
     return bool(job["spec"].get("podReplacementPolicy", default) == "Failed")
 
 
 def has_ended(job: Doc, pod: Doc) -> bool:
-    """Whether the pod is to be counted now."""
-    return is_terminal(pod) or (is_terminating(pod) and not waits_for_the_end(job))
+    """Whether the pod can be counted now."""
+    return is_terminal(pod) or (is_terminating(pod) and not replaces_only_ended(job))
 
 
 def is_ignored(job: Doc, pod: Doc) -> bool:
-    """Whether the Job's podFailurePolicy says that this failure does not count."""
+    """Whether the Job's podFailurePolicy ignores this failure."""
     rules = (job["spec"].get("podFailurePolicy") or {}).get("rules", [])
     kinds = [each["type"] for rule in rules if rule["action"] == "Ignore" for each in rule.get("onPodConditions", [])]
     return any((condition(pod, kind) or {}).get("status") == "True" for kind in kinds)
 
 
 def pod_of(job: Doc) -> Doc:
-    """A pod from the template of a Job."""
+    """A pod from a Job's template."""
     template = job["spec"]["template"]
     meta = {
         **template.get("metadata", {}),

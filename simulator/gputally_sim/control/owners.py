@@ -1,4 +1,4 @@
-"""Who owns what, and what becomes of it when the owner goes."""
+"""Ownership index and garbage collection of dependents."""
 
 from collections import defaultdict
 from functools import partial
@@ -11,12 +11,12 @@ from gputally_sim.instants import SECOND_US
 
 _OWNED = ("pods", "replicasets", "jobs")
 RETRY_US = 10 * SECOND_US
-"""How long a controller waits before it asks again for pods it was refused."""
+"""Delay before a controller retries rejected pod creations."""
 _OWNERS = ("deployments", "replicasets", "jobs", "cronjobs")
 
 
 class Owners:
-    """An index from owner uid to what it owns; deletes dependents of a deleted owner in the background."""
+    """Indexes dependents by owner uid, and deletes them in the background after their owner."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -28,7 +28,7 @@ class Owners:
         registry.store.subscribe("namespaces", self._observe_namespace)
 
     def owned(self, plural: str, owner: str) -> list[Doc]:
-        """Objects of a resource that the object with uid `owner` owns, in order of creation."""
+        """Objects of a resource owned by the uid `owner`, in creation order."""
         return list(self._owned.get((plural, owner), {}).values())
 
     def _observe_owned(self, change: Change) -> None:
@@ -52,9 +52,9 @@ class Owners:
 
     def _observe_namespace(self, change: Change) -> None:
         if change.verb is Verb.DELETED:
-            self._registry.agenda.after(0, partial(self._empty, change.key[1]))
+            self._registry.agenda.after(0, partial(self._delete_contents, change.key[1]))
 
-    def _empty(self, namespace: str) -> None:
+    def _delete_contents(self, namespace: str) -> None:
         for plural in (*_OWNERS, "pods", "poddisruptionbudgets", "resourcequotas", "events"):
             for doc in self._registry.store.docs(plural):
                 if doc["metadata"].get("namespace") == namespace:
@@ -62,7 +62,7 @@ class Owners:
 
 
 def release(registry: Registry, plural: str, doc: Doc) -> None:
-    """Drop the finalizers of an object nobody accounts for any more, and delete it."""
+    """Remove an object's finalizers and delete it."""
     key = doc["metadata"].get("namespace", ""), doc["metadata"]["name"]
     if doc["metadata"].get("finalizers"):
         registry.patch(plural, key, {"metadata": {"finalizers": None}})
@@ -72,7 +72,7 @@ def release(registry: Registry, plural: str, doc: Doc) -> None:
 
 
 def create_pods(registry: Registry, namespace: str, pod: Doc, count: int) -> bool:
-    """Create `count` pods like `pod`; whether the API server took them all."""
+    """Create `count` pods like `pod`; return False if the API server rejects one."""
     try:
         for _ in range(count):
             registry.create("pods", pod, namespace)
@@ -82,7 +82,7 @@ def create_pods(registry: Registry, namespace: str, pod: Doc, count: int) -> boo
 
 
 def owner_reference(owner: Doc, kind: str, api_version: str) -> Doc:
-    """The reference of a managed object to its controller."""
+    """An owner reference to the controller `owner`."""
     return {
         "apiVersion": api_version,
         "kind": kind,

@@ -1,4 +1,4 @@
-"""Whom the scheduler preempts for a pod, as pure functions.
+"""Selects preemption victims, as pure functions.
 
 Source: kube-scheduler framework/plugins/defaultpreemption (SelectVictimsOnNode, PodEligibleToPreemptOthers) and
 framework/preemption (pickOneNodeForPreemption, filterPodsWithPDBViolation).
@@ -18,17 +18,17 @@ _MAX_INT32 = 2**31 - 1
 
 @dataclass(frozen=True)
 class Candidate:
-    """A node that would take the pod once `victims` are gone, the most important first."""
+    """A node that fits the pod after the removal of `victims`, which are ordered by descending importance."""
 
     node: NodeState
     victims: tuple[PodNeeds, ...]
     violations: int
-    """Victims whose going a PodDisruptionBudget does not allow."""
+    """Number of victims that violate a PodDisruptionBudget."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A PodDisruptionBudget: how many more of the pods it selects may be disrupted now."""
+    """A PodDisruptionBudget with its number of currently allowed disruptions."""
 
     namespace: str
     selector: Mapping[str, str]
@@ -36,7 +36,7 @@ class Budget:
 
 
 def budget_of(doc: Doc) -> Budget:
-    """Read a PodDisruptionBudget."""
+    """Parse a PodDisruptionBudget."""
     return Budget(
         namespace=doc["metadata"]["namespace"],
         selector=doc["spec"].get("selector", {}).get("matchLabels") or {},
@@ -45,42 +45,42 @@ def budget_of(doc: Doc) -> Budget:
 
 
 def ineligible(pod: PodNeeds, nodes: Mapping[str, NodeState]) -> str:
-    """Why the pod may not preempt at all; "" when it may."""
+    """Why the pod may not preempt; "" if it may."""
     if pod.spec.get("preemptionPolicy") == "Never":
         return "not eligible due to preemptionPolicy=Never."
     nominated = nodes.get(pod.nominated_node)
-    leaving = nominated.pods.values() if nominated else ()
-    if any(each.terminating and each.preempted and each.priority < pod.priority for each in leaving):
+    on_node = nominated.pods.values() if nominated else ()
+    if any(each.terminating and each.preempted and each.priority < pod.priority for each in on_node):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
 
 def candidate_on(pod: PodNeeds, node: NodeState, budgets: Sequence[Budget]) -> Candidate | Misfit:
-    """The fewest, least important victims on one node, or why there are none."""
+    """The candidate with the fewest and least important victims on the node, or why there is none."""
     objection = misfit(pod, node)
     if objection is not None and not objection.resolvable:
         return _NOT_HELPFUL
     lower = by_importance(each for each in node.pods.values() if each.priority < pod.priority)
     if not lower:
         return _NO_VICTIMS
-    gone = {each.uid for each in lower}
-    if still := misfit(pod, node, without=gone):
+    removed = {each.uid for each in lower}
+    if still := misfit(pod, node, without=removed):
         return still
     violating, others = _split_by_budget(lower, budgets)
-    for each in (*violating, *others):  # those under a budget get the first chance to stay
-        if misfit(pod, node, without=gone - {each.uid}) is None:
-            gone.discard(each.uid)
-    victims = tuple(each for each in lower if each.uid in gone)
-    return Candidate(node, victims, violations=sum(each.uid in gone for each in violating))
+    for each in (*violating, *others):  # reprieve pods with a violated budget first
+        if misfit(pod, node, without=removed - {each.uid}) is None:
+            removed.discard(each.uid)
+    victims = tuple(each for each in lower if each.uid in removed)
+    return Candidate(node, victims, violations=sum(each.uid in removed for each in violating))
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """The node whose victims are missed least; of equals the first."""
+    """The candidate with the least damage; the first of equals."""
     return min(candidates, key=_damage)
 
 
 def by_importance(pods: Iterable[PodNeeds]) -> list[PodNeeds]:
-    """Higher priority first, then the one that started earlier."""
+    """Sort by descending priority, then by start time."""
     return sorted(pods, key=lambda pod: (-pod.priority, pod.started, pod.created))
 
 
@@ -88,13 +88,13 @@ def _damage(candidate: Candidate) -> tuple[int, int, int, int, int]:
     priorities = [victim.priority for victim in candidate.victims]
     highest = max(priorities)
     earliest = min(victim.started for victim in candidate.victims if victim.priority == highest)
-    # shifting each summand keeps many negative priorities from looking better than few
+    # shift each summand, so that a sum of many negative priorities is not smaller than one of few
     shifted = sum(priority + _MAX_INT32 + 1 for priority in priorities)
     return candidate.violations, highest, shifted, len(priorities), -parse_instant(earliest)
 
 
 def _split_by_budget(pods: Sequence[PodNeeds], budgets: Sequence[Budget]) -> tuple[list[PodNeeds], list[PodNeeds]]:
-    """Those whose disruption a budget forbids, and the others; each pod uses up what its budgets allow."""
+    """Split pods into those that violate a budget and the others; each pod consumes its budgets."""
     left = [budget.allowed for budget in budgets]
     violating: list[PodNeeds] = []
     others: list[PodNeeds] = []

@@ -1,4 +1,4 @@
-"""Events about objects, written as the newer event API stores them and kept for the server's time to live."""
+"""Writes Events as the newer event API stores them, and expires them after the server's TTL."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ _SCHEDULER = "default-scheduler"
 
 
 def preempted(registry: Registry, victim: Doc, preemptor: Doc, node: str) -> None:
-    """Tell who had to go for whom. Source: k8s.io/client-go tools/events/event_recorder.go."""
+    """Write the Preempted Event of a victim. Source: k8s.io/client-go tools/events/event_recorder.go."""
     now_us = registry.agenda.now_us
     namespace, name = key_of(victim)
     event = {
@@ -37,7 +37,7 @@ def preempted(registry: Registry, victim: Doc, preemptor: Doc, node: str) -> Non
 
 
 def reference(pod: Doc) -> Doc:
-    """A pod as an Event names it."""
+    """An object reference to a pod."""
     namespace, name = key_of(pod)
     return {
         "kind": BY_PLURAL["pods"].kind,
@@ -50,7 +50,7 @@ def reference(pod: Doc) -> Doc:
 
 
 class EventExpiry:
-    """Takes Events away when their time is over, which watchers see as a deletion."""
+    """Deletes expired Events; watches receive a DELETED event."""
 
     def __init__(self, registry: Registry, ttl_us: int = EVENT_TTL_US) -> None:
         self._registry = registry
@@ -69,13 +69,13 @@ class EventExpiry:
 
 
 def other_view(event: Doc) -> Doc:
-    """A core/v1 Event in the words of events.k8s.io/v1. Source: kubernetes pkg/apis/events/v1/conversion.go."""
+    """Convert a core/v1 Event to events.k8s.io/v1. Source: kubernetes pkg/apis/events/v1/conversion.go."""
     renamed = {new: event[old] for old, new in _RENAMED.items() if old in event}
     return {**{name: value for name, value in event.items() if name not in _RENAMED}, **renamed}
 
 
 def stored_view(event: Doc) -> Doc:
-    """An events.k8s.io/v1 Event in the words of core/v1, which is what the store keeps."""
+    """Convert an events.k8s.io/v1 Event to core/v1, the stored form."""
     renamed = {old: event[new] for old, new in _RENAMED.items() if new in event}
     taken = set(_RENAMED.values())
     return {**{name: value for name, value in event.items() if name not in taken}, **renamed}

@@ -1,4 +1,4 @@
-"""The scheduler's loop: binds what fits, says why the rest does not, and preempts where that helps."""
+"""The scheduler: binds pods that fit, sets conditions on those that do not, and preempts."""
 
 from gputally_sim.api.faults import Faults
 from gputally_sim.api.registry import Registry
@@ -10,86 +10,86 @@ from gputally_sim.documents import Doc
 from gputally_sim.node.pods import is_terminating, with_condition
 
 CYCLE_US = 10_000
-"""From a change until the scheduler has looked at what waits."""
+"""Delay from a change to the scheduling cycle."""
 
 
 class Scheduler:
-    """Higher priority first, then the older pod. What does not fit is tried again when something has given way."""
+    """Schedules by priority, then by age. Pods that do not fit are retried when resources are freed."""
 
     def __init__(self, registry: Registry, faults: Faults) -> None:
         self._registry = registry
         self._faults = faults
         self._active: set[str] = set()
-        self._hopeless: dict[bytes, str] = {}
-        self._open: dict[bytes, list[NodeState]] = {}
-        self._due = False
-        self._board = SchedulerCache(registry.store, on_new=self._activate, on_room=self._activate_all)
+        self._unschedulable: dict[bytes, str] = {}
+        self._feasible: dict[bytes, list[NodeState]] = {}
+        self._cycle_pending = False
+        self._cache = SchedulerCache(registry.store, on_new=self._activate, on_room=self._activate_all)
 
     def _activate(self, uid: str) -> None:
         self._active.add(uid)
-        if not self._due:
-            self._due = True
+        if not self._cycle_pending:
+            self._cycle_pending = True
             self._registry.agenda.after(CYCLE_US, self._cycle)
 
     def _activate_all(self) -> None:
-        for uid in self._board.waiting:
+        for uid in self._cache.pending:
             self._activate(uid)
 
     def _cycle(self) -> None:
-        self._due = False
-        self._hopeless.clear()
-        self._open.clear()
+        self._cycle_pending = False
+        self._unschedulable.clear()
+        self._feasible.clear()
         tried, self._active = self._active, set()
-        waiting = [pod for uid, pod in self._board.waiting.items() if uid in tried]  # in order of arrival
-        for pod in sorted(waiting, key=lambda pod: -pod.priority):
-            if (message := self._hopeless.get(pod.alike)) and not pod.nominated_node:
-                self._wait(pod, message)
+        pending = [pod for uid, pod in self._cache.pending.items() if uid in tried]  # in order of arrival
+        for pod in sorted(pending, key=lambda pod: -pod.priority):
+            if (message := self._unschedulable.get(pod.alike)) and not pod.nominated_node:
+                self._write_condition(pod, message)
             else:
                 self._schedule(pod)
 
     def _schedule(self, pod: PodNeeds) -> None:
-        nodes = self._board.nodes
+        nodes = self._cache.nodes
         if fitting := self._fitting(pod):
             self._registry.bind(pod.key, pick(pod, fitting).name)
         elif not nodes:
-            self._give_up(pod, "no nodes available to schedule pods")
+            self._mark_unschedulable(pod, "no nodes available to schedule pods")
         else:
             self._preempt(pod, fit_message([each for node in nodes.values() if (each := misfit(pod, node))]))
 
     def _fitting(self, pod: PodNeeds) -> list[NodeState]:
-        """Nodes that take the pod; those that took none like it earlier in the cycle are not asked again."""
-        if pod.nominated_node:  # it alone may use the room kept for it
-            return [node for node in self._board.nodes.values() if misfit(pod, node) is None]
-        asked = self._open.get(pod.alike, self._board.nodes.values())
-        self._open[pod.alike] = [node for node in asked if misfit(pod, node) is None]
-        return self._open[pod.alike]
+        """Nodes that fit the pod; nodes that did not fit an equivalent pod in this cycle are skipped."""
+        if pod.nominated_node:  # only this pod may use the resources reserved for it
+            return [node for node in self._cache.nodes.values() if misfit(pod, node) is None]
+        nodes = self._feasible.get(pod.alike, self._cache.nodes.values())
+        self._feasible[pod.alike] = [node for node in nodes if misfit(pod, node) is None]
+        return self._feasible[pod.alike]
 
     def _preempt(self, pod: PodNeeds, message: str) -> None:
-        if excuse := ineligible(pod, self._board.nodes):
-            self._give_up(pod, f"{message} preemption: {excuse}")
+        if reason := ineligible(pod, self._cache.nodes):
+            self._mark_unschedulable(pod, f"{message} preemption: {reason}")
             return
         budgets = [budget_of(doc) for doc in self._registry.store.docs("poddisruptionbudgets")]
-        found = [candidate_on(pod, node, budgets) for node in self._board.nodes.values()]
+        found = [candidate_on(pod, node, budgets) for node in self._cache.nodes.values()]
         candidates = [each for each in found if isinstance(each, Candidate)]
         if not candidates:
             objections = [each for each in found if isinstance(each, Misfit)]
-            self._give_up(pod, f"{message} preemption: {fit_message(objections)}")
+            self._mark_unschedulable(pod, f"{message} preemption: {fit_message(objections)}")
             return
         chosen = choose(candidates)
         preemptor = self._registry.read("pods", pod.key).doc
         for victim in chosen.victims:
             self._evict(victim, preemptor, chosen.node.name)
         self._clear_lower_nominations(pod, chosen.node)
-        self._wait(pod, message, nominate=chosen.node.name)
+        self._write_condition(pod, message, nominate=chosen.node.name)
 
-    def _give_up(self, pod: PodNeeds, message: str) -> None:
-        """Nor will another pod like this one fit before the next cycle, as within a cycle room only shrinks."""
+    def _mark_unschedulable(self, pod: PodNeeds, message: str) -> None:
+        """Mark equivalent pods as unschedulable in this cycle, because free resources only shrink within a cycle."""
         if not pod.nominated_node:
-            self._hopeless[pod.alike] = message
-        self._wait(pod, message)
+            self._unschedulable[pod.alike] = message
+        self._write_condition(pod, message)
 
     def _evict(self, victim: PodNeeds, preemptor: Doc, node: str) -> None:
-        """Condition, deletion, Event, as kube-scheduler's executor does it. A pod already leaving is left alone."""
+        """Set the condition, delete, and write the Event, as in kube-scheduler; terminating pods are skipped."""
         doc = self._registry.read("pods", victim.key).doc
         if is_terminating(doc):
             return
@@ -108,7 +108,7 @@ class Scheduler:
             self._registry.patch("pods", other.key, {"status": {"nominatedNodeName": None}}, status=True)
             self._activate(other.uid)
 
-    def _wait(self, pod: PodNeeds, message: str, *, nominate: str = "") -> None:
+    def _write_condition(self, pod: PodNeeds, message: str, *, nominate: str = "") -> None:
         doc = self._registry.read("pods", pod.key).doc
         now_us = self._registry.agenda.now_us
         conditions = with_condition(doc, now_us, "PodScheduled", "False", reason="Unschedulable", message=message)
@@ -119,7 +119,7 @@ class Scheduler:
 
 
 def pick(pod: PodNeeds, fitting: list[NodeState]) -> NodeState:
-    """The nominated node if it is among them, else the one with most left of what the pod asks for, then by name."""
+    """The nominated node if it fits, else the one with the most free resources that the pod requests, then by name."""
 
     def rank(node: NodeState) -> tuple[bool, int, int, str]:
         left = sum(free(node, resource) for resource in pod.requests)

@@ -1,4 +1,4 @@
-"""What the scheduler knows: nodes with the pods on them, and the pods that wait. Kept up to date by listening."""
+"""The scheduler's cache of nodes with their pods, and of pending pods; updated by store events."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class SchedulerCache:
-    """`on_new(uid)` is called for a pod that may be tried, `on_room()` when others may fit that did not."""
+    """Calls `on_new(uid)` for a new pending pod, and `on_room()` when pods that did not fit may fit now."""
 
     def __init__(self, store: Store, *, on_new: Callable[[str], None], on_room: Callable[[], None]) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.waiting: dict[str, PodNeeds] = {}
+        self.pending: dict[str, PodNeeds] = {}
         self._pods: dict[str, PodNeeds] = {}
         self._on_new = on_new
         self._on_room = on_room
@@ -37,42 +37,42 @@ class SchedulerCache:
         doc = change.now.doc
         former = self._pods.pop(doc["metadata"]["uid"], None)
         if former:
-            self._lift(former)
+            self._remove(former)
         pod = needs_of(doc, former)
         if change.verb is Verb.DELETED or is_terminal(doc):
-            self.waiting.pop(pod.uid, None)
+            self.pending.pop(pod.uid, None)
         else:
             self._pods[pod.uid] = pod
-            self._place(pod, former, ours=_is_ours(doc))
-        if former and _gives_way(former, self._pods.get(pod.uid)):
+            self._place(pod, former, schedulable=_is_schedulable(doc))
+        if former and _frees_room(former, self._pods.get(pod.uid)):
             self._on_room()
 
-    def _lift(self, former: PodNeeds) -> None:
+    def _remove(self, former: PodNeeds) -> None:
         for name in (former.node, former.nominated_node):
             if node := self.nodes.get(name):
-                node.lift(former.uid)
+                node.remove(former.uid)
 
-    def _place(self, pod: PodNeeds, former: PodNeeds | None, *, ours: bool) -> None:
-        if pod.node or not ours:
-            self.waiting.pop(pod.uid, None)
+    def _place(self, pod: PodNeeds, former: PodNeeds | None, *, schedulable: bool) -> None:
+        if pod.node or not schedulable:
+            self.pending.pop(pod.uid, None)
         else:
-            self.waiting[pod.uid] = pod
+            self.pending[pod.uid] = pod
         if node := self.nodes.get(pod.node):
             node.place(pod)
         elif node := self.nodes.get(pod.nominated_node):
             node.nominated[pod.uid] = pod
-        if pod.uid in self.waiting and (former is None or former.spec != pod.spec):
+        if pod.uid in self.pending and (former is None or former.spec != pod.spec):
             self._on_new(pod.uid)
 
 
-def _gives_way(former: PodNeeds, pod: PodNeeds | None) -> bool:
-    """Whether a node has more room now: the pod left it, or does not want it any longer."""
+def _frees_room(former: PodNeeds, pod: PodNeeds | None) -> bool:
+    """Whether a node has more room now, because the pod left it or is no longer nominated to it."""
     claimed = {former.node, former.nominated_node} - {""}
     return not claimed <= ({pod.node, pod.nominated_node} if pod else set())
 
 
-def _is_ours(pod: Doc) -> bool:
-    """Whether the pod waits for this scheduler: for no other one, no gate, and not for its own end."""
+def _is_schedulable(pod: Doc) -> bool:
+    """Whether the pod is for this scheduler, not gated and not terminating."""
     spec = pod["spec"]
-    ours = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
-    return ours and not spec.get("schedulingGates") and "deletionTimestamp" not in pod["metadata"]
+    schedulable = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+    return schedulable and not spec.get("schedulingGates") and "deletionTimestamp" not in pod["metadata"]

@@ -1,1 +1,1 @@
-"""Nodes: kubelets, GPUs, and the pods that hold them."""
+"""Nodes: kubelets, GPUs, and their allocation to pods."""

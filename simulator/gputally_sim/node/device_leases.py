@@ -1,4 +1,4 @@
-"""A pod's time with devices of a node."""
+"""The allocation of a node's devices to a pod over time."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from gputally_sim.node.utilisation import FULL, Curve, curve_of
 
 
 class Grant(NamedTuple):
-    """One device: which unit of which GPU of the node, and the container that has it."""
+    """One allocated device: the container, the GPU's index, and the unit of the GPU."""
 
     container: str
     gpu: int
@@ -22,9 +22,9 @@ class Grant(NamedTuple):
 
 @dataclass
 class DeviceLease:
-    """What a pod was granted it has from `from_us` until its containers have ended; it uses that once they run.
+    """The devices allocated to a pod, from `from_us` until its containers end; they are used while containers run.
 
-    `wants` is a number of devices by container. Times are None as long as they lie ahead.
+    `wants` is the number of devices by container. Times in the future are None.
     """
 
     uid: str
@@ -33,38 +33,38 @@ class DeviceLease:
     wants: Mapping[str, int]
     curve: Curve
     memory_share: int
-    """Millionths of the memory of what it has, while its containers run."""
+    """Used share of the devices' memory while its containers run, in millionths."""
     grants: tuple[Grant, ...] = ()
     from_us: int | None = None
     started_us: int | None = None
     until_us: int | None = None
 
     def holds(self, at_us: int) -> bool:
-        """Whether it has its devices then."""
+        """Whether the devices are allocated at that time."""
         return self.from_us is not None and self.from_us <= at_us and (self.until_us is None or at_us < self.until_us)
 
-    def met(self, from_us: int, to_us: int) -> bool:
-        """Whether it has its devices in any of that time."""
+    def overlaps(self, from_us: int, to_us: int) -> bool:
+        """Whether the devices are allocated at any time in the interval."""
         return self.from_us is not None and self.from_us < to_us and (self.until_us is None or from_us < self.until_us)
 
     def runs(self, at_us: int) -> bool:
-        """Whether its containers run then."""
+        """Whether the containers run at that time."""
         return self.started_us is not None and self.started_us <= at_us and self.holds(at_us)
 
     def busy(self, at_us: int) -> int:
-        """How busy it keeps what it has, in millionths."""
+        """Utilization of the devices, in millionths."""
         return self.curve.at(at_us - self.started_us) if self.started_us is not None and self.runs(at_us) else 0
 
     def memory(self, at_us: int) -> int:
-        """How full it keeps what it has, in millionths."""
+        """Memory usage of the devices, in millionths."""
         return self.memory_share if self.runs(at_us) else 0
 
     def units_of(self, gpu: int) -> int:
-        """How many devices of that GPU it has, or had."""
+        """Number of devices of that GPU in the lease."""
         return self._units[gpu]
 
     def changes(self, after_us: int, before_us: int, *, curve: bool) -> Iterator[int]:
-        """When, between the two, it came and went; with `curve`, also when it may have been more or less busy."""
+        """Times of the lease's start and end in the interval; with `curve`, also of utilization changes."""
         marks = (self.from_us, self.until_us, self.started_us if curve else None)
         yield from (us for us in marks if us is not None and after_us < us < before_us)
         if curve and self.started_us is not None:
@@ -77,8 +77,8 @@ class DeviceLease:
         return Counter(grant.gpu for grant in self.grants)
 
 
-def tenancy_of(pod: Doc, resource: str, seed: int) -> DeviceLease:
-    """The pod as it is bound to a node that has that resource; `seed` decides what it does not say of itself."""
+def lease_of(pod: Doc, resource: str, seed: int) -> DeviceLease:
+    """A lease for a pod on a node with that resource; `seed` determines unspecified values."""
     namespace, name = key_of(pod)
     wants = {each["name"]: count for each in pod["spec"]["containers"] if (count := extended(each)[resource])}
     return DeviceLease(

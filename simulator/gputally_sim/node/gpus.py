@@ -1,4 +1,4 @@
-"""The GPUs of one simulated node: what they are, who has them, and what they do."""
+"""The GPUs of one simulated node: properties, allocation and usage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _MIB = 1 << 20
 _MEMORY_MIB = "81920"
 _PRODUCT = "NVIDIA-A100-SXM4-80GB"
 _WATTS = {"H100": (70, 700), "A100": (55, 400), "V100": (40, 300), "P100": (30, 250), "T4": (10, 70)}
-"""Idle and at most, of the models that have these names in theirs."""
+"""Idle and maximum power of models whose names contain these parts."""
 _OTHER_WATTS = (30, 300)
 _PER_MILLIJOULE = 10**12
 
@@ -32,17 +32,17 @@ class SimGpu:
     full_power: int
 
     def power(self, busy: int) -> int:
-        """At that utilisation (millionths)."""
+        """Power in mW at that utilization (millionths)."""
         return self.rate(busy) // FULL
 
     def rate(self, busy: int) -> int:
-        """The same in nW, so that nothing is rounded."""
+        """The same in nW, which is exact."""
         return self.idle_power * FULL + (self.full_power - self.idle_power) * busy
 
 
 @dataclass(frozen=True)
 class Use:
-    """What one pod does with a GPU: how busy it kept it (millionths of the GPU), and its memory at the end (bytes)."""
+    """A pod's usage of a GPU: mean utilization (millionths of the GPU), and memory at the end (bytes)."""
 
     uid: str
     busy: int
@@ -51,17 +51,17 @@ class Use:
 
 @dataclass
 class Meter:
-    """Energy (nW·µs) up to `at_us`."""
+    """Energy consumed (nW·µs) up to `at_us`."""
 
     at_us: int
     energy: int = field(default=0)
 
 
 class GpuNode:
-    """Gives devices to pods, each to one at a time, and answers for any time that is not forgotten.
+    """Allocates devices exclusively to pods, and reports usage for any time after the last `forget`.
 
-    Each GPU is `units` devices of `resource`: itself, or so many replicas of it. Who finds none is given the next that
-    is free.
+    Each GPU is `units` devices of `resource`: the GPU itself, or its replicas. Pods wait if there are too few free
+    devices.
     """
 
     def __init__(self, doc: Doc, now_us: int) -> None:
@@ -70,72 +70,72 @@ class GpuNode:
         self.resource, count, self.units = _offer(doc)
         self.gpus = tuple(_gpu(doc, index) for index in range(count))
         self.lost: set[int] = set()
-        """Indexes of GPUs that have fallen off the bus: a fault to be set, and mended, by hand."""
+        """Indexes of GPUs that have fallen off the bus; set and cleared by callers."""
         self._free = {index: list(range(self.units)) for index in range(count)}
-        self._tenancies: dict[str, DeviceLease] = {}
+        self._leases: dict[str, DeviceLease] = {}
         self._ended: list[DeviceLease] = []
         self._meters = [Meter(now_us) for _ in self.gpus]
 
     def device_id(self, index: int, unit: int) -> str:
-        """As NVIDIA's device plugin names it."""
+        """The device ID in the format of NVIDIA's device plugin."""
         uuid = self.gpus[index].uuid
         return uuid if self.units == 1 else f"{uuid}::{unit}"
 
     def device_ids(self) -> frozenset[str]:
-        """All that there are."""
+        """All device IDs."""
         return frozenset(self.device_id(gpu.index, unit) for gpu in self.gpus for unit in range(self.units))
 
-    def bind(self, tenancy: DeviceLease, now_us: int) -> None:
-        """The pod is to have what it wants, at once or as soon as that is free."""
-        if tenancy.wants:
-            self._tenancies[tenancy.uid] = tenancy
-            self._grant(tenancy, now_us)
+    def bind(self, lease: DeviceLease, now_us: int) -> None:
+        """Allocate the pod's devices now, or when they are free."""
+        if lease.wants:
+            self._leases[lease.uid] = lease
+            self._grant(lease, now_us)
 
     def started(self, uid: str, now_us: int) -> None:
-        """The pod's containers run."""
-        tenancy = self._tenancies.get(uid)
-        if tenancy and tenancy.started_us is None:
-            tenancy.started_us = now_us
+        """Record the start of the pod's containers."""
+        lease = self._leases.get(uid)
+        if lease and lease.started_us is None:
+            lease.started_us = now_us
 
     def release(self, uid: str, now_us: int) -> None:
-        """The pod's containers have ended."""
-        tenancy = self._tenancies.pop(uid, None)
-        if tenancy is None:
+        """Release the devices after the pod's containers have ended."""
+        lease = self._leases.pop(uid, None)
+        if lease is None:
             return
-        tenancy.until_us = now_us
-        self._ended.append(tenancy)
-        for grant in tenancy.grants:
+        lease.until_us = now_us
+        self._ended.append(lease)
+        for grant in lease.grants:
             self._free[grant.gpu].append(grant.unit)
-        for waiting in self._tenancies.values():
+        for waiting in self._leases.values():
             if not waiting.grants:
                 self._grant(waiting, now_us)
 
     def assignments(self, at_us: int) -> list[DeviceLease]:
-        """The pods that have devices at that time, in no order that means anything."""
+        """The leases at that time, unordered."""
         return [each for each in self._all() if each.holds(at_us)]
 
     def changes(self, after_us: int, upto_us: int) -> list[int]:
-        """When, up to and with `upto_us`, others had devices than before; where pods share GPUs, or used them so."""
+        """Times in (after_us, upto_us] at which allocations changed; for shared GPUs, also utilization."""
         found = {us for each in self._all() for us in each.changes(after_us, upto_us + 1, curve=self.units > 1)}
         return sorted(us for us in found if after_us < us <= upto_us)
 
     def spans(self, index: int, from_us: int, to_us: int) -> Iterator[tuple[int, int, int]]:
-        """(from, to, millionths), one after the other: how busy the GPU was."""
+        """Consecutive (from, to, utilization in millionths) of the GPU."""
         present = self._on(index, from_us, to_us)
         cuts = {us for each, _ in present for us in each.changes(from_us, to_us, curve=True)}
         for start_us, end_us in pairwise(sorted({from_us, to_us, *cuts})):
             yield start_us, end_us, sum(each.busy(start_us) * units // self.units for each, units in present)
 
     def uses(self, index: int, from_us: int, to_us: int) -> list[Use]:
-        """What each pod did with it, on average."""
+        """Each pod's mean usage of the GPU."""
         return [self._use(each, units, index, (from_us, to_us)) for each, units in self._on(index, from_us, to_us)]
 
     def energy(self, index: int, at_us: int) -> int:
-        """What the GPU has taken since the node came, in mJ."""
+        """Energy consumed by the GPU since the node joined, in mJ."""
         return self._energy(index, at_us) // _PER_MILLIJOULE
 
     def forget(self, before_us: int) -> None:
-        """Nobody will ask for what was before."""
+        """Discard data before `before_us`."""
         for index, meter in enumerate(self._meters):
             if meter.at_us < before_us:
                 meter.energy, meter.at_us = self._energy(index, before_us), before_us
@@ -143,18 +143,20 @@ class GpuNode:
 
     def _all(self) -> Iterator[DeviceLease]:
         yield from self._ended
-        yield from self._tenancies.values()
+        yield from self._leases.values()
 
     def _on(self, index: int, from_us: int, to_us: int) -> list[tuple[DeviceLease, int]]:
-        """Who had how many of its devices in that time."""
-        return [(each, units) for each in self._all() if each.met(from_us, to_us) and (units := each.units_of(index))]
+        """Leases on the GPU in that interval, with their number of devices."""
+        return [
+            (each, units) for each in self._all() if each.overlaps(from_us, to_us) and (units := each.units_of(index))
+        ]
 
-    def _use(self, tenancy: DeviceLease, units: int, index: int, span: tuple[int, int]) -> Use:
+    def _use(self, lease: DeviceLease, units: int, index: int, span: tuple[int, int]) -> Use:
         from_us, to_us = span
-        cuts = sorted({from_us, to_us, *tenancy.changes(from_us, to_us, curve=True)})
-        busy = sum(tenancy.busy(start_us) * (end_us - start_us) for start_us, end_us in pairwise(cuts))
-        memory = tenancy.memory(to_us - 1) * self.gpus[index].memory // FULL
-        return Use(tenancy.uid, busy * units // self.units // max(1, to_us - from_us), memory * units // self.units)
+        cuts = sorted({from_us, to_us, *lease.changes(from_us, to_us, curve=True)})
+        busy = sum(lease.busy(start_us) * (end_us - start_us) for start_us, end_us in pairwise(cuts))
+        memory = lease.memory(to_us - 1) * self.gpus[index].memory // FULL
+        return Use(lease.uid, busy * units // self.units // max(1, to_us - from_us), memory * units // self.units)
 
     def _energy(self, index: int, at_us: int) -> int:
         meter, gpu = self._meters[index], self.gpus[index]
@@ -163,19 +165,19 @@ class GpuNode:
         )
         return meter.energy + since
 
-    def _grant(self, tenancy: DeviceLease, now_us: int) -> None:
-        """All that it wants, of as few GPUs as can be, or nothing."""
-        wanted = sum(tenancy.wants.values())
+    def _grant(self, lease: DeviceLease, now_us: int) -> None:
+        """Allocate all wanted devices on as few GPUs as possible, or none."""
+        wanted = sum(lease.wants.values())
         if not wanted or wanted > sum(map(len, self._free.values())):
             return
         units = iter(self._take(wanted))
-        tenancy.grants = tuple(
-            Grant(container, *next(units)) for container, count in tenancy.wants.items() for _ in range(count)
+        lease.grants = tuple(
+            Grant(container, *next(units)) for container, count in lease.wants.items() for _ in range(count)
         )
-        tenancy.from_us = now_us
+        lease.from_us = now_us
 
     def _take(self, wanted: int) -> Iterator[tuple[int, int]]:
-        """Best fit: of the GPUs with room for all of it the fullest, else the emptiest, and so on."""
+        """Best fit: the fullest GPU with room for all devices, else the emptiest GPU, repeatedly."""
         while wanted:
             fitting = [index for index, free in self._free.items() if len(free) >= wanted]
             if fitting:
@@ -189,12 +191,12 @@ class GpuNode:
 
 
 def has_gpus(doc: Doc) -> bool:
-    """Whether the node has any."""
+    """Whether the node has GPUs."""
     return _offer(doc)[1] > 0
 
 
 def _offer(doc: Doc) -> tuple[str, int, int]:
-    """The resource its GPUs are offered as, how many GPUs these are, and of how many devices each."""
+    """The resource name, number of GPUs, and devices per GPU."""
     capacity: Mapping[str, str] = doc.get("status", {}).get("capacity", {})
     offered = {name: int(count) for name, count in capacity.items() if "/" in name and str(count).isdigit()}
     resource = GPU if offered.get(GPU) else next((name for name, count in offered.items() if count), "")

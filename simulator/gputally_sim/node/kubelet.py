@@ -1,9 +1,9 @@
-"""Kubelets: pods start, run, end and stop as their annotations say.
+"""Simulated kubelets: pods start, run, end and stop as specified by annotations.
 
-`pod.gputally.io/start-after`  from binding until containers run; Go duration, default 0s
-`pod.gputally.io/run-for`      from running until completion; without it the pod runs for ever
-`pod.gputally.io/exit`         `Failed` makes that completion a failure
-`pod.gputally.io/stop-after`   from the deletion request until the containers have ended; default 0s, at most the grace
+`pod.gputally.io/start-after`  time from binding until containers run; Go duration, default 0s
+`pod.gputally.io/run-for`      time from running until completion; by default the pod runs forever
+`pod.gputally.io/exit`         `Failed` makes the pod fail on completion
+`pod.gputally.io/stop-after`   time from the deletion request until containers end; default 0s, at most the grace
 """
 
 from collections import defaultdict
@@ -23,12 +23,12 @@ EXIT = "pod.gputally.io/exit"
 STOP_AFTER = "pod.gputally.io/stop-after"
 
 _CLEAN_UP_US = 100_000
-"""From the end of the containers until the kubelet lets the API server remove the pod."""
+"""Time from the end of the containers until the kubelet's final deletion of the pod."""
 _SIGTERM_EXIT = 143
 
 
 class Stage(StrEnum):
-    """What a bound pod is at; each stage ends after a delay of its own."""
+    """The stage of a bound pod; each stage ends after a delay."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -39,7 +39,7 @@ class Stage(StrEnum):
 
 _Act = Callable[[], None]
 Token = tuple[Stage, int]
-"""A stage, and the grace given for it: a shortened grace makes the stage begin anew."""
+"""A stage and its grace period; a shortened grace period restarts the stage."""
 
 
 def stage_of(pod: Doc) -> Token:
@@ -53,7 +53,7 @@ def stage_of(pod: Doc) -> Token:
 
 
 def delay_of(token: Token, pod: Doc) -> int | None:
-    """Microseconds until the stage is over; None for never."""
+    """Duration of the stage in µs; None if it does not end."""
     stage, grace = token
     match stage:
         case Stage.STARTING:
@@ -69,7 +69,7 @@ def delay_of(token: Token, pod: Doc) -> int | None:
 
 
 def _duration(pod: Doc, name: str) -> int:
-    """What cannot be read is no delay: a client's slip must not end the simulation."""
+    """The annotation's duration; 0 if unreadable, because client errors must not stop the simulation."""
     try:
         return parse_duration(annotation(pod, name, "0s"))
     except ValueError:
@@ -79,13 +79,13 @@ def _duration(pod: Doc, name: str) -> int:
 class Kubelets:
     """All kubelets of the cluster.
 
-    Those of `unreachable` nodes go on, but neither hear of deletions nor report anything until they are back.
+    Kubelets of `unreachable` nodes keep running, but receive no deletions and report nothing until `resume`.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.unreachable: set[str] = set()
         self.skews_us: dict[str, int] = {}
-        """By how much the clock of a node is ahead of the API server's; it times all that its kubelet reports."""
+        """Offset of node clocks to the API server's clock; it applies to all times that the kubelet reports."""
         self._registry = registry
         self._happened_us: int | None = None
         self._tokens: dict[str, Token] = {}
@@ -93,13 +93,13 @@ class Kubelets:
         registry.store.subscribe("pods", self._observe)
 
     def resume(self, node: str) -> None:
-        """Do at once what came due on `node` while it was unreachable or did not exist."""
+        """Run the actions that became due while `node` was unreachable or did not exist."""
         self.unreachable.discard(node)
         for action in self._parked.pop(node, ()):
             action()
 
     def clock_us(self, node: str, us: int) -> int:
-        """What the clock of `node` shows at `us`."""
+        """The clock of `node` at `us`."""
         return us + self.skews_us.get(node, 0)
 
     def _observe(self, change: Change) -> None:
@@ -116,7 +116,7 @@ class Kubelets:
                 self._registry.agenda.at(due_us, partial(self._act, change.key, uid, token, due_us))
 
     def _act(self, key: Key, uid: str, token: Token, due_us: int) -> None:
-        """End the stage, unless the pod has left it meanwhile or its node is out of reach: that is reported later."""
+        """End the stage if the pod is still in it; if the node is unreachable, defer this until it is back."""
         stored = self._registry.store.get("pods", key)
         if stored is None or uid_of(stored.doc) != uid or stage_of(stored.doc) != token:
             return
@@ -127,15 +127,15 @@ class Kubelets:
         elif token[0] is Stage.REMOVABLE:
             self._registry.delete("pods", key, grace_seconds=0, uid=uid)
         else:
-            unheard = token[0] is Stage.STOPPING  # a kubelet out of reach stops nothing before it is back
-            self._happened_us = self._registry.agenda.now_us if unheard else due_us
+            delayed = token[0] is Stage.STOPPING  # an unreachable kubelet receives the deletion only when it is back
+            self._happened_us = self._registry.agenda.now_us if delayed else due_us
             status = next_status(token[0], pod, self.clock_us(node, self._happened_us))
             self._registry.patch("pods", key, {"status": status}, status=True)
             self._happened_us = None
 
 
 def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
-    """Status at the end of a stage."""
+    """The pod status at the end of a stage."""
     if stage is Stage.STARTING:
         return started(pod, now_us)
     if stage is Stage.RUNNING and annotation(pod, EXIT) != "Failed":
@@ -144,7 +144,7 @@ def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
 
 
 def started(pod: Doc, now_us: int) -> Doc:
-    """Status with all containers running."""
+    """The pod status with all containers running."""
     now = rfc3339(now_us)
     conditions = pod
     for kind in ("PodScheduled", "Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready"):
@@ -162,7 +162,7 @@ def started(pod: Doc, now_us: int) -> Doc:
 
 
 def ended(pod: Doc, now_us: int, *, phase: str, exit_code: int) -> Doc:
-    """Status with all containers terminated now; when they started is kept."""
+    """The pod status with all containers terminated now; their start times are kept."""
     conditions = pod
     for kind in ("ContainersReady", "Ready"):
         fresh = with_condition(conditions, now_us, kind, "False", reason=f"Pod{_ENDINGS[phase]}")

@@ -1,8 +1,8 @@
-"""Nodes: they become ready, get lost, come back and are taken away with what runs on them."""
+"""The node lifecycle: ready, unreachable, back, and deleted with its pods."""
 
 from functools import partial
 
-from gputally_sim.api.refusals import patiently
+from gputally_sim.api.refusals import run_logged
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.documents import Doc, Key, key_of, labels_of, uid_of
@@ -11,13 +11,13 @@ from gputally_sim.node.kubelet import Kubelets
 from gputally_sim.node.pods import condition, node_of, with_condition
 
 POD_GC_US = 40 * SECOND_US
-"""How long PodGC waits before it believes that a node is gone. Source: kubernetes pkg/controller/podgc."""
+"""Time that PodGC waits before it deletes the pods of a deleted node. Source: kubernetes pkg/controller/podgc."""
 
 _READY_REASONS = {"True": "KubeletReady", "False": "KubeletNotReady", "Unknown": "NodeStatusUnknown"}
 
 
 class Nodes:
-    """The life of nodes, with hooks to interfere; a new node is ready at once unless it says otherwise."""
+    """Manages the lifecycle of nodes; a new node becomes ready at once unless it has a Ready condition."""
 
     def __init__(self, registry: Registry, kubelets: Kubelets) -> None:
         self._registry = registry
@@ -25,51 +25,51 @@ class Nodes:
         registry.store.subscribe("nodes", self._observe)
 
     def mark_ready(self, name: str) -> None:
-        """The node is back; what came due on it meanwhile happens now."""
+        """Mark the node ready, and run its deferred actions."""
         self._report(name, "True")
         self._kubelets.resume(name)
 
     def mark_not_ready(self, name: str) -> None:
-        """The kubelet reports that the node cannot take pods; those on it go on."""
+        """Mark the node not ready; its pods keep running."""
         self._report(name, "False")
 
     def mark_unknown(self, name: str) -> None:
-        """The kubelet is no longer heard of: until it is back, no pod on the node ends or stops for the API."""
+        """Make the node unreachable; until it is back, its pods do not end or stop in the API."""
         self._kubelets.unreachable.add(name)
         self._report(name, "Unknown")
 
     def set_clock(self, name: str, *, ahead_us: int) -> None:
-        """Let the node's clock be so much ahead of the API server's from now on, or behind it."""
+        """Set the offset of the node's clock to the API server's clock."""
         self._kubelets.skews_us[name] = ahead_us
 
     def clock_us(self, name: str, us: int) -> int:
-        """What the node's clock shows at `us`."""
+        """The node's clock at `us`."""
         return self._kubelets.clock_us(name, us)
 
     def cordon(self, name: str, *, unschedulable: bool = True) -> None:
-        """Keep new pods away, or let them come again."""
+        """Cordon or uncordon the node."""
         self._registry.patch("nodes", ("", name), {"spec": {"unschedulable": unschedulable or None}})
 
     def set_allocatable(self, name: str, quantities: dict[str, str]) -> None:
-        """Change what the node offers, as a device plugin does when a device fails."""
+        """Change the allocatable resources, as a device plugin does when a device fails."""
         self._registry.patch("nodes", ("", name), {"status": {"allocatable": quantities}}, status=True)
 
     def delete(self, name: str) -> None:
-        """Take the node away; its pods follow when PodGC has noticed."""
+        """Delete the node; PodGC deletes its pods later."""
         self._registry.delete("nodes", ("", name))
 
-    def register_anew(self, name: str, *, after_us: int) -> None:
-        """Take the Node away and let its kubelet, whose pods run on, make another: before PodGC looks, or after.
+    def reregister(self, name: str, *, after_us: int) -> None:
+        """Delete the Node; its kubelet registers it again after `after_us`, before or after PodGC. Pods keep running.
 
         Source: kubernetes pkg/kubelet/kubelet_node_status.go, registerWithAPIServer.
         """
         node = self._registry.read("nodes", ("", name)).doc
-        told = {
+        reported = {
             field: node["status"][field] for field in ("capacity", "allocatable", "nodeInfo") if field in node["status"]
         }
-        fresh = {"metadata": {"name": name, "labels": labels_of(node)}, "spec": {}, "status": told}
+        fresh = {"metadata": {"name": name, "labels": labels_of(node)}, "spec": {}, "status": reported}
         self._registry.delete("nodes", ("", name))
-        self._registry.agenda.after(after_us, partial(patiently, partial(self._registry.create, "nodes", fresh)))
+        self._registry.agenda.after(after_us, partial(run_logged, partial(self._registry.create, "nodes", fresh)))
 
     def _observe(self, change: Change) -> None:
         name = change.key[1]
@@ -78,9 +78,9 @@ class Nodes:
         elif change.verb is Verb.ADDED:
             self._registry.agenda.after(0, partial(self._kubelets.resume, name))
             if condition(change.now.doc, "Ready") is None:
-                self._registry.agenda.after(0, partial(self._introduce, change.key))
+                self._registry.agenda.after(0, partial(self._set_initial_ready, change.key))
 
-    def _introduce(self, key: Key) -> None:
+    def _set_initial_ready(self, key: Key) -> None:
         if self._registry.store.get("nodes", key):
             self._report(key[1], "True")
 
@@ -88,7 +88,8 @@ class Nodes:
         node = self._registry.read("nodes", ("", name)).doc
         reason = _READY_REASONS[status]
         now_us = self._registry.agenda.now_us
-        at_us = now_us if status == "Unknown" else self._kubelets.clock_us(name, now_us)  # that one is not its own word
+        # the node controller sets Unknown, the kubelet all other values
+        at_us = now_us if status == "Unknown" else self._kubelets.clock_us(name, now_us)
         conditions = with_condition(node, at_us, "Ready", status, reason=reason)
         self._registry.patch("nodes", ("", name), {"status": {"conditions": conditions}}, status=True)
 

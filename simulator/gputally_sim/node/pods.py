@@ -1,4 +1,4 @@
-"""What a pod document says."""
+"""Accessors for Pod documents."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,22 +11,22 @@ GPU = "nvidia.com/gpu"
 
 
 def is_terminal(pod: Doc) -> bool:
-    """Whether all containers have ended for good."""
+    """Whether the pod is Succeeded or Failed."""
     return pod.get("status", {}).get("phase") in TERMINAL_PHASES
 
 
 def is_terminating(pod: Doc) -> bool:
-    """Whether deletion was asked for."""
+    """Whether deletion was requested."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 def is_active(pod: Doc) -> bool:
-    """Whether a controller counts the pod: neither ended nor about to."""
+    """Whether controllers count the pod: neither terminal nor terminating."""
     return not is_terminal(pod) and not is_terminating(pod)
 
 
 def is_ready(pod: Doc) -> bool:
-    """Whether the pod serves."""
+    """Whether the pod is ready."""
     return (condition(pod, "Ready") or {}).get("status") == "True"
 
 
@@ -37,13 +37,13 @@ def node_of(pod: Doc) -> str:
 
 
 def condition(doc: Doc, kind: str) -> Doc | None:
-    """The condition of that type."""
+    """The condition of type `kind`."""
     conditions: list[Doc] = doc.get("status", {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == kind), None)
 
 
 def with_condition(doc: Doc, now_us: int, kind: str, status: str, *, reason: str = "", message: str = "") -> list[Doc]:
-    """All conditions of `doc` with this one set; a transition is timed, a mere change of message is not."""
+    """The conditions of `doc` with this one set; lastTransitionTime changes only with the status."""
     former = condition(doc, kind)
     fresh = {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_us)}
     if former is not None and former["status"] == status:
@@ -54,9 +54,9 @@ def with_condition(doc: Doc, now_us: int, kind: str, status: str, *, reason: str
 
 
 def effective_requests(spec: Doc) -> dict[str, int]:
-    """Extended resources the pod holds from binding to its end.
+    """The extended resources that the pod uses from binding to its end.
 
-    The larger of all containers with all sidecars, and of each init container with the sidecars started before it.
+    The maximum of: all containers with all sidecars; each init container with the sidecars started before it.
     Source: k8s.io/component-helpers resource/helpers.go.
     """
     held = _sum(map(extended, spec["containers"]))
@@ -74,7 +74,7 @@ def effective_requests(spec: Doc) -> dict[str, int]:
 
 
 def extended(container: Doc) -> Counter[str]:
-    """Requests of one container for extended resources; ValueError when one is not a whole number."""
+    """A container's requests for extended resources; ValueError if one is not a whole number."""
     requests = (container.get("resources") or {}).get("requests") or {}
     return Counter({name: int(quantity) for name, quantity in requests.items() if "/" in name})
 

@@ -1,6 +1,6 @@
-"""How busy pods keep their GPUs: by their annotation, else as the seed has it.
+"""GPU utilization of pods, from their annotation or else from the seed.
 
-`pod.gputally.io/utilization`  `0.8`, or `0s:0.2,10m:0.9`: from 0 to 1, by the time since the containers began
+`pod.gputally.io/utilization`  `0.8`, or `0s:0.2,10m:0.9`: from 0 to 1, by time since container start
 """
 
 from bisect import bisect_right
@@ -14,42 +14,42 @@ from gputally_sim.naming import choices
 
 UTILISATION = "pod.gputally.io/utilization"
 FULL = 1_000_000
-"""Utilisation is in millionths."""
+"""Utilization is in millionths."""
 
 _SEGMENTS = 6
-_RARELY_BUSY = "notebook"
-"""The workload type of those whose users think, and go for lunch."""
+_MOSTLY_IDLE = "notebook"
+"""The workload type of interactive users."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Utilisation by the time since the containers began (µs): each of the `steps`, the first at 0, holds to the next.
+    """Utilization by time since container start (µs): each step lasts until the next one; the first step is at 0.
 
-    It begins anew after each `period_us`; if that is None, the last step stays.
+    The curve repeats after `period_us`; if None, the last step lasts forever.
     """
 
     steps: tuple[tuple[int, int], ...]
     period_us: int | None = None
 
     def at(self, us: int) -> int:
-        """Millionths at that time."""
+        """Utilization in millionths at that time."""
         phase_us = us % self.period_us if self.period_us else us
         return self.steps[bisect_right(self.steps, phase_us, key=lambda step: step[0]) - 1][1]
 
     def cuts(self, from_us: int, to_us: int) -> Iterator[int]:
-        """The instants between the two at which it may change."""
+        """Times in the interval at which the utilization may change."""
         period_us = self.period_us or to_us + 1
         for began_us in range(from_us - from_us % period_us, to_us, period_us):
             yield from (began_us + us for us, _ in self.steps if from_us < began_us + us < to_us)
 
     def integral(self, us: int) -> int:
-        """Millionths times µs, from the beginning up to `us`."""
+        """Utilization in millionths times µs, from 0 to `us`."""
         cuts = [0, *self.cuts(0, us), us]
         return sum(self.at(cuts[i]) * (cuts[i + 1] - cuts[i]) for i in range(len(cuts) - 1))
 
 
 def curve_of(pod: Doc, seed: int) -> Curve:
-    """What the pod says of itself. What cannot be read says nothing: a client's slip must not end the simulation."""
+    """The pod's curve; an unreadable annotation is ignored, because client errors must not stop the simulation."""
     try:
         return parse(annotation(pod, UTILISATION))
     except ValueError:
@@ -57,15 +57,15 @@ def curve_of(pod: Doc, seed: int) -> Curve:
 
 
 def parse(text: str) -> Curve:
-    """The curve of an annotation; ValueError for anything else."""
+    """Parse the annotation. Raises: ValueError."""
     pairs = [part.rpartition(":") for part in text.split(",")]
     steps = sorted((parse_duration(since or "0"), _millionths(level)) for since, _, level in pairs)
     return Curve(tuple(steps if steps[0][0] == 0 else [(0, 0), *steps]))
 
 
 def drawn(chance: Random, *, kind: str) -> Curve:
-    """Most are well used, some half, some hardly at all; each goes up and down a little."""
-    idle, half = (0.8, 0.95) if kind == _RARELY_BUSY else (0.12, 0.35)
+    """A random curve: most have high utilization, some medium, some almost none; each varies slightly."""
+    idle, half = (0.8, 0.95) if kind == _MOSTLY_IDLE else (0.12, 0.35)
     draw = chance.random()
     level = chance.uniform(0, 0.05) if draw < idle else chance.uniform(0.2, 0.6 if draw < half else 0.97)
     steps, us = [], 0

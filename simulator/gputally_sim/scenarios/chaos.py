@@ -1,6 +1,6 @@
-"""Trouble at random moments of the model's time, as a cluster has it in a bad year: one call makes any scenario hard.
+"""Injects random faults into any scenario, at random simulated times.
 
-It ends nobody else's pod. Clocks that are wrong, and nodes out of reach, change what their kubelets report, and when.
+It deletes only its own pods. Wrong clocks and unreachable nodes change what kubelets report, and when.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from http import HTTPStatus
 from itertools import cycle
 
 from gputally_sim.api.faults import Faults
-from gputally_sim.api.refusals import outlived, patiently
+from gputally_sim.api.refusals import log_rejections, run_logged
 from gputally_sim.api.registry import Registry
 from gputally_sim.documents import Doc
 from gputally_sim.instants import DAY_US, SECOND_US
@@ -23,13 +23,13 @@ from gputally_sim.scenarios.workloads import Work
 
 NAMESPACE = "chaos"
 REBORN = "reborn"
-"""The name of one pod after another, each of which runs for a second; and of the node they are on."""
+"""The name of successive one-second pods, and of their node."""
 VANISHING = "vanishing"
-"""The name of one node after another, and of a pod on it that is taken by surprise."""
+"""The name of successive nodes, and of a pod on the node when it is deleted."""
 
 _TAINT = {"key": "gputally.io/chaos", "value": "true", "effect": "NoSchedule"}
 MAX_SKEW_S = 30
-"""How far off a clock is at most."""
+"""Maximum clock skew."""
 FORGED: tuple[Doc, ...] = (
     {"apiVersion": "v1", "kind": "../../pods#", "name": "all"},
     {"apiVersion": "v1", "kind": "Pod", "name": "?watch=true#"},
@@ -37,15 +37,15 @@ FORGED: tuple[Doc, ...] = (
     {"apiVersion": "invented.example/v1", "kind": "Invented", "name": "unknown"},
     {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "gone"},
 )
-"""What the pods say that owns them: a real server takes anything that is not empty."""
+"""Forged owners of the pods; a real server accepts any nonempty values."""
 
 _LIVES = 3
 _REFUSALS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 @dataclass(frozen=True)
-class Deed:
-    """What was done when, and to whom where that is somebody."""
+class ChaosAction:
+    """An injected fault, with its time and target, if any."""
 
     at_us: int
     fault: str
@@ -53,11 +53,11 @@ class Deed:
 
 
 class Chaos:
-    """Does something bad about every `every_us` of model time; what lasts, lasts up to as long."""
+    """Injects a fault about every `every_us` of simulated time; lasting faults end within the same time."""
 
     def __init__(self, registry: Registry, faults: Faults, nodes: Nodes, *, seed: int, every_us: int) -> None:
-        self.actions: list[Deed] = []
-        """Everything done so far."""
+        self.actions: list[ChaosAction] = []
+        """All faults injected so far."""
         self._registry = registry
         self._faults = faults
         self._nodes = nodes
@@ -65,7 +65,7 @@ class Chaos:
         self._over = False
         self._random = choices(seed, "chaos")
         self._forged = cycle(FORGED)
-        self._troubles: dict[str, Callable[[], str | None]] = {
+        self._injectors: dict[str, Callable[[], str | None]] = {
             "drop": self._drop,
             "cut": self._cut,
             "trickle": self._trickle,
@@ -86,49 +86,49 @@ class Chaos:
             "skew": self._skew,
             "reborn": self._reborn,
             "vanish": self._vanish,
-            "register anew": self._register_anew,
+            "reregister": self._reregister,
         }
 
     @property
     def fault_names(self) -> tuple[str, ...]:
-        """All it can do, by name."""
-        return tuple(self._troubles)
+        """The names of all faults."""
+        return tuple(self._injectors)
 
     def begin(self) -> None:
-        """Lay out what it has of its own, and begin to do harm soon."""
+        """Create its own objects, and schedule the first fault."""
         self._registry.create("namespaces", workloads.namespace(NAMESPACE))
         for name in (REBORN, VANISHING):
             self._add_node(name)
-        self._await_next()
+        self._schedule_next()
 
     def end(self) -> None:
-        """Do no more, and take away the pods it has of its own; what still lasts ends soon."""
+        """Stop, and delete its own pods; lasting faults end soon."""
         self._over = True
         for name in (REBORN, VANISHING):
             if self._registry.store.get("pods", (NAMESPACE, name)):
                 self._registry.delete("pods", (NAMESPACE, name), grace_seconds=0)
 
     def do(self, fault: str) -> None:
-        """Make one of `fault_names` now."""
-        with outlived():
-            target = self._troubles[fault]()
-            self.actions.append(Deed(self._registry.agenda.now_us, fault, target or ""))
+        """Inject one of `fault_names` now."""
+        with log_rejections():
+            target = self._injectors[fault]()
+            self.actions.append(ChaosAction(self._registry.agenda.now_us, fault, target or ""))
 
-    def _await_next(self) -> None:
+    def _schedule_next(self) -> None:
         pause_us = int(self._random.expovariate(1 / self._every_us))
-        self._registry.agenda.after(pause_us, self._strike)
+        self._registry.agenda.after(pause_us, self._inject_random)
 
-    def _strike(self) -> None:
+    def _inject_random(self) -> None:
         if not self._over:
             self.do(self._random.choice(self.fault_names))
-            self._await_next()
+            self._schedule_next()
 
     def _later(self, action: Callable[[], object]) -> None:
-        """End what lasts."""
+        """Schedule the end of a lasting fault."""
         lasts_us = int(self._every_us * self._random.uniform(0.1, 1))
-        self._registry.agenda.after(lasts_us, partial(patiently, action))
+        self._registry.agenda.after(lasts_us, partial(run_logged, action))
 
-    # the connection
+    # connection faults
 
     def _drop(self) -> None:
         self._faults.drop_watches()
@@ -143,21 +143,21 @@ class Chaos:
         self._faults.stall()
         self._later(self._faults.resume)
 
-    # the server
+    # server faults
 
     def _refuse(self) -> None:
         self._faults.refuse(self._random.randint(1, 3), self._random.choice(_REFUSALS))
         self._faults.drop_watches()
-        self._later(self._faults.relent)
+        self._later(self._faults.stop_refusing)
 
     def _misdate(self) -> None:
-        """The next watches are answered by a server whose clock is wrong by up to a day."""
+        """Answer the next watches with a Date that is wrong by up to a day."""
         ahead_us = self._random.randint(-DAY_US, DAY_US)
         self._faults.misdate(self._random.randint(1, 3), ahead_us=ahead_us)
         self._faults.drop_watches()
 
     def _expire(self) -> None:
-        """Nothing gets through for a while, and what happened meanwhile is forgotten."""
+        """Stall watches for a while, then discard the history."""
         self._faults.stall()
         self._later(self._forget)
 
@@ -167,7 +167,7 @@ class Chaos:
         self._faults.resume()
 
     def _list_by_pages(self) -> None:
-        """The same, on a server that cannot stream the new list."""
+        """Discard the history on a server without streaming lists."""
         self._switch("streaming_lists", to=False)
         self._forget()
 
@@ -181,7 +181,7 @@ class Chaos:
         setattr(self._faults, fault, to)
         self._later(lambda: setattr(self._faults, fault, not to))
 
-    # what is told
+    # event faults
 
     def _garble(self) -> None:
         self._faults.garble()
@@ -195,7 +195,7 @@ class Chaos:
     def _reorder(self) -> None:
         self._faults.reorder(self._random.randint(2, 5))
 
-    # nodes and pods
+    # node and pod faults
 
     def _unready(self) -> str:
         name = self._some_node()
@@ -216,21 +216,21 @@ class Chaos:
         return name
 
     def _skew(self) -> str:
-        """The node's clock is wrong until somebody sets it right."""
+        """Skew a node's clock for a while."""
         name = self._some_node()
         self._nodes.set_clock(name, ahead_us=self._random.randint(-MAX_SKEW_S, MAX_SKEW_S) * SECOND_US)
         self._later(partial(self._nodes.set_clock, name, ahead_us=0))
         return name
 
     def _some_node(self) -> str:
-        """Not one of our own, if there are others."""
+        """A random node, preferably not one of this module."""
         names = [name for (_, name), _ in self._registry.store.snapshot("nodes")]
         return self._random.choice([name for name in names if name not in (REBORN, VANISHING)] or [REBORN])
 
     def _reborn(self) -> str:
-        """Several pods of one name, one right after another, each for a second."""
+        """Run several one-second pods of the same name in succession."""
         for life in range(_LIVES):
-            self._registry.agenda.after(2 * life * SECOND_US, partial(patiently, self._replace_reborn))
+            self._registry.agenda.after(2 * life * SECOND_US, partial(run_logged, self._replace_reborn))
         return REBORN
 
     def _replace_reborn(self) -> None:
@@ -241,25 +241,25 @@ class Chaos:
         self._create_pod(REBORN, lasts_us=SECOND_US)
 
     def _vanish(self) -> str:
-        """A node goes with a pod on it, and another comes under its name: before its pods are given up, or after.
+        """Delete a node with a pod on it, and create another of the same name, before or after PodGC deletes the pod.
 
-        It is the same machine, or another.
+        The new node is the same machine or another one.
         """
         if not self._registry.store.get("nodes", ("", VANISHING)):
             return ""
         if not self._registry.store.get("pods", (NAMESPACE, VANISHING)):
             self._create_pod(VANISHING, lasts_us=None)
         agenda = self._registry.agenda
-        agenda.after(10 * SECOND_US, partial(patiently, partial(self._nodes.delete, VANISHING)))
+        agenda.after(10 * SECOND_US, partial(run_logged, partial(self._nodes.delete, VANISHING)))
         back_us = 10 * SECOND_US + int(POD_GC_US * self._random.uniform(0.2, 2))
         machine = self._random.choice((VANISHING, "another"))
-        agenda.after(back_us, partial(patiently, partial(self._add_node, VANISHING, machine)))
+        agenda.after(back_us, partial(run_logged, partial(self._add_node, VANISHING, machine)))
         return VANISHING
 
-    def _register_anew(self) -> str:
-        """A Node is deleted by mistake, and its kubelet makes another within seconds."""
+    def _reregister(self) -> str:
+        """Delete a Node; its kubelet registers it again within seconds."""
         name = self._some_node()
-        self._nodes.register_anew(name, after_us=self._random.randint(1, 9) * SECOND_US)
+        self._nodes.reregister(name, after_us=self._random.randint(1, 9) * SECOND_US)
         return name
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:

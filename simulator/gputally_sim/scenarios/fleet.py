@@ -13,7 +13,7 @@ _ZONES = ("europe-west4-a", "europe-west4-b")
 
 @dataclass(frozen=True)
 class NodePool:
-    """Nodes alike: `gpus` of one `product` each, labelled as GPU Feature Discovery does."""
+    """Identical nodes with `gpus` of one `product`, labelled as by GPU Feature Discovery."""
 
     name: str
     count: int
@@ -61,7 +61,7 @@ def node(pool: NodePool, index: int) -> Doc:
 
 
 def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int], machine: str = "") -> Doc:
-    """A Node like those of `pool`, which offers its GPUs as these resources; its `machine` is that of its name."""
+    """A Node of `pool` that offers its GPUs as these resources; `machine` defaults to its name."""
     general = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110"}
     quantities = general | {resource: str(units) for resource, units in offered.items()}
     labels = {

@@ -1,7 +1,7 @@
 """Scenario S1: inference and training share eight GPUs by five tiers, inference by day, training by night.
 
-Inference is scaled up at 07:30, half an hour before training is scaled down, so every weekday morning it preempts.
-Figures are per eight GPUs; a larger fleet gets as many times more.
+Inference is scaled up at 07:30, half an hour before training is scaled down, so it preempts every weekday morning.
+Numbers are per eight GPUs and scale with the fleet.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ TIERS = {
     "training-low": 100,
 }
 TEAMS = {"ml-inference": "serving", "ml-training": "foundation", "ml-vision": "vision", "sandbox": ""}
-"""Namespaces with their teams; one has none."""
+"""Teams by namespace; one namespace has no team."""
 INFERENCE = {"llm-api": (4, 2), "embeddings": (2, 0)}
 """Replicas by day and by night."""
 TRAINING = {"pretrain": (1, 3), "finetune": (0, 1), "sweep": (0, 1)}
@@ -74,7 +74,7 @@ _SCALERS = {
 
 
 class MixedTiers:
-    """What happens in S1; `seed` decides which experiments are run."""
+    """Scenario S1; `seed` determines the experiments."""
 
     def __init__(self, registry: Registry, seed: int, fleet: Fleet) -> None:
         self._registry = registry
@@ -83,14 +83,14 @@ class MixedTiers:
         self._eights = max(1, fleet.gpus // 8)
 
     def begin(self) -> None:
-        """Lay everything out as it is at the present hour, and keep to the timetable from then on."""
+        """Create all objects as of the current hour, and schedule the recurring actions."""
         now_us = self._registry.agenda.now_us
-        self._lay_out()
+        self._create_objects()
         self._deploy(night=not is_working_time(now_us, 7.5, 19))
         self._train(night=not is_working_time(now_us, 8, 18))
-        self._keep_hours()
+        self._schedule_recurring()
 
-    def _lay_out(self) -> None:
+    def _create_objects(self) -> None:
         for name, value in TIERS.items():
             self._registry.create("priorityclasses", workloads.priority_class(name, value))
         for name, team in TEAMS.items():
@@ -113,7 +113,7 @@ class MixedTiers:
             job = workloads.job(work, work.app, parallelism=parallelism, completions=_ENDLESS)
             self._registry.create("jobs", job, namespace)
 
-    def _keep_hours(self) -> None:
+    def _schedule_recurring(self) -> None:
         agenda = self._registry.agenda
         every_weekday(agenda, 7.5, lambda _: self._scale_inference(night=False))
         every_weekday(agenda, 8, lambda _: self._scale_training("scale-training-down", night=False))
@@ -130,7 +130,7 @@ class MixedTiers:
             self._registry.patch("deployments", ("ml-inference", work.app), wanted)
 
     def _scale_training(self, scaler: str, *, night: bool) -> None:
-        """As a CronJob running `kubectl scale` does it."""
+        """Scale training as a CronJob with `kubectl scale`."""
         self._run_cron_job(("ml-training", scaler))
         for namespace, work in _LEARNING:
             wanted = {"spec": {"parallelism": TRAINING[work.app][night] * self._eights}}
@@ -145,20 +145,20 @@ class MixedTiers:
         self._registry.create("jobs", job, key[0])
 
     def _open_notebook(self, _: int) -> None:
-        """A pod of no team and without a PriorityClass; its user opens it anew after it was preempted."""
+        """Create a pod without team and PriorityClass, unless it exists; its user recreates it after preemption."""
         if not self._registry.store.get("pods", ("sandbox", "notebook-lee")):
             notebook = workloads.bare_pod(Work(app="notebook", kind="notebook"), "notebook-lee")
             self._registry.create("pods", notebook, "sandbox")
 
     def _submit_experiments(self, day: int) -> None:
-        """A night's worth of Jobs of 20 minutes to 3 hours; one in ten fails."""
+        """Submit Jobs of 20 minutes to 3 hours for a night; one in ten fails."""
         chance = choices(self._seed, "s1", "experiments", day)
         for index in range(4 * self._eights):
             work = _trained("experiment", chance.choice(_TRAINING_TIERS), minutes=chance.randint(20, 180), stops_s=10)
             self._submit(replace(work, fails=chance.random() < _FAILURE_RATE), f"experiment-{day}-{index}", chance)
 
     def _submit_checks(self, day: int) -> None:
-        """Short jobs of some seconds to minutes, by day, when there is hardly room."""
+        """Submit jobs of seconds to minutes by day, when few GPUs are free."""
         chance = choices(self._seed, "s1", "checks", day)
         for index in range(3 * self._eights):
             lasts_us = chance.randint(7, 240) * SECOND_US

@@ -8,7 +8,7 @@ from gputally_sim.scenarios.mixed_tiers import MixedTiers
 from gputally_sim.scenarios.tenant_quotas import TenantQuotas
 
 Scenario = Callable[[Registry, int, Fleet | None], None]
-"""Is given the registry, the seed and, to replace the scenario's own, a fleet; begins at the agenda's present time."""
+"""Starts a scenario now, with the registry, the seed, and a fleet (None for the scenario's default)."""
 
 
 def mixed_tiers(registry: Registry, seed: int, fleet: Fleet | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Scenario S2: four tiers with a preemption posture, tenants with quotas, 8-GPU training next to 1-GPU notebooks.
+"""Scenario S2: four tiers with preemption rules, tenants with quotas, 8-GPU training next to 1-GPU notebooks.
 
-Training may preempt serving, batch and interactive; interactive preempts nobody. A PyTorchJob's pod needs all eight
-GPUs of one node.
+Training may preempt serving, batch and interactive; interactive never preempts. Each pod of a PyTorchJob needs all
+eight GPUs of a node.
 """
 
 from gputally_sim.api.registry import Registry
@@ -27,7 +27,7 @@ _NOTEBOOK = Work(app="notebook", kind="notebook", tier="gpu-interactive", starts
 
 
 class TenantQuotas:
-    """What happens in S2; `seed` decides who runs what and for how long."""
+    """Scenario S2; `seed` determines the workloads and their durations."""
 
     def __init__(self, registry: Registry, seed: int, fleet: Fleet) -> None:
         self._registry = registry
@@ -35,8 +35,8 @@ class TenantQuotas:
         self._fleet = fleet
 
     def begin(self) -> None:
-        """Lay everything out and keep to the timetable from then on."""
-        self._lay_out()
+        """Create all objects, and schedule the recurring actions."""
+        self._create_objects()
         for tenant in TENANTS:
             self._registry.create("deployments", workloads.deployment(_SERVER, 2), tenant)
         agenda = self._registry.agenda
@@ -51,7 +51,7 @@ class TenantQuotas:
         every_day(agenda, 22, self._train)
         every_day(agenda, 4, lambda _: clear_ended_pods(self._registry))
 
-    def _lay_out(self) -> None:
+    def _create_objects(self) -> None:
         for name, value in TIERS.items():
             described = workloads.priority_class(name, value, preempts=name != NEVER_PREEMPTS)
             self._registry.create("priorityclasses", described)
@@ -63,7 +63,7 @@ class TenantQuotas:
                 self._registry.create("resourcequotas", workloads.quota(tier, gpus), tenant)
 
     def _open_notebooks(self, _: int) -> None:
-        """One per person; the last person of each tenant forgets the PriorityClass."""
+        """Create one notebook per person; the last person of each tenant omits the PriorityClass."""
         for tenant in TENANTS:
             for person in _PEOPLE:
                 work = _NOTEBOOK if person != _PEOPLE[-1] else Work(app="notebook", kind="notebook")
@@ -91,7 +91,7 @@ class TenantQuotas:
         return self._registry.agenda.now_us // HOUR_US % 24
 
     def _train(self, day: int) -> None:
-        """One PyTorchJob of one tenant: a master and perhaps a worker, each with a whole node."""
+        """Create one PyTorchJob of a tenant: a master and optionally a worker, each on a full node."""
         hour = self._hour()
         chance = choices(self._seed, "s2", "training", day, hour)
         tenant = chance.choice(TENANTS)

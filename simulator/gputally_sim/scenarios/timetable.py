@@ -1,17 +1,17 @@
-"""Recurring hours: what a scenario does every day, or every weekday."""
+"""Recurring actions of scenarios, daily or on weekdays."""
 
 from collections.abc import Callable
 from functools import partial
 
 from gputally_sim.agenda import Agenda
-from gputally_sim.api.refusals import outlived
+from gputally_sim.api.refusals import log_rejections
 from gputally_sim.instants import DAY_US, HOUR_US
 
 _MONDAY_BASED = 3  # 1970-01-01 was a Thursday
 _SATURDAY = 5
 
 Daily = Callable[[int], None]
-"""Is given the number of the day since the epoch."""
+"""An action; its argument is the number of the day since the epoch."""
 
 
 def is_weekday(day: int) -> bool:
@@ -20,7 +20,7 @@ def is_weekday(day: int) -> bool:
 
 
 def day_of(us: int) -> int:
-    """The number of the UTC day since the epoch."""
+    """The number of days since the epoch (UTC)."""
     return us // DAY_US
 
 
@@ -30,7 +30,7 @@ def is_working_time(us: int, begins: float, ends: float) -> bool:
 
 
 def every_day(agenda: Agenda, hour: float, action: Daily) -> None:
-    """Run `action` at `hour` (UTC) of each day, from the next such hour on."""
+    """Run `action` daily at `hour` (UTC), starting at the next such time."""
     day = day_of(agenda.now_us)
     first = day if day * DAY_US + hour * HOUR_US > agenda.now_us else day + 1
     agenda.at(first * DAY_US + int(hour * HOUR_US), partial(_recur, agenda, first, hour, action))
@@ -42,7 +42,7 @@ def every_weekday(agenda: Agenda, hour: float, action: Daily) -> None:
 
 
 def _recur(agenda: Agenda, day: int, hour: float, action: Daily) -> None:
-    with outlived():
+    with log_rejections():
         action(day)
     following = (day + 1) * DAY_US + int(hour * HOUR_US)
     agenda.at(following, partial(_recur, agenda, day + 1, hour, action))

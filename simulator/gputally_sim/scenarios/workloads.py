@@ -1,4 +1,4 @@
-"""Objects scenarios are made of, in the shape users write them."""
+"""Builds the objects of scenarios, as users would write them."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ _IMAGE = "registry.example.org/ml/{app}:1.4.2"
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a pod asks for and how it behaves; times in µs, `lasts_us` None for ever."""
+    """A pod's requests and behaviour; times in µs; `lasts_us` None means forever."""
 
     app: str
     kind: str
@@ -62,7 +62,7 @@ def deployment(work: Work, replicas: int) -> Doc:
 
 
 def job(work: Work, name: str, *, parallelism: int, completions: int) -> Doc:
-    """A Job whose preempted pods do not count as failures; it is cleared away some hours after its end."""
+    """A Job that ignores preemptions as failures; it is deleted some hours after its end."""
     spec = {
         "parallelism": parallelism,
         "completions": completions,
@@ -86,7 +86,7 @@ def bare_pod(work: Work, name: str) -> Doc:
 
 
 def cron_job(work: Work, schedule: str) -> Doc:
-    """A CronJob object; its Jobs are made by the scenario."""
+    """A CronJob object; the scenario creates its Jobs."""
     run = {"spec": {"template": template(work, restart="Never")}}
     spec = {"schedule": schedule, "concurrencyPolicy": "Forbid", "suspend": False, "jobTemplate": run}
     return {"metadata": {"name": work.app}, "spec": spec}

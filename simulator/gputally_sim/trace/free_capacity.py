@@ -1,4 +1,4 @@
-"""Where there is room on nodes of many kinds: best fit, found by bisection."""
+"""Finds free capacity on nodes of several kinds: best fit by bisection."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -13,14 +13,14 @@ _UNUSABLE = frozenset({"False", "Unknown"})
 
 @dataclass(frozen=True)
 class Kind:
-    """What nodes are alike in: the resource they offer, and the type of their GPUs."""
+    """A kind of node: its resource name and GPU type."""
 
     resource: str
     gpu_type: str
 
 
 class FreeCapacity:
-    """The free units of nodes told of by `add`. Nodes that are gone, cordoned or not ready are not found."""
+    """Free units of the nodes added by `add`. Deleted, cordoned and unready nodes are skipped."""
 
     def __init__(self, store: Store) -> None:
         self._kinds: dict[str, Kind] = {}
@@ -30,20 +30,20 @@ class FreeCapacity:
         store.subscribe("nodes", self._observe)
 
     def add(self, name: str, kind: Kind, units: int) -> None:
-        """The node exists from now on, all free."""
+        """Add a node with all units free."""
         self._kinds[name] = kind
         self._free[name] = units
         self._set_open(name, is_open=True)
 
     def find(self, resource: str, units: int, gpu_types: Collection[str]) -> str:
-        """The node that is left with the least, of these types or of any; "" when nothing fits."""
+        """The best-fitting node of these types, or of any type if empty; "" if nothing fits."""
         kinds = [kind for kind in self._by_room if kind.resource == resource]
         lists = [self._by_room[kind] for kind in kinds if not gpu_types or kind.gpu_type in gpu_types]
         found = [nodes[i] for nodes in lists if (i := bisect_left(nodes, (units, ""))) < len(nodes)]
         return min(found)[1] if found else ""
 
     def take(self, name: str, units: int) -> None:
-        """`units` of the node are free no longer; negative ones are free again."""
+        """Allocate `units` of the node; negative units are released."""
         was_open = name in self._open
         self._set_open(name, is_open=False)
         self._free[name] -= units

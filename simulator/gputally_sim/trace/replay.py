@@ -1,14 +1,14 @@
-"""A recorded trace happening again: each pod is created, bound, started and ended when its row says, to the second.
+"""Replays a recorded trace: creates, binds, starts and ends each pod at the times in its row.
 
-Whole GPUs are asked for as `nvidia.com/gpu`, parts of one as thousandths, `example.com/gpu-milli`. A node offers one of
-the two, so no GPU is counted twice.
+Whole GPUs are requested as `nvidia.com/gpu`, fractions in thousandths as `example.com/gpu-milli`. A node offers only
+one of the two, so no GPU is counted twice.
 """
 
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from gputally_sim.api.refusals import patiently
+from gputally_sim.api.refusals import run_logged
 from gputally_sim.api.registry import Registry
 from gputally_sim.documents import Doc, Key
 from gputally_sim.instants import HOUR_US, SECOND_US
@@ -22,7 +22,7 @@ from gputally_sim.trace.trace import DELETED, MILLI_PER_GPU, OUTCOMES, Trace, Tr
 MILLI_GPU = "example.com/gpu-milli"
 """A thousandth of a GPU."""
 KEPT_US = HOUR_US
-"""How long a pod that ended by itself stays, as with a Job's ttlSecondsAfterFinished."""
+"""Time that a completed pod is kept, as with a Job's ttlSecondsAfterFinished."""
 
 _SCHEDULER = "trace-replay"
 _NO_TENANT = "trace"
@@ -36,11 +36,11 @@ _PRODUCTS = {
     "V100M32": "Tesla-V100-SXM2-32GB",
     "": NodePool.product,
 }
-"""What GPU feature discovery calls the types of the traces; others, renamed by their publishers, stay."""
+"""GPU Feature Discovery's product names of the traces' types; other (anonymized) types are kept."""
 
 
 class Replay:
-    """Begins when told to; where nothing fits, a further node joins, as an autoscaler would have it."""
+    """Starts with `begin`; if no node fits a pod, another node joins, as with an autoscaler."""
 
     def __init__(self, registry: Registry, trace: Trace, nodes: Iterable[TraceNode] = ()) -> None:
         self._registry = registry
@@ -50,42 +50,42 @@ class Replay:
         self._joined = 0
         self._ahead = iter(trace.pods)
         self.begun_us: int | None = None
-        """When the trace's zero was; None before `begin`."""
+        """Simulated time of the trace's zero; None before `begin`."""
 
     @property
     def end_us(self) -> int:
-        """When the last thing of the trace happens, or would if it began now."""
+        """Time of the last action of the trace; before `begin`, as if it began now."""
         begun_us = self._registry.agenda.now_us if self.begun_us is None else self.begun_us
         return begun_us + self._trace.end_s * SECOND_US
 
     @property
     def progress(self) -> float:
-        """How much of the trace's time is over, from 0 to 1."""
+        """Elapsed fraction of the trace, from 0 to 1."""
         if self.begun_us is None:
             return 0.0
         gone_us = max(0, self._registry.agenda.now_us - self.begun_us)
         return min(1.0, gone_us / max(1, self.end_us - self.begun_us))
 
     def begin(self) -> None:
-        """The trace's zero is the next whole second, as the API tells no parts of seconds."""
+        """Start the replay at the next whole second, because API times have second precision."""
         self.begun_us = -(-self._registry.agenda.now_us // SECOND_US) * SECOND_US
         for name in sorted({tier_of(pod) for pod in self._trace.pods} - {""}):
             described = workloads.priority_class(name, _PRIORITIES.get(name, 0), preempts=False)
             self._registry.create("priorityclasses", described)
         for name in sorted({namespace_of(pod) for pod in self._trace.pods} - {"default"}):
             self._registry.create("namespaces", workloads.namespace(name))
-        divided = any(not pod.is_whole for pod in self._trace.pods)
-        for index, node in enumerate(self._nodes):  # every other one is divided, where that is asked for at all
-            self._add_node(node.name, node.gpu_type, node.gpus, MILLI_GPU if divided and index % 2 else GPU)
-        self._expect_next()
+        fractional = any(not pod.is_whole for pod in self._trace.pods)
+        for index, node in enumerate(self._nodes):  # every second node offers fractions, if any pod requests them
+            self._add_node(node.name, node.gpu_type, node.gpus, MILLI_GPU if fractional and index % 2 else GPU)
+        self._schedule_next()
 
-    def _expect_next(self) -> None:
-        """Only the next pod is on the agenda, so that a long trace takes no more memory than a short one."""
+    def _schedule_next(self) -> None:
+        """Put only the next pod on the agenda, so that memory does not depend on the trace's length."""
         if pod := next(self._ahead, None):
             self._at(pod.submit_s, partial(self._submit, pod))
 
     def _submit(self, pod: TracePod) -> None:
-        self._expect_next()
+        self._schedule_next()
         self._registry.create("pods", document(pod), namespace_of(pod))
         if pod.start_s is not None:
             self._at(pod.start_s, partial(self._start, pod))
@@ -101,21 +101,21 @@ class Replay:
             self._at(pod.end_s, partial(self._end, pod, node))
 
     def _end(self, pod: TracePod, node: str) -> None:
-        """What ended by itself did so by the hand of its kubelet."""
+        """Release the capacity, and delete the pod; the kubelet ends completed pods."""
         _, units = request_of(pod)
         self._room.take(node, -units)
         if pod.status == DELETED:
             self._registry.delete("pods", key_of(pod))
         else:
-            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
+            self._registry.agenda.after(KEPT_US, partial(run_logged, partial(self._delete_ended, pod)))
 
-    def _clear(self, pod: TracePod) -> None:
-        """Not before it is known to have ended, which takes longer on a node out of reach."""
+    def _delete_ended(self, pod: TracePod) -> None:
+        """Delete the pod after it is terminal, which takes longer on an unreachable node."""
         stored = self._registry.store.get("pods", key_of(pod))
         if stored and is_terminal(stored.doc):
             self._registry.delete("pods", key_of(pod))
         elif stored:
-            self._registry.agenda.after(KEPT_US, partial(patiently, partial(self._clear, pod)))
+            self._registry.agenda.after(KEPT_US, partial(run_logged, partial(self._delete_ended, pod)))
 
     def _join(self, pod: TracePod) -> str:
         name = f"joined-{self._joined}"
@@ -132,11 +132,11 @@ class Replay:
 
     def _at(self, second: int, step: Callable[[], object]) -> None:
         assert self.begun_us is not None
-        self._registry.agenda.at(self.begun_us + second * SECOND_US, partial(patiently, step))
+        self._registry.agenda.at(self.begun_us + second * SECOND_US, partial(run_logged, step))
 
 
 def document(pod: TracePod) -> Doc:
-    """The Pod object: its kubelet lets it run as long as the trace says, if it is to end by itself."""
+    """The Pod object; if the pod completes by itself, annotations give its run time to the kubelet."""
     annotations = {}
     if (phase := OUTCOMES[pod.status]) and pod.start_s is not None and pod.end_s is not None:
         annotations = {RUN_FOR: f"{pod.end_s - pod.start_s}s"} | ({EXIT: phase} if phase == "Failed" else {})
@@ -153,12 +153,12 @@ def document(pod: TracePod) -> Doc:
 
 
 def request_of(pod: TracePod) -> tuple[str, int]:
-    """The resource the pod asks for, and how much of it."""
+    """The requested resource and amount."""
     return (GPU, pod.gpu_milli // MILLI_PER_GPU) if pod.is_whole else (MILLI_GPU, pod.gpu_milli)
 
 
 def key_of(pod: TracePod) -> Key:
-    """Where the Pod object lives."""
+    """Namespace and name of the Pod object."""
     return namespace_of(pod), dns_name(pod.id)
 
 
@@ -174,7 +174,7 @@ def tier_of(pod: TracePod) -> str:
 
 @lru_cache(maxsize=4096)
 def dns_name(text: str) -> str:
-    """`text` as Kubernetes takes it for a name."""
+    """`text` converted to a valid Kubernetes name."""
     return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")
 
 

@@ -1,8 +1,8 @@
-"""Recorded GPU workloads, read from CSV: which pods there were, and on what kinds of nodes.
+"""Reads recorded GPU workloads from CSV: pods and nodes.
 
-Pods: `id,tenant,qos,gpu_type,gpu_milli,submit,start,end,status`; times in seconds from the trace's own zero. A blank
-`start` means never scheduled, a blank `end` never ended. `gpu_type` may name several, separated by `|`. Nodes:
-`node,gpu_type,gpu_count`. Further columns are ignored; files whose names end in `.gz` are decompressed.
+Pods: `id,tenant,qos,gpu_type,gpu_milli,submit,start,end,status`; times in seconds since the trace's zero. A blank
+`start` means never scheduled, a blank `end` never ended. `gpu_type` may list several, separated by `|`. Nodes:
+`node,gpu_type,gpu_count`. Other columns are ignored; files with names ending in `.gz` are decompressed.
 """
 
 import csv
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gputally.errors import ConfigError, Problem
 
 DELETED = "Running"
-"""The status of a pod that ran until somebody deleted it."""
+"""The status of a pod that ran until it was deleted."""
 OUTCOMES = {
     "Succeeded": "Succeeded",
     "Pass": "Succeeded",
@@ -29,19 +29,19 @@ OUTCOMES = {
     DELETED: "",
     "Pending": "",
 }
-"""The phase in which a pod of each status ends by itself; "" for none."""
+"""Final phase by status; "" if the pod does not end by itself."""
 MILLI_PER_GPU = 1000
 _POD_COLUMNS = ("id", "tenant", "qos", "gpu_type", "gpu_milli", "submit", "start", "end", "status")
 _NODE_COLUMNS = ("node", "gpu_type", "gpu_count")
-_PROBLEMS_TOLD = 10
+_MAX_PROBLEMS = 10
 
 T = TypeVar("T")
 Line = tuple[int, Mapping[str, str]]
-"""The number of a line, and its cells by column."""
+"""A line number, and the cells by column."""
 
 
 class TracePod(Struct, frozen=True, kw_only=True):
-    """A pod that asked for `gpu_milli` thousandths of a GPU, of any of `gpu_types` unless that is empty."""
+    """A pod that requests `gpu_milli` thousandths of a GPU of `gpu_types`; if empty, of any type."""
 
     id: str
     tenant: str
@@ -55,7 +55,7 @@ class TracePod(Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it asked for whole GPUs."""
+        """Whether it requests whole GPUs."""
         return self.gpu_milli % MILLI_PER_GPU == 0
 
 
@@ -68,34 +68,34 @@ class TraceNode(Struct, frozen=True, kw_only=True):
 
 
 class Trace(Struct, frozen=True):
-    """The pods with GPUs, by time of submission."""
+    """The pods with GPUs, ordered by submission time."""
 
     pods: tuple[TracePod, ...]
 
     @property
     def end_s(self) -> int:
-        """The last moment anything happens."""
+        """Time of the last action."""
         return max((_last(pod) for pod in self.pods), default=0)
 
     def squeezed(self, factor: int) -> "Trace":
-        """The same `factor` times as fast, in whole seconds; what ran, runs for 1 s at least."""
+        """The trace sped up by `factor`, in whole seconds; pods that ran, run at least 1 s."""
         return Trace(tuple(_squeezed(pod, factor) for pod in self.pods))
 
 
 def read_trace(path: Path) -> Trace:
-    """The pods with GPUs in the CSV at `path`. Raises: ConfigError with what to mend."""
+    """Read the pods with GPUs from the CSV at `path`. Raises: ConfigError."""
     pods = _Reader(path, _POD_COLUMNS, _pod, name=lambda pod: pod.id).rows()
     return Trace(tuple(sorted((pod for pod in pods if pod.gpu_milli), key=lambda pod: pod.submit_s)))
 
 
 def read_nodes(path: Path) -> tuple[TraceNode, ...]:
-    """The nodes with GPUs in the CSV at `path`. Raises: ConfigError with what to mend."""
+    """Read the nodes with GPUs from the CSV at `path`. Raises: ConfigError."""
     nodes = _Reader(path, _NODE_COLUMNS, _node, name=lambda node: node.name).rows()
     return tuple(node for node in nodes if node.gpus)
 
 
 class _Reader(Generic[T]):
-    """Rows of one file, made by `make`; no two have the same `name`."""
+    """Reads one file; `make` converts the rows, whose `name` must be unique."""
 
     def __init__(
         self, path: Path, columns: tuple[str, ...], make: Callable[["_Cells"], T], *, name: Callable[[T], str]
@@ -106,7 +106,7 @@ class _Reader(Generic[T]):
         self._name = name
 
     def rows(self) -> list[T]:
-        """All of them, or a ConfigError with the first problems."""
+        """All rows. Raises: ConfigError with the first problems."""
         rows: list[T] = []
         problems: list[Problem] = []
         seen: dict[str, int] = {}
@@ -117,7 +117,7 @@ class _Reader(Generic[T]):
             problems += (self._problem(f"line {number}, {column}", text) for column, text in found)
             if row is not None:
                 rows.append(row)
-        self._refuse(problems)
+        self._fail(problems)
         return rows
 
     def _row(self, cells: "_Cells") -> tuple[T | None, list[tuple[str, str]]]:
@@ -132,28 +132,28 @@ class _Reader(Generic[T]):
             self._check_header(reader.fieldnames or ())
             for cells in reader:
                 yield reader.line_num, cells
-        except OSError as error:  # what is no gzip is one too
-            self._refuse([self._problem("", f"cannot be read: {error.strerror or error}")])
+        except OSError as error:  # includes gzip.BadGzipFile
+            self._fail([self._problem("", f"cannot be read: {error.strerror or error}")])
         except (EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-            self._refuse([self._problem("", f"is not CSV in UTF-8: {error}")])
+            self._fail([self._problem("", f"is not CSV in UTF-8: {error}")])
 
     def _check_header(self, names: Collection[str]) -> None:
         missing = [column for column in self._columns if column not in names]
-        self._refuse([self._problem("line 1", f"has no column {column!r}; add it to the header") for column in missing])
+        self._fail([self._problem("line 1", f"has no column {column!r}; add it to the header") for column in missing])
 
     def _problem(self, field: str, text: str) -> Problem:
         return Problem(str(self._path), field, text)
 
-    def _refuse(self, problems: list[Problem]) -> None:
-        if len(problems) > _PROBLEMS_TOLD:
-            more = self._problem("", f"and {len(problems) - _PROBLEMS_TOLD} more")
-            problems = [*islice(problems, _PROBLEMS_TOLD), more]
+    def _fail(self, problems: list[Problem]) -> None:
+        if len(problems) > _MAX_PROBLEMS:
+            more = self._problem("", f"and {len(problems) - _MAX_PROBLEMS} more")
+            problems = [*islice(problems, _MAX_PROBLEMS), more]
         if problems:
             raise ConfigError(problems)
 
 
 class _Cells:
-    """One line's cells as what they stand for, with a list of what is wrong, by column."""
+    """Parses one line's cells, and collects problems by column."""
 
     def __init__(self, cells: Mapping[str, str]) -> None:
         self._cells = cells
@@ -169,7 +169,7 @@ class _Cells:
         return self.text(column)
 
     def number(self, column: str) -> int:
-        """A whole number; 0 if it is none, which is a problem."""
+        """A whole number; 0 and a problem if invalid."""
         text = self.text(column)
         if not (text.isascii() and text.isdigit()):
             self.problems.append((column, f"{text!r} is not a whole number; use one such as 60"))

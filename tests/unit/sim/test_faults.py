@@ -208,7 +208,7 @@ async def test_a_watch_can_break_in_the_middle_of_a_line() -> None:
 async def test_refusals_can_be_called_off() -> None:
     async with serving() as (cluster, kube):
         cluster.faults.refuse(5)
-        cluster.faults.relent()
+        cluster.faults.stop_refusing()
 
         assert (await kube.call("GET", "/api/v1/nodes"))[0] == 200
 

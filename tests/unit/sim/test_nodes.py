@@ -105,7 +105,7 @@ def test_a_kubelet_that_registers_anew_goes_on_with_its_pods() -> None:
     world.run_for(seconds(10))
     former = world.registry.read("nodes", ("", "n0")).doc
 
-    world.nodes.register_anew("n0", after_us=seconds(5))
+    world.nodes.reregister("n0", after_us=seconds(5))
     world.run_for(seconds(60))
 
     again = world.registry.read("nodes", ("", "n0")).doc
