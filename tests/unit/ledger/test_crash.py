@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_after_kills_at_random_moments_the_ledger_equals_that_of_an_undisturbed_run(tmp_path: Path) -> None:
-    campaign(tmp_path, seed=1, pods=300, kills=12)
+    campaign(tmp_path, seed=1, pods=900, kills=12)
 
 
 @pytest.mark.campaign
