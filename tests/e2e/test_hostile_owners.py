@@ -10,6 +10,8 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from gputally.kube.watched import resources
+from gputally.model.rules import Rules
 from tests.behaviour.product import Product, Samples, total
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
@@ -18,6 +20,7 @@ from tests.docs.pages import ROOT
 from tests.e2e.owned import KINDS, controller, furnish
 from tests.e2e.rights import Right, grant, logged_in, rights_of, until_granted
 from tests.e2e.test_minimal_rights import JOBS
+from tests.prometheus.daemon import eventually
 
 pytestmark = [
     pytest.mark.e2e,
@@ -117,9 +120,20 @@ async def product(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Product]:
     await product.kill()
 
 
+async def until_watching(cluster: Cluster) -> None:
+    """The audit log has all watches of the product: what is requested later, it does for the tenant's pods."""
+
+    async def watched() -> set[str]:
+        return {uri.partition("?")[0] for verb, uri in cluster.requests() if verb == "watch"}
+
+    wanted = {resource.path for resource in resources(Rules())}
+    await eventually(watched, lambda found: found >= wanted, within=30, what="the watches in the audit log")
+
+
 async def test_forged_owners_reach_nothing_and_delay_nobody(cluster: Cluster, product: Product) -> None:
     await define(cluster.api)
     await product.start()
+    await until_watching(cluster)
     started, before_mib = len(cluster.requests()), peak_mib(product)
 
     for number, reference in enumerate(FORGED):
