@@ -43,7 +43,7 @@ HELD = "gputally_allocated_gpus"
 FREE = "gputally_capacity_gpus"
 EPOCHS = """
 SELECT h.epoch, h.since_us, sum(u.measured), sum(u.used)
-FROM usage_assignments h JOIN usage_hours u ON u.holder = h.holder
+FROM usage_assignments h JOIN usage_hours u ON u.assignment = h.assignment
 WHERE h.namespace = '{place}' AND h.device = '{device}' GROUP BY h.epoch, h.since_us ORDER BY h.since_us
 """
 
