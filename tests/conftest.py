@@ -1,4 +1,4 @@
-"""What all tests share: recorded outputs, rewritten by `pytest --update-goldens`."""
+"""Shared by all tests: recorded outputs, rewritten by `pytest --update-goldens`."""
 
 import difflib
 from pathlib import Path
@@ -9,14 +9,14 @@ RECORDED = Path(__file__).parent / "golden" / "recorded"
 
 
 class Golden:
-    """Whole outputs, kept in files and reviewed as diffs."""
+    """Outputs recorded in files and reviewed as diffs."""
 
     def __init__(self, folder: Path, *, update: bool) -> None:
         self._folder = folder
         self._update = update
 
     def check(self, name: str, actual: str | bytes) -> None:
-        """Fail with a diff unless `actual` is what the file `name` holds, byte for byte; an update writes it."""
+        """Fail with a diff unless `actual` equals the file `name` byte for byte; an update writes the file."""
         path = self._folder / name
         content = actual.encode() if isinstance(actual, str) else actual
         if self._update:
@@ -33,11 +33,11 @@ def _difference(path: Path, content: bytes) -> str:
     lines = difflib.unified_diff(
         recorded.splitlines(), now.splitlines(), str(path), "now; pytest --update-goldens accepts it", lineterm=""
     )
-    return "\n".join(lines) or f"{path} differs in line ends alone"
+    return "\n".join(lines) or f"{path} differs only in line endings"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-goldens", action="store_true", help="record the present outputs as expected ones")
+    parser.addoption("--update-goldens", action="store_true", help="record the current outputs as the expected ones")
 
 
 @pytest.fixture

@@ -108,6 +108,6 @@ def product_on(machine: Machine, scratch: Path, kubeconfig: Path) -> Product:
     return Product(
         scratch,
         kubeconfig,
-        books=ledger_folder,
+        ledger_folder=ledger_folder,
         environment=machine.clock.environment if machine.clock else None,
     )

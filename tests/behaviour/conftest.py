@@ -1,4 +1,4 @@
-"""The same behaviour on two clusters: the simulated one, and a real one under exactly the documented rights."""
+"""Runs the same tests on two clusters: a simulated one, and a real one with exactly the documented RBAC rules."""
 
 import json
 import time
@@ -25,19 +25,19 @@ RBAC = Path(__file__).parents[2] / "deploy" / "rbac.yaml"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_without_control_plane(items)
-    for item in items:  # servers are killed here, and client sockets die with them
+    for item in items:  # tests kill servers, which breaks open client sockets
         item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
 @pytest.fixture(params=["sim", pytest.param("real", marks=pytest.mark.e2e)])
 def plane(request: pytest.FixtureRequest) -> ControlPlane | None:
-    """The real control plane, booted only if a test needs it; None stands for the simulated one."""
+    """The real control plane, started only if a test needs it; None means the simulated one."""
     return request.getfixturevalue("control_plane") if request.param == "real" else None
 
 
 @pytest.fixture
 async def stage(plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[Stage]:
-    """An empty cluster with the means to fill it and to run the product on it."""
+    """An empty cluster, with helpers that fill it and run the product on it."""
     async with real(plane, tmp_path) if plane else simulated(tmp_path) as stage:
         yield stage
 
@@ -71,7 +71,7 @@ async def staged(api: Api, kubeconfig: Path, scratch: Path) -> AsyncIterator[Sta
 
 
 async def grant_documented_rights(api: Api) -> None:
-    """Bind to the user what deploy/rbac.yaml grants, and nothing more."""
+    """Bind the rules of deploy/rbac.yaml to the user, and nothing more."""
     documents = yaml.safe_load_all(RBAC.read_text())
     [rules] = [document["rules"] for document in documents if document["kind"] == "ClusterRole"]
     for manifest in (cluster_role("gputally", rules), cluster_role_binding("gputally")):

@@ -1,4 +1,4 @@
-"""The product as its users run it: a process of its own, asked over HTTP, its ledger read with plain SQL."""
+"""The product as users run it: a separate process, queried over HTTP, its ledger read with plain SQL."""
 
 import asyncio
 import os
@@ -52,9 +52,9 @@ AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_
 
 
 class Product:
-    """One aggregator at a time, always with the same files and the same port.
+    """One aggregator at a time, always with the same files and port.
 
-    The ledger lies in the folder `books`, or with the rest in `scratch`; `environment` adds variables to our own.
+    The ledger is in the folder `ledger_folder`, by default `scratch`; `environment` adds variables to ours.
     New series are 0 for `zero_s`.
     """
 
@@ -63,12 +63,12 @@ class Product:
         scratch: Path,
         kubeconfig: Path,
         *,
-        books: Path | None = None,
+        ledger_folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         zero_s: int = 0,
         configuration: str = CONFIGURATION,
     ) -> None:
-        self.ledger = (books or scratch) / "ledger.db"
+        self.ledger = (ledger_folder or scratch) / "ledger.db"
         self._environment = os.environ | (environment or {})
         self.log = scratch / "aggregator.log"
         [port] = free_ports(1)
@@ -85,19 +85,19 @@ class Product:
         )
 
     async def launch(self) -> None:
-        """Start the process, and do not wait."""
+        """Start the process without waiting."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, stdout=log, stderr=log, env=self._environment
             )
 
     async def start(self) -> None:
-        """Start the process, and wait until it is ready."""
+        """Start the process and wait until it is ready."""
         await self.launch()
         await self.ready()
 
     async def ready(self, *, within: float = 40) -> None:
-        """Wait for /readyz; a process that dies instead shows its log."""
+        """Wait for /readyz; if the process dies, fail with its log."""
         async with asyncio.timeout(within):
             while not await self.is_ready():
                 assert self.is_alive, self.log.read_text()
@@ -105,24 +105,24 @@ class Product:
 
     @property
     def pid(self) -> int:
-        """Of the process, also of one that has ended."""
+        """The PID of the process, also after it has ended."""
         assert self._process
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is a process, ready or not."""
+        """Whether the process runs, ready or not."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory the process has had."""
+        """The peak resident memory of the process."""
         assert self._process
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
     async def ended(self, *, within: float = 40) -> int:
-        """The exit status of a process that ends by itself."""
+        """Wait until the process exits by itself; returns its exit status."""
         assert self._process
         async with asyncio.timeout(within):
             return await self._process.wait()
@@ -136,14 +136,14 @@ class Product:
             return False
 
     async def kill(self) -> bool:
-        """SIGKILL; whether it is what ended a process."""
+        """Send SIGKILL; returns whether that ended the process."""
         if not self._process or self._process.returncode is not None:
             return False
         os.kill(self._process.pid, signal.SIGKILL)
         return await self._process.wait() == -signal.SIGKILL
 
     async def stop(self) -> int:
-        """SIGTERM, and its exit status."""
+        """Send SIGTERM; returns the exit status."""
         assert self._process
         self._process.terminate()
         return await self._process.wait()
@@ -157,12 +157,12 @@ class Product:
         return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
     async def released(self) -> Samples:
-        """A scrape after everything ended, not before."""
+        """A scrape taken once no allocation is open."""
         await self.query_until(OPEN, lambda rows: not rows)
         return await self.scrape()
 
     async def until(self, holds: Callable[[Samples], bool], *, within: float = 20) -> Samples:
-        """The first scrape that `holds`."""
+        """The first scrape for which `holds` is true."""
         samples = Samples()
         try:
             async with asyncio.timeout(within):
@@ -170,22 +170,22 @@ class Product:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             gauges = [f"{name}{dict(labels)} {value}" for (name, labels), value in samples.items() if "_gpus" in name]
-            raise AssertionError("not as awaited, but:\n" + "\n".join(gauges)) from None
+            raise AssertionError("the expected samples did not appear; last gauges:\n" + "\n".join(gauges)) from None
         return samples
 
     async def query_until(self, sql: str, holds: Callable[[Rows], bool], *, within: float = 20) -> Rows:
-        """The rows of a query, once they are as awaited."""
+        """The rows of a query, once `holds` is true for them."""
         rows: Rows = []
         try:
             async with asyncio.timeout(within):
                 while not holds(rows := self.query(sql)):  # noqa: ASYNC110 - a file sends no signal
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"not as awaited, but:\n{rows}") from None
+            raise AssertionError(f"the expected rows did not appear; last rows:\n{rows}") from None
         return rows
 
     def bill(self) -> Bill:
-        """GPU-time by (tier, tenant, state) and its cost, of all pods. Raises if anything is still open."""
+        """GPU-time and cost of all pods by (tier, tenant, state). Fails if an allocation is still open."""
         bill = Bill()
         for _, tier, tenant, state, quantity, start_us, end_us, price in self.query(SEGMENTS):
             assert end_us is not None, "an allocation is still open"
@@ -193,29 +193,29 @@ class Product:
         return bill
 
     def counted(self) -> dict[frozenset[tuple[str, str]], int]:
-        """GPU-time by the labels of its series, of all pods that are gone."""
+        """GPU-time of all ended pods, by the labels of its series."""
         names = ("tier", "tenant", "gpu_model", "state")
         found = {frozenset(zip(names, labels, strict=True)): gpu_time for *labels, gpu_time in self.query(COUNTED)}
         return {group: gpu_time for group, gpu_time in found.items() if gpu_time}
 
     def gap(self) -> dict[str, tuple[int, int]]:
-        """The interval (µs) in which a pod ended unseen, by UID."""
+        """The observation gap (µs) in which a pod ended, by UID."""
         return {uid: (from_us, to_us) for uid, from_us, to_us in self.query(GAPS)}
 
     def accounted(self) -> set[str]:
-        """UIDs of all pods that have an allocation."""
+        """UIDs of all pods with an allocation."""
         return {uid for (uid,) in self.query("SELECT DISTINCT pod_uid FROM allocations")}
 
     def victims(self) -> set[str]:
-        """UIDs of all pods that are counted as preempted."""
+        """UIDs of all pods counted as preempted."""
         return {uid for (uid,) in self.query("SELECT DISTINCT victim_uid FROM preemptions")}
 
     def interruptions(self) -> list[tuple[int, int]]:
-        """The intervals (µs) in which nobody watched pods and of which the server kept no history."""
+        """The intervals (µs) without a pod watch for which the server kept no history."""
         return [(row[0], row[1]) for row in self.query("SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'")]
 
     def query(self, sql: str) -> Rows:
-        """Rows of the ledger, read by a connection of our own."""
+        """Rows of the ledger, read through a separate connection."""
         connection = sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)
         try:
             return connection.execute(sql).fetchall()
@@ -224,6 +224,6 @@ class Product:
 
 
 def total(samples: Samples, name: str, **labels: str) -> float:
-    """The sum over the series of that name that carry these labels."""
+    """The sum of the series with that name and these labels."""
     wanted = set(labels.items())
-    return sum(value for (sample, given), value in samples.items() if sample == name and wanted <= given)
+    return sum(value for (sample, actual), value in samples.items() if sample == name and wanted <= actual)

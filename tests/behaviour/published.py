@@ -1,4 +1,4 @@
-"""What the counters show, against what they ought to."""
+"""Compares the exported counters with the expected values."""
 
 import pytest
 
@@ -6,34 +6,36 @@ from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import Bill
 
 Shown = dict[tuple[str, str, str, str], float]
-"""By `time` or `cost`, tier, tenant and state."""
+"""Values by `time` or `cost`, tier, tenant and state."""
 
 
-def ahead_of(bill: Bill, samples: Samples) -> float:
-    """By how many GPU-seconds the counters are ahead of `bill`: as many as they say, and none is behind it."""
-    ahead = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
+def overcount_over(bill: Bill, samples: Samples) -> float:
+    """The counters' overcount (GPU-seconds) over `bill`. Fails if it differs from the exported overcount,
+    or if any counter is below `bill`.
+    """
+    overcount = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
     exact = sum(bill.time.values()) / 10**12
-    assert total(samples, "gputally_allocated_gpu_seconds_total") == pytest.approx(exact + ahead, abs=1e-6)
+    assert total(samples, "gputally_allocated_gpu_seconds_total") == pytest.approx(exact + overcount, abs=1e-6)
     shown = published(samples)
     behind = {group: shown[group] for group, value in exported(bill).items() if shown[group] < value - 1e-9}
     assert behind == {}
-    return ahead
+    return overcount
 
 
 def published(samples: Samples) -> Shown:
-    """GPU-seconds and cost as exported; groups that never had any are exported as 0 and left out here."""
+    """GPU-seconds and cost as exported, without groups that are 0."""
     names = {"gputally_allocated_gpu_seconds_total": "time", "gputally_allocated_cost_total": "cost"}
     found: Shown = {}
     for (name, labels), value in samples.items():
         if name in names and value:
-            given = dict(labels)
-            group = names[name], given["tier"], given["tenant"], given["state"]
-            found[group] = found.get(group, 0.0) + value  # of all models
+            by_name = dict(labels)
+            group = names[name], by_name["tier"], by_name["tenant"], by_name["state"]
+            found[group] = found.get(group, 0.0) + value  # sums all GPU models
     return found
 
 
 def exported(truth: Bill) -> Shown:
-    """The truth as a float would show it."""
+    """The truth as floats, as exported."""
     time = {("time", *group): gpu_time / 10**12 for group, gpu_time in truth.time.items()}
     cost = {("cost", *group): float(cost / 3600 / 10**12) for group, cost in truth.cost.items()}
     return time | cost

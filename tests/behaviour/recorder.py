@@ -1,6 +1,6 @@
-"""The truth, independent of the product: every form of every pod as the API told it, and what follows from them.
+"""The truth, independent of the product: every version of every pod that the API sent, and what follows from it.
 
-Written from the API's documentation alone, and as plainly as possible: it knows no gputally.
+Written from the API documentation alone, as simply as possible, and without gputally code.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from tests.cluster.manifests import GPU, Json
 Group = tuple[str, str, str]
 """Tier, tenant and state."""
 Form = tuple[str, Json, int]
-"""ADDED, MODIFIED or DELETED; the pod; when it was received (µs)."""
+"""The event type (ADDED, MODIFIED or DELETED), the pod, and the time of receipt (µs)."""
 
 
 async def until(holds: Callable[[], bool], *, within: float) -> None:
-    """Return once `holds()`; TimeoutError if it takes longer than `within` seconds."""
+    """Wait until `holds()` is true; raises TimeoutError after `within` seconds."""
     async with asyncio.timeout(within):
-        while not holds():  # noqa: ASYNC110 - what it waits for sends no signal
+        while not holds():  # noqa: ASYNC110 - the condition sends no signal
             await asyncio.sleep(0.02)
 
 
 class Bill:
-    """GPU-time (µs x µGPU) and exact cost by group; groups without any time do not exist."""
+    """GPU-time (µs x µGPU) and exact cost by group; groups with no GPU-time are absent."""
 
     def __init__(self) -> None:
         self.time: dict[Group, int] = defaultdict(int)
@@ -45,31 +45,31 @@ class Bill:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bill) and (self.time, self.cost) == (other.time, other.cost)
 
-    __hash__ = None  # type: ignore[assignment]  # it grows
+    __hash__ = None  # type: ignore[assignment]  # it is mutable
 
     def __repr__(self) -> str:
         return "\n".join(f"{'/'.join(group)}: {gpu_time / 1e12} GPU-s" for group, gpu_time in sorted(self.time.items()))
 
 
 class Record:
-    """Every form of every pod, in the order they came, however they are got hold of."""
+    """Every version of every pod, in the order of receipt."""
 
     def __init__(self) -> None:
         self.forms: dict[str, list[Form]] = defaultdict(list)
 
     def take(self, kind: str, pod: Json) -> None:
-        """One more form of a pod, received now."""
+        """Record a version of a pod, received now."""
         self.forms[pod["metadata"]["uid"]].append((kind, pod, time.time_ns() // 1000))
 
     async def complete(self, *, within: float = 20) -> None:
-        """Wait until the DELETED event of every recorded pod is here."""
+        """Wait until the DELETED event of every recorded pod has arrived."""
         await until(self.is_complete, within=within)
 
     def is_complete(self) -> bool:
         return all(forms[-1][0] == "DELETED" for forms in self.forms.values())
 
     def bill(self, *, teams: dict[str, str], per_gpu_hour: Decimal) -> Bill:
-        """What all recorded pods had and cost."""
+        """GPU-time and cost of all recorded pods."""
         bill = Bill()
         for forms in self.forms.values():
             pod = forms[-1][1]
@@ -80,18 +80,18 @@ class Record:
         return bill
 
     def allocated(self) -> set[str]:
-        """UIDs of the pods that had GPUs for any time."""
+        """UIDs of the pods that held GPUs for some time."""
         return {uid for uid, forms in self.forms.items() if any(lifetime(forms).values())}
 
     def victims(self) -> set[str]:
-        """UIDs of the pods that were marked as preempted and deleted."""
+        """UIDs of the pods marked as preempted and deleted."""
         return {uid for uid, forms in self.forms.items() if any(preempted(pod) for _, pod, _ in forms)}
 
 
 class Recorder(Record):
-    """Watches pods for as long as it is open, through broken connections, without missing a form.
+    """Watches pods while it is open, across broken connections, without missing a version.
 
-    All pods, or those that `selected` says, as in `fieldSelector="metadata.namespace!=other"`.
+    By default all pods; `selected` restricts them, as in `fieldSelector="metadata.namespace!=other"`.
     """
 
     def __init__(self, api: Api, **selected: str) -> None:
@@ -102,7 +102,7 @@ class Recorder(Record):
 
     async def __aenter__(self) -> Self:
         await self._list()
-        assert not self.forms, "the cluster should hold no pods yet"
+        assert not self.forms, "the cluster must not have pods yet"
         self._task = asyncio.create_task(self._record())
         return self
 
@@ -113,24 +113,24 @@ class Recorder(Record):
 
     def is_complete(self) -> bool:
         if self._task.done():
-            self._task.result()  # what ended it
+            self._task.result()  # raises the error that ended it
         return super().is_complete()
 
     async def _record(self) -> None:
         while True:
             try:
-                await self._follow()
+                await self._watch()
             except aiohttp.ClientError:
                 pass  # the server is restarting
             except Refused as refusal:
-                if refusal.code == 410:  # a server that restarted has no history
+                if refusal.code == 410:  # a restarted server has no history
                     await self._list()
                 elif not refusal.passing:
                     raise
             await asyncio.sleep(0.02)
 
     async def _list(self) -> None:
-        """Take in what there is now. A pod that vanished meanwhile would make the truth unknown."""
+        """Record the current pods. A pod that vanished during a disconnect would make the truth unknown."""
         listing = await self.api.list("/api/v1/pods", **self._selected)
         gone = {uid for uid, forms in self.forms.items() if forms[-1][0] != "DELETED"}
         for pod in listing["items"]:
@@ -139,7 +139,7 @@ class Recorder(Record):
         assert not gone, "pods vanished while the server restarted"
         self._version = listing["metadata"]["resourceVersion"]
 
-    async def _follow(self) -> None:
+    async def _watch(self) -> None:
         async with aclosing(self.api.watch("/api/v1/pods", since=self._version, **self._selected)) as events:
             async for event in events:
                 self._version = event["object"]["metadata"]["resourceVersion"]
@@ -148,16 +148,16 @@ class Recorder(Record):
 
 
 def span(forms: list[Form]) -> tuple[int, int]:
-    """From the binding to the release (µs); the same moment twice for a pod never bound, or over in that second."""
-    marks = [mark for _, pod, _ in forms for mark in bindings(pod)]
-    if not marks:
+    """From the binding to the release (µs). Empty if the pod was never bound, or ended in the same second."""
+    bound = [condition for _, pod, _ in forms for condition in bindings(pod)]
+    if not bound:
         return 0, 0
-    start_us = us(marks[0]["lastTransitionTime"])
-    return start_us, max(start_us, release(forms))  # a node may read its clock in the second before
+    start_us = us(bound[0]["lastTransitionTime"])
+    return start_us, max(start_us, release(forms))  # the node's clock may still show the previous second
 
 
 def lifetime(forms: list[Form], *, begins_us: int | None = None) -> dict[str, int]:
-    """µs that the pod spent in each state, from its binding on, or from `begins_us`."""
+    """The µs that the pod spent in each state, starting at its binding or at `begins_us`."""
     pods = [pod for _, pod, _ in forms]
     start, end = span(forms)
     start = start if begins_us is None else begins_us
@@ -169,10 +169,13 @@ def lifetime(forms: list[Form], *, begins_us: int | None = None) -> dict[str, in
 
 
 def release(forms: list[Form]) -> int:
-    """The last container's end that a terminal form tells; else when the first of those, or the deletion, was seen."""
-    over = [(pod, seen_us) for kind, pod, seen_us in forms if kind == "DELETED" or is_terminal(pod)]
-    assert over, "the pod has not ended"
-    return max((us(t) for pod, _ in over if is_terminal(pod) for t in times(pod, "finishedAt")), default=over[0][1])
+    """When the last container finished, as terminal versions report it.
+
+    Without that, when the first terminal version or the deletion was received.
+    """
+    ended = [(pod, seen_us) for kind, pod, seen_us in forms if kind == "DELETED" or is_terminal(pod)]
+    assert ended, "the pod has not ended"
+    return max((us(t) for pod, _ in ended if is_terminal(pod) for t in times(pod, "finishedAt")), default=ended[0][1])
 
 
 def is_terminal(pod: Json) -> bool:
@@ -180,20 +183,20 @@ def is_terminal(pod: Json) -> bool:
 
 
 def requested(pod: Json) -> int:
-    """The deletion's request; later forms may show a later one, so the earliest counts."""
+    """When deletion was requested (µs). Later versions may show a later time, so callers use the earliest."""
     meta = pod["metadata"]
     grace: int = meta["deletionGracePeriodSeconds"]
     return us(meta["deletionTimestamp"]) - grace * 1_000_000
 
 
 def preempted(pod: Json) -> bool:
-    marks = conditions(pod, "DisruptionTarget")
-    return "deletionTimestamp" in pod["metadata"] and any(c["reason"] == "PreemptionByScheduler" for c in marks)
+    targets = conditions(pod, "DisruptionTarget")
+    return "deletionTimestamp" in pod["metadata"] and any(c["reason"] == "PreemptionByScheduler" for c in targets)
 
 
 def bindings(pod: Json) -> list[Json]:
-    """The condition that tells when the pod was bound, if it does."""
-    return [mark for mark in conditions(pod, "PodScheduled") if mark["status"] == "True"]
+    """The condition with the time of binding, if the pod is bound."""
+    return [each for each in conditions(pod, "PodScheduled") if each["status"] == "True"]
 
 
 def conditions(pod: Json, kind: str) -> list[Json]:

@@ -1,4 +1,4 @@
-"""A cluster under test with the product beside it, and the moves that scenarios are made of."""
+"""A cluster under test with the product, and the steps that scenarios consist of."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +15,7 @@ PODS = "/api/v1/pods"
 
 @dataclass
 class Stage:
-    """Give it an empty cluster; `recorder` is told of all pods from then on."""
+    """Requires an empty cluster; `recorder` records all pods from then on."""
 
     api: Api
     recorder: Record
@@ -23,7 +23,7 @@ class Stage:
     made: list[str] = field(default_factory=list)
 
     async def create(self, *manifests: Json) -> None:
-        """Create objects; those that exist already (tiers outlive tests) stay as they are."""
+        """Create objects; existing ones stay as they are (tiers remain after a test)."""
         for manifest in manifests:
             try:
                 await self.api.create(manifest)
@@ -34,30 +34,30 @@ class Stage:
                 self.made.append(path(manifest))
 
     async def furnish(self, *, nodes: int, gpus: int, tiers: dict[str, int], teams: dict[str, str]) -> None:
-        """Nodes, PriorityClasses and namespaces with their team labels."""
+        """Create nodes, PriorityClasses, and namespaces with team labels."""
         await self.create(*(gpu_node(f"node-{number}", gpus=gpus) for number in range(nodes)))
         await self.create(*(priority_class(name, value) for name, value in tiers.items()))
         await self.create(*(namespace(name, labels={"team": team}) for name, team in teams.items()))
         await self.api.wait_for_items("/api/v1/nodes", lambda items: all(map(schedulable, items)))
 
     async def pods(self, predicate: Callable[[Items], bool], *, within: float = 40) -> Items:
-        """All pods, once they are as `predicate` says."""
+        """All pods, once `predicate` is true for them."""
         return await self.api.wait_for_items(PODS, predicate, within=within)
 
     async def running(self, count: int, *, tier: str = "") -> Items:
-        """Wait until exactly so many pods (of a tier) run and none of them is being deleted."""
+        """Wait until exactly `count` pods (of `tier`) run that are not being deleted."""
         return await self.pods(lambda items: len(live(items, tier)) == count)
 
     async def delete_all(self, *paths: str) -> None:
-        """Delete workloads, and wait until no pod is left."""
+        """Delete workloads and wait until no pod is left."""
         for each in paths:
             await self.api.delete(each)
         await self.pods(lambda items: not items)
 
     async def clear(self) -> None:
-        """Leave nothing behind for the next test; tiers may stay."""
+        """Delete everything except tiers."""
         for each in set(self.made):
-            with suppress(Refused):  # the test deleted it itself
+            with suppress(Refused):  # the test may have deleted it
                 await self.api.delete(each)
         for pod in (await self.api.list(PODS))["items"]:
             meta = pod["metadata"]
@@ -67,7 +67,7 @@ class Stage:
 
 
 def live(items: Items, tier: str = "") -> Items:
-    """Running pods of the tier (all without one) that nobody asked to stop."""
+    """Running pods of the tier (default: all tiers) that are not being deleted."""
     running = (item for item in in_phase(items, "Running") if "deletionTimestamp" not in item["metadata"])
     return [item for item in running if not tier or item["spec"].get("priorityClassName") == tier]
 

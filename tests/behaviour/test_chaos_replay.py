@@ -1,4 +1,4 @@
-"""Real traces replayed while connections, server, nodes and clocks fail: right, or with a stated blind interval."""
+"""Replays real traces while connections, server, nodes and clocks fail: the ledger is exact or states a gap."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,9 +33,9 @@ EVERYTHING = "SELECT quantity * (end_us - start_us) FROM current_segments"
 
 
 class Life(NamedTuple):
-    """From a pod's binding to the end of its container (µs) and where, as told; `true_us` is the end by the server.
+    """From a pod's binding to the end of its container (µs), and its node, as reported.
 
-    `ahead_us` is how far the node's clock was ahead when the pod began, and when it ended.
+    `true_us` is the end by the server's clock. `ahead_us` is how far the node's clock was ahead at start and end.
     """
 
     start_us: int
@@ -45,8 +45,8 @@ class Life(NamedTuple):
     ahead_us: tuple[int, int]
 
 
-class Told:
-    """What the API says of each pod of the trace in the end."""
+class Observed:
+    """The final state of each pod of the trace, as the API reports it."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self.lives: dict[str, Life] = {}
@@ -60,12 +60,12 @@ class Told:
         for status in pod["status"].get("containerStatuses", ()):
             node = pod["spec"]["nodeName"]
             ahead_us = self._clock_us(node, 0)
-            began_ahead_us = self._ahead_us.setdefault(name, ahead_us)
+            start_ahead_us = self._ahead_us.setdefault(name, ahead_us)
             end = status["state"].get("terminated", {}).get("finishedAt")
             if end and pod["metadata"]["namespace"] != NAMESPACE:
                 [bound] = [each for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
                 start_us = us(bound["lastTransitionTime"])
-                ahead = began_ahead_us, ahead_us
+                ahead = start_ahead_us, ahead_us
                 life = Life(start_us, max(start_us, us(end)), node, us(end) - ahead_us, ahead)
                 self.lives.setdefault(name, life)
 
@@ -78,32 +78,34 @@ class Told:
         pytest.param(HELIOS, 6900, 5_000, marks=pytest.mark.e2e),
     ],
 )
-async def test_whatever_fails_the_ledger_is_right_outside_the_intervals_it_states(
+async def test_the_ledger_is_exact_outside_its_stated_gaps_whatever_fails(
     trace: str, skip: int, speed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.05)  # a second of ours is hours in there
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.05)  # a real second is hours of simulated time
     monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.2)
     part = head(file(f"{trace}.csv.gz"), tmp_path, skip=skip, count=300)
 
-    told, chaos, scrapes = await replayed_the_hard_way(part, tmp_path, speed)
+    observed, chaos, scrapes = await replayed_with_chaos(part, tmp_path, speed)
 
     rows, ledger = rows_of(part), tmp_path / "ledger.db"
-    assert len({action.fault for action in chaos.actions}) > len(chaos.fault_names) // 2, "that was not hard"
-    wrong = {action.target for action in chaos.actions if action.fault in ("skew", "unreachable")}
-    assert_rows_are_told(rows, told, but=wrong)
-    assert_accounted(ledger, rows, told, lag_us=speed * SECOND)
-    assert_namesakes_are_accounted(ledger, but=wrong)
+    assert len({action.fault for action in chaos.actions}) > len(chaos.fault_names) // 2, (
+        "too few kinds of faults occurred"
+    )
+    inexact = {action.target for action in chaos.actions if action.fault in ("skew", "unreachable")}
+    assert_rows_are_observed(rows, observed, but=inexact)
+    assert_accounted(ledger, rows, observed, lag_us=speed * SECOND)
+    assert_namesakes_are_accounted(ledger, but=inexact)
     assert_sound(scrapes, sum(time for (time,) in query(ledger, EVERYTHING)) / GPU_SECOND)
 
 
-async def replayed_the_hard_way(trace: Path, scratch: Path, speed: int) -> tuple[Told, Chaos, list[Samples]]:
-    """Trouble ends with the trace, so that the product can come to know whatever is still to be known."""
+async def replayed_with_chaos(trace: Path, scratch: Path, speed: int) -> tuple[Observed, Chaos, list[Samples]]:
+    """Faults end with the trace, so that the product can observe everything that is still observable."""
     async with (
         SimCluster(seed=1, speed=speed, start_us=MONDAY_US, bookmark_s=0.5) as cluster,
         aggregating(cluster, scratch) as running,
     ):
         await until(lambda: not running.ready().missing)
-        told = Told(cluster)
+        observed = Observed(cluster)
         replay = Replay(cluster.registry, read_trace(trace))
         replay.begin()
         chaos = cluster.simulation.cause_chaos(every_us=int(EVERY_REAL_SECONDS * speed * SECOND))
@@ -111,27 +113,27 @@ async def replayed_the_hard_way(trace: Path, scratch: Path, speed: int) -> tuple
         chaos.end()
         await caught_up(cluster, running)
         url = f"http://{running.addresses[0]}"
-        return told, chaos, [*scrapes, await scrape(url), await scrape(url)]
+        return observed, chaos, [*scrapes, await scrape(url), await scrape(url)]
 
 
-def assert_rows_are_told(rows: list[Row], told: Told, *, but: set[str]) -> None:
-    """The API says what the trace does, `but` on nodes whose clock was wrong or that did not hear of a deletion."""
-    assert told.lives.keys() == {row.name for row in rows}
+def assert_rows_are_observed(rows: list[Row], observed: Observed, *, but: set[str]) -> None:
+    """The API reports what the trace says, except on nodes in `but`: wrong clock, or missed deletion."""
+    assert observed.lives.keys() == {row.name for row in rows}
     for row in rows:
-        life = told.lives[row.name]
+        life = observed.lives[row.name]
         assert life.node in but or life.end_us - life.start_us == (row.end - row.start) * SECOND, row
 
 
-def assert_accounted(ledger: Path, rows: list[Row], told: Told, *, lag_us: int) -> None:
-    """To the second, or blind with the truth inside. `lag_us` is what passes in the model in a second of ours.
+def assert_accounted(ledger: Path, rows: list[Row], observed: Observed, *, lag_us: int) -> None:
+    """Exact to the second, or a gap that contains the true end. `lag_us` is the simulated time per real second.
 
-    What a node's wrong clock says may be believed, or set right by it: off by no more than the clock ever was.
+    A node's wrong clock may be trusted or corrected: the error is at most the largest error of the clock.
     """
     milli = {row.name: row.milli for row in rows}
     exact = set()
     ours = [life for namespace, *life in query(ledger, LIVES) if namespace != NAMESPACE]
     for name, gap_from_us, gap_to_us, time in ours:
-        life = told.lives[name]
+        life = observed.lives[name]
         off_us = 2 * MAX_SKEW_S * SECOND if any(life.ahead_us) else 0
         if gap_from_us is None:
             quantity = milli[name] * MICRO_PER_MILLI
@@ -141,14 +143,14 @@ def assert_accounted(ledger: Path, rows: list[Row], told: Told, *, lag_us: int) 
             unseen_us = off_us if life.ahead_us[0] != life.ahead_us[1] else OFF_US if off_us else 0
             assert gap_from_us - unseen_us - lag_us < life.true_us <= gap_to_us + unseen_us, name
         del milli[name]
-    assert len(exact) > len(rows) / 2, "that was too hard to prove anything"
+    assert len(exact) > len(rows) / 2, "too many gaps for a meaningful test"
     interruptions = query(ledger, INTERRUPTIONS)
-    for life in (told.lives[name] for name in milli):  # lived and died while nobody watched and the server forgot
+    for life in (observed.lives[name] for name in milli):  # started and ended during an interruption without history
         assert any(a - lag_us < life.start_us <= life.end_us <= b for a, b in interruptions), life
 
 
 def assert_namesakes_are_accounted(ledger: Path, *, but: set[str]) -> None:
-    """Each pod that took the name of another had its one GPU for its one second."""
+    """Each pod that reused the name of another held its one GPU for its one second."""
     if REBORN not in but:
         times = [time for _, name, gap_us, _, time in query(ledger, LIVES) if name == REBORN and gap_us is None]
         assert times == [GPU_SECOND] * len(times)

@@ -1,4 +1,4 @@
-"""Nodes that are taken away, that come and go while nobody watches, and that register anew."""
+"""Nodes that are deleted, that come and go during downtime, and that register again."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ SELECT count(s.price_key) = count(*), min(s.gpu_model) FROM current_segments s W
 
 @dataclass(frozen=True, kw_only=True)
 class Instant:
-    """An action took effect between the two, s since the epoch."""
+    """An action took effect between `after` and `before` (s since the epoch)."""
 
     after: float
     before: float
@@ -34,7 +34,7 @@ class Instant:
 
 
 def node(name: str, *, machine: str = "", gpus: int = 1) -> Json:
-    """Of a machine with this system UUID; an API server wants all of it or nothing."""
+    """A node of a machine with this system UUID. An API server requires all fields of nodeInfo or none."""
     made = gpu_node(name, gpus=gpus)
     parts = ("machineID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion")
     more = ("kubeProxyVersion", "operatingSystem", "architecture")
@@ -43,7 +43,7 @@ def node(name: str, *, machine: str = "", gpus: int = 1) -> Json:
 
 
 async def created(stage: Stage, manifest: Json, pod: str = "", **conducts: str) -> Json:
-    """A node that is ready; with `pod` that pod runs on it, or as its conduct says."""
+    """A ready node; with `pod`, that pod runs on it, or has completed if `conducts` are given."""
     await stage.create(manifest)
     name = manifest["metadata"]["name"]
     await stage.api.wait_for(path(manifest), lambda found: bool(found and condition(found, "Ready")))
@@ -65,12 +65,12 @@ async def deleted(stage: Stage, path: str) -> Instant:
 
 
 async def next_second() -> None:
-    """Until the API dates things later than so far: it cuts to seconds, and no machine registers twice in one."""
+    """Wait for the next whole second: API times are cut to seconds, and no machine registers twice in one."""
     await asyncio.sleep(1 - time.time() % 1)
 
 
 async def watched_on_its_machine(stage: Stage, pod: str) -> None:
-    """The product knows a node of that machine, with the pod on one of its two GPUs."""
+    """The product observes a node of the machine, with the pod on one of its two GPUs."""
     await created(stage, node("same", machine=MACHINE, gpus=2), pod)
     await stage.product.start()
     await next_second()
@@ -83,7 +83,7 @@ async def furnished(stage: Stage) -> Stage:
 
 
 @pytest.mark.parametrize("plane", [REAL], indirect=True)
-async def test_pod_gc_ends_no_pod_with_its_init_container(furnished: Stage) -> None:
+async def test_a_pod_deleted_by_pod_gc_does_not_end_with_its_init_container(furnished: Stage) -> None:
     stage = furnished
     await stage.product.start()
     pod = await created(stage, node("taken"), "collected")
@@ -92,7 +92,7 @@ async def test_pod_gc_ends_no_pod_with_its_init_container(furnished: Stage) -> N
     state = {"terminated": {"exitCode": 0, "startedAt": started, "finishedAt": started}}
     status = {"initContainerStatuses": [init | {"state": state}]}
     await stage.api.patch("/api/v1/namespaces/training/pods/collected/status", {"status": status})
-    await asyncio.sleep(3)  # that it has not ended with its init container is to be told apart
+    await asyncio.sleep(3)  # separates the end of the init container from the end of the pod
 
     gone = await deleted(stage, "/api/v1/nodes/taken")
     await stage.pods(lambda items: named(items, "collected") is None, within=120)  # PodGC waits for 40 s
@@ -103,7 +103,7 @@ async def test_pod_gc_ends_no_pod_with_its_init_container(furnished: Stage) -> N
     assert end_us / 10**6 >= seconds(started) + 2
 
 
-async def test_what_came_and_went_while_nobody_watched_is_accounted_to_the_second(furnished: Stage) -> None:
+async def test_a_node_and_pod_that_existed_only_during_downtime_are_accounted_to_the_second(furnished: Stage) -> None:
     stage = furnished
     await created(stage, node("old"), "lasting")
     await stage.product.start()
@@ -128,7 +128,7 @@ async def test_what_came_and_went_while_nobody_watched_is_accounted_to_the_secon
     assert total(samples, "gputally_watch_listings_total", resource="nodes") == 0
 
 
-async def test_a_node_that_registers_anew_keeps_its_pods(furnished: Stage) -> None:
+async def test_a_node_that_registers_again_keeps_its_pods(furnished: Stage) -> None:
     stage = furnished
     await watched_on_its_machine(stage, "kept")
 

@@ -1,4 +1,4 @@
-"""Real traces replayed: what the product accounts is what the trace's rows say, pod by pod, however short they were."""
+"""Replays real traces: the product accounts each pod exactly as its row says, however short it was."""
 
 import asyncio
 from itertools import pairwise
@@ -32,21 +32,19 @@ OPENB, HELIOS, PHILLY = "openb_pods", "helios15k_user", "philly15k_user"
 OPENB_GPUS = 6212
 MONDAY_US = 1_780_898_400 * 1_000_000
 AS_FAST_AS_CAN_BE = 1e7
-"""Simulated seconds per second: more than can be computed, so the model's time is as far as that has come."""
+"""Simulated seconds per second: more than can be computed, so the simulation runs at full speed."""
 
 
 @pytest.mark.parametrize("every", [15, 30, 60, 300])
 @pytest.mark.parametrize("trace", [OPENB, HELIOS, PHILLY])
-def test_what_pollers_miss_is_as_published(trace: str, every: int) -> None:
+def test_polling_misses_as_much_as_published(trace: str, every: int) -> None:
     found = polled(rows_of(file(f"{trace}.csv.gz")), every)
 
     assert {"gpu_hours": found.gpu_hours, "never_seen": found.never_seen} == truth(trace)[f"poll_every_{every}s"]
 
 
 @pytest.mark.parametrize(("trace", "skip"), [(OPENB, 6750), (HELIOS, 6900)])
-async def test_every_pod_of_a_part_of_a_trace_is_accounted_as_its_row_says(
-    trace: str, skip: int, tmp_path: Path
-) -> None:
+async def test_every_pod_of_a_partial_trace_is_accounted_as_its_row_says(trace: str, skip: int, tmp_path: Path) -> None:
     part = head(file(f"{trace}.csv.gz"), tmp_path, skip=skip, count=300)
 
     scrapes = await replayed(part, tmp_path)
@@ -57,7 +55,7 @@ async def test_every_pod_of_a_part_of_a_trace_is_accounted_as_its_row_says(
 
 
 @pytest.mark.e2e
-async def test_the_whole_of_openb_adds_up_to_its_published_totals(tmp_path: Path) -> None:
+async def test_the_whole_openb_trace_adds_up_to_its_published_totals(tmp_path: Path) -> None:
     path, expected = file(f"{OPENB}.csv.gz"), truth(OPENB)
 
     scrapes = await replayed(path, tmp_path, nodes=file("openb_nodes.csv.gz"))
@@ -78,7 +76,7 @@ async def test_the_whole_of_openb_adds_up_to_its_published_totals(tmp_path: Path
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("trace", [HELIOS, pytest.param(PHILLY, marks=pytest.mark.campaign)])
-async def test_the_whole_of_a_job_trace_adds_up_to_its_published_totals(trace: str, tmp_path: Path) -> None:
+async def test_a_whole_job_trace_adds_up_to_its_published_totals(trace: str, tmp_path: Path) -> None:
     path, expected = file(f"{trace}.csv.gz"), truth(trace)
 
     scrapes = await replayed(path, tmp_path)
@@ -94,7 +92,7 @@ async def test_the_whole_of_a_job_trace_adds_up_to_its_published_totals(trace: s
 
 
 async def replayed(trace: Path, scratch: Path, *, nodes: Path | None = None) -> list[Samples]:
-    """Let the product watch a whole replay; what it published in the course of it, and in the end."""
+    """Run the product during a whole replay; returns its scrapes, the final one included."""
     async with (
         SimCluster(seed=1, speed=AS_FAST_AS_CAN_BE, start_us=MONDAY_US) as cluster,
         aggregating(cluster, scratch) as running,
@@ -106,7 +104,7 @@ async def replayed(trace: Path, scratch: Path, *, nodes: Path | None = None) -> 
 
 
 async def watched(cluster: SimCluster, replay: Replay, running: RunningAggregator) -> list[Samples]:
-    """Scrapes until the replay is over and accounted. The last is not the first one in which a series exists."""
+    """Scrapes until the replay is over and accounted. Two final scrapes, since a new series starts at 0."""
     scrapes = await scraped_meanwhile(replay, running)
     await caught_up(cluster, running)
     url = f"http://{running.addresses[0]}"
@@ -124,7 +122,7 @@ async def scraped_meanwhile(replay: Replay, running: RunningAggregator) -> list[
 
 
 async def caught_up(cluster: SimCluster, running: RunningAggregator) -> None:
-    """All that has happened to pods by now is accounted; a watch that was in trouble may take its time."""
+    """Wait until all pod events so far are accounted; a watch that is recovering may take a while."""
     last = cluster.store.version_of("pods")
     async with asyncio.timeout(60):
         while accounted(running) < last:  # noqa: ASYNC110 - a version sends no signal
@@ -132,26 +130,26 @@ async def caught_up(cluster: SimCluster, running: RunningAggregator) -> None:
 
 
 def assert_sound(scrapes: list[Samples], gpu_seconds: float) -> None:
-    """No counter fell, the books add up, and what is published is the truth and what it is ahead by."""
+    """No counter fell, the reconciliation difference is 0, and the counter is the truth plus the overcount."""
     for before, after in pairwise(scrapes):
         assert fallen(before, after) == []
     last = scrapes[-1]
     assert {
         name: value for name, value in last.items() if name.startswith("gputally_reconciliation_difference") and value
     } == {}
-    ahead = last['gputally_overcount_gpu_seconds{counter="allocated"}']
+    overcount = last['gputally_overcount_gpu_seconds{counter="allocated"}']
     published = sum_of(last, "gputally_allocated_gpu_seconds_total")
-    assert published == pytest.approx(gpu_seconds + ahead, abs=1e-3)
+    assert published == pytest.approx(gpu_seconds + overcount, abs=1e-3)
 
 
 def capacity(samples: Samples) -> float:
     """Physical GPUs."""
-    beyond = sum(value for name, value in samples.items() if "overcommitted" in name and "capacity_gpus{" in name)
-    return sum_of(samples, "gputally_capacity_gpus") - beyond
+    excess = sum(value for name, value in samples.items() if "overcommitted" in name and "capacity_gpus{" in name)
+    return sum_of(samples, "gputally_capacity_gpus") - excess
 
 
 def report(trace: str, rows: list[Row], found: Allocated) -> None:
-    """What others would have made of the same trace, for people to read."""
+    """Write what polling would report for the same trace, for people to read."""
     total = hours(sum(found.by_pod.values()))
     lines = [
         f"{trace}: {len(rows)} pods, {hours(sum(row.time for row in rows))} GPU-hours",

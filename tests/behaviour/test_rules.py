@@ -1,4 +1,4 @@
-"""The rules for what is not plain, each on both clusters, told by the product's own ledger and metrics."""
+"""The rules for edge cases, each on both clusters, checked in the product's ledger and metrics."""
 
 from tests.behaviour.product import Rows, Samples, total
 from tests.behaviour.recorder import us
@@ -23,7 +23,7 @@ async def test_a_pod_is_charged_for_its_start_and_its_run_to_the_second(stage: S
     ]
 
 
-async def test_two_pods_of_one_name_are_two_allocations(stage: Stage) -> None:
+async def test_two_pods_with_the_same_name_are_two_allocations(stage: Stage) -> None:
     await furnish(stage)
 
     lasted = dict[str, int]()
@@ -39,7 +39,7 @@ async def test_two_pods_of_one_name_are_two_allocations(stage: Stage) -> None:
     assert {uid: sum(end - start for each, _, start, end in rows if each == uid) for uid in lasted} == lasted
 
 
-async def test_a_pod_bound_by_hand_is_charged_from_its_creation(stage: Stage) -> None:
+async def test_a_pod_created_with_a_node_name_is_charged_from_its_creation(stage: Stage) -> None:
     await furnish(stage)
 
     made = await stage.api.create(gpu_pod("placed", "lab", annotations=conduct(run_for="2s"), nodeName="node-0"))
@@ -49,7 +49,7 @@ async def test_a_pod_bound_by_hand_is_charged_from_its_creation(stage: Stage) ->
     assert rows[0][2] == us(made["metadata"]["creationTimestamp"])
 
 
-async def test_a_forced_deletion_ends_the_allocation_when_it_is_seen(stage: Stage) -> None:
+async def test_a_forced_deletion_ends_the_allocation_when_it_is_observed(stage: Stage) -> None:
     await furnish(stage)
     await stage.create(gpu_pod("stuck", "lab"))
     await stage.running(1)
@@ -63,9 +63,11 @@ async def test_a_forced_deletion_ends_the_allocation_when_it_is_seen(stage: Stag
     assert stage.product.query("SELECT end_by FROM allocations ORDER BY revision DESC LIMIT 1") == [("deleted",)]
 
 
-async def test_no_allocation_outlives_its_node_nor_moves_to_one_of_the_same_name(stage: Stage) -> None:
+async def test_an_allocation_ends_with_its_node_and_does_not_move_to_a_new_node_of_the_same_name(stage: Stage) -> None:
     await furnish(stage)
-    await stage.create(gpu_pod("orphan", "lab", annotations=conduct(start_after="2s")))  # bound clearly before
+    await stage.create(
+        gpu_pod("orphan", "lab", annotations=conduct(start_after="2s"))
+    )  # bound well before the node is deleted
     await stage.running(1)
     await stage.product.until(lambda samples: allocated(samples) == 1)
 
@@ -78,7 +80,7 @@ async def test_no_allocation_outlives_its_node_nor_moves_to_one_of_the_same_name
     assert closed(stage.product.query(SEGMENTS))
 
 
-async def test_capacity_is_cordoned_or_unknown_where_it_is_not_allocated(stage: Stage) -> None:
+async def test_unallocated_capacity_of_a_cordoned_or_lost_node_is_cordoned_or_unknown(stage: Stage) -> None:
     await furnish(stage)
     await stage.create(gpu_pod("holder", "lab"))
     await stage.running(1)
@@ -90,7 +92,7 @@ async def test_capacity_is_cordoned_or_unknown_where_it_is_not_allocated(stage: 
     await stage.product.until(lambda samples: (capacity(samples, "allocated"), capacity(samples, "unknown")) == (1, 1))
 
 
-async def test_a_namespace_that_changes_hands_is_charged_to_each_team_for_its_time(stage: Stage) -> None:
+async def test_a_namespace_that_changes_teams_is_charged_to_each_team_for_its_time(stage: Stage) -> None:
     await furnish(stage)
     await stage.create(gpu_pod("shared", "lab", annotations=conduct(stop_after="2s")))
     await stage.running(1)

@@ -1,9 +1,9 @@
-"""S1 and S2 on both clusters: what the product says is what the API's own objects add up to."""
+"""S1 and S2 on both clusters: the product reports what the API objects add up to."""
 
 import asyncio
 
 from tests.behaviour.product import PRICE, Samples, total
-from tests.behaviour.published import ahead_of, differences, exported, published
+from tests.behaviour.published import differences, exported, overcount_over, published
 from tests.behaviour.stage import Stage
 from tests.cluster.manifests import Json, conduct, deployment, gpu_pod, job, pod_disruption_budget, resource_quota
 
@@ -31,7 +31,7 @@ async def test_s1_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     assert stage.product.bill() == truth
     assert published(samples) == exported(truth)
     assert differences(samples) == {0}
-    assert await preemptors(stage) == await told_preemptors(stage)
+    assert await preemptors(stage) == await expected_preemptors(stage)
     assert preemptions_by_tier(samples) == {
         ("training-low", "inference-critical"): 4,
         ("training-standard", "inference-critical"): 2,
@@ -49,9 +49,9 @@ async def test_s2_adds_up_to_what_the_api_objects_say(stage: Stage) -> None:
     await stage.recorder.complete()
     truth = stage.recorder.bill(teams=S2_TEAMS, per_gpu_hour=PRICE)
     assert stage.product.bill() == truth
-    assert ahead_of(truth, samples) < 3 * 8  # of the GPUs there are: scraped in between, and ends are cut to seconds
+    assert overcount_over(truth, samples) < 3 * 8  # 1 s for each GPU: ends are cut to seconds
     assert differences(samples) == {0}
-    assert await preemptors(stage) == await told_preemptors(stage)
+    assert await preemptors(stage) == await expected_preemptors(stage)
     assert preemptions_by_tier(samples) == {("gpu-interactive", "gpu-training"): 6}
 
 
@@ -78,7 +78,7 @@ async def day_and_night(stage: Stage) -> None:
 
 
 async def posture(stage: Stage) -> None:
-    """Training takes the node of the notebooks, the lowest tier; interactive waits and preempts nobody."""
+    """Training preempts the notebooks, which have the lowest tier; interactive waits and preempts no pod."""
     stop = conduct(stop_after="1s")
     for number in range(6):
         await stage.create(placed(pod(f"notebook-{number}", "tenant-beta", "gpu-interactive", stop), "node-0"))
@@ -94,7 +94,7 @@ async def posture(stage: Stage) -> None:
 
 
 async def waiting(stage: Stage, tier: str, tenant: str, *, gpus: int) -> None:
-    """Until the product shows that so many GPUs are waited for."""
+    """Wait until the product reports this many pending GPUs."""
     async with asyncio.timeout(10):
         wanted = {"tier": tier, "tenant": tenant}
         while total(await stage.product.scrape(), "gputally_pending_gpus", **wanted) != gpus:  # noqa: ASYNC110 - see `until`
@@ -106,7 +106,7 @@ def pod(name: str, namespace: str, tier: str, annotations: dict[str, str], *, gp
 
 
 def placed(manifest: Json, node: str) -> Json:
-    """The pod, for that node only: schedulers spread differently."""
+    """The pod, restricted to that node, because schedulers spread pods differently."""
     manifest["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
     return manifest
 
@@ -125,25 +125,25 @@ def preemptions_by_tier(samples: Samples) -> dict[tuple[str, str], float]:
     found = {}
     for (name, labels), value in samples.items():
         if name == "gputally_preemptions_total" and value:
-            given = dict(labels)
-            found[given["victim_tier"], given["preemptor_tier"]] = value
+            by_name = dict(labels)
+            found[by_name["victim_tier"], by_name["preemptor_tier"]] = value
     return found
 
 
 async def preemptors(stage: Stage) -> dict[object, object]:
-    """Preemptor by victim, as the ledger has them."""
+    """Preemptor by victim, from the ledger."""
     return dict(stage.product.query("SELECT victim_uid, preemptor_uid FROM preemptions"))
 
 
-async def told_preemptors(stage: Stage) -> dict[object, object]:
-    """Preemptor by victim, as the scheduler's Events tell of the victims that were recorded."""
+async def expected_preemptors(stage: Stage) -> dict[object, object]:
+    """Preemptor by recorded victim, from the scheduler's Events."""
     victims = stage.recorder.victims()
     events = (await stage.api.list("/api/v1/events", fieldSelector="reason=Preempted"))["items"]
-    told = {event["involvedObject"]["uid"]: preemptor_of(event) for event in events}
-    return {uid: told[uid] for uid in victims}
+    by_victim = {event["involvedObject"]["uid"]: preemptor_of(event) for event in events}
+    return {uid: by_victim[uid] for uid in victims}
 
 
 def preemptor_of(event: Json) -> str:
-    """`related`, or the text where kube-scheduler 1.36 leaves that out."""
+    """From `related`, or from the message, since kube-scheduler 1.36 omits `related`."""
     named: str = event.get("related", {}).get("uid") or event["message"].split()[3]
     return named

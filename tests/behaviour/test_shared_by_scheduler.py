@@ -1,6 +1,6 @@
-"""Shares of GPUs that schedulers give out by annotations, HAMi and KAI-Scheduler: on both clusters.
+"""GPU shares that the schedulers HAMi and KAI-Scheduler assign by annotations, on both clusters.
 
-The tests bind the pods themselves, as those schedulers would.
+The tests bind the pods as those schedulers do.
 """
 
 from tests.behaviour.product import total
@@ -18,7 +18,7 @@ FROM current_segments s JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revisi
 
 
 def hami_node() -> Json:
-    """Two GPUs as twenty devices."""
+    """Two GPUs that are advertised as twenty devices."""
     node = gpu_node("node-0", gpus=2)
     node["metadata"]["annotations"]["hami.io/node-nvidia-register"] = REGISTERED
     for amounts in node["status"].values():
@@ -46,15 +46,15 @@ def kai_pod(name: str, **asked: str) -> Json:
 async def bind(stage: Stage, name: str, *, namespace: str = "ml", **annotations: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
     if annotations:
-        told = {f"hami.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
-        await stage.api.patch(path, {"metadata": {"annotations": told}})
+        prefixed = {f"hami.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+        await stage.api.patch(path, {"metadata": {"annotations": prefixed}})
     target = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     await stage.api.call("POST", f"{path}/binding", json=binding)
 
 
-async def test_hamis_pods_have_what_its_scheduler_gave_them(stage: Stage) -> None:
-    """Four fill one GPU by memory; one asked for a percentage, and one was given less than all by default."""
+async def test_hami_pods_hold_the_shares_their_scheduler_assigned(stage: Stage) -> None:
+    """Four pods divide the GPUs by memory: one requests a percentage, one is assigned less than it requests."""
     await stage.furnish(nodes=0, gpus=0, tiers={}, teams={"ml": "research"})
     await stage.create(hami_node())
     await stage.product.start()
@@ -70,10 +70,10 @@ async def test_hamis_pods_have_what_its_scheduler_gave_them(stage: Stage) -> Non
         await bind(stage, name)
     await bind(stage, "default", vgpu_devices_allocated=f"GPU-1,NVIDIA,{MIB // 8},0:;")
 
-    await told_as_expected(stage, expected)
+    await reported_as_expected(stage, expected)
 
 
-async def test_kais_pods_have_their_fractions_and_the_reservation_nothing(stage: Stage) -> None:
+async def test_kai_pods_hold_their_fractions_and_the_reservation_pod_holds_nothing(stage: Stage) -> None:
     await stage.furnish(nodes=0, gpus=0, tiers={}, teams={"ml": "research", "kai-resource-reservation": "kai"})
     await stage.create(gpu_node("node-0", gpus=2, labels={f"{GPU}.memory": str(MIB)}))
     await stage.product.start()
@@ -90,11 +90,11 @@ async def test_kais_pods_have_their_fractions_and_the_reservation_nothing(stage:
     for name in (*expected, "none"):
         await bind(stage, name)
 
-    await told_as_expected(stage, expected)
+    await reported_as_expected(stage, expected)
 
 
-async def told_as_expected(stage: Stage, expected: dict[str, int]) -> None:
-    """The ledger has these shares (µGPU) for as long as the API says; the node has 2 GPUs."""
+async def reported_as_expected(stage: Stage, expected: dict[str, int]) -> None:
+    """The ledger has these shares (µGPU) for the times from the API; the node has 2 GPUs."""
     samples = await stage.product.until(
         lambda samples: total(samples, "gputally_allocated_gpus") == sum(expected.values()) / 1e6
     )
@@ -110,7 +110,7 @@ async def told_as_expected(stage: Stage, expected: dict[str, int]) -> None:
 
 
 def lasted(name: str, ended: Items) -> int:
-    """Seconds by the API's own times."""
+    """Seconds from binding to end, by the API's times."""
     [pod] = [each for each in ended if name_of(each) == name]
     bound = seconds(condition(pod, "PodScheduled")["lastTransitionTime"])
     return round(seconds(container_state(pod, "terminated")["finishedAt"]) - bound)

@@ -1,4 +1,4 @@
-"""What is shared how is told by labels of nodes, which come late and vanish: on both clusters."""
+"""GPU sharing is described by node labels, which may appear late and vanish: on both clusters."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from tests.cluster.objects import Items, condition, container_state, in_phase, s
 SLICE = "nvidia.com/mig-1g.10gb"
 MODEL = "NVIDIA-A100-SXM4-80GB"
 SHARES = {GPU: 250_000, f"{SLICE}.shared": 47_619, "nvidia.com/mig-3g.40gb": 428_571}
-"""Replicas by 4 of a GPU, by 3 of a seventh; and a slice that nobody shares."""
+"""A quarter of a GPU, a third of a seventh, and a slice that is not shared."""
 LABELS = {
     f"{GPU}.product": f"{MODEL}-SHARED",
     f"{GPU}.count": "2",
@@ -27,7 +27,7 @@ FROM current_segments s JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revisi
 
 
 def shared_node(labels: Mapping[str, str]) -> Json:
-    """Two GPUs: one shared by time, one cut into slices of which some are shared."""
+    """Two GPUs: one with time-slicing, one with MIG slices, some of which are shared."""
     node = gpu_node("node-0")
     kept = {key: value for key, value in node["metadata"]["labels"].items() if not key.startswith("nvidia.com/")}
     node["metadata"]["labels"] = {**kept, **labels}
@@ -60,8 +60,8 @@ async def test_each_resource_of_a_node_counts_by_its_own_replicas(stage: Stage) 
     assert differences(samples) == {0}
 
 
-async def test_labels_that_come_late_and_vanish_change_nobodys_share(stage: Stage) -> None:
-    """One pod ends and is deleted before they come, one begins while they are away and the product restarts."""
+async def test_node_labels_that_appear_late_and_vanish_change_no_share(stage: Stage) -> None:
+    """One pod ends and is deleted before they appear; one starts while they are absent, after a restart."""
     await furnish(stage, {})
     await stage.create(pod("early", GPU, run_for="1s"), pod("long", GPU))
     await stage.pods(lambda items: len(in_phase(items, "Succeeded")) == 1)
@@ -79,13 +79,13 @@ async def test_labels_that_come_late_and_vanish_change_nobodys_share(stage: Stag
     await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": LABELS}})
     ended = [early, *in_phase(await stage.pods(lambda items: len(items) == 2), "Succeeded")]
 
-    rows = await stage.product.query_until(ALLOCATED, all_told)
+    rows = await stage.product.query_until(ALLOCATED, all_recorded)
     assert {(row[2], row[5], row[6]) for row in rows if row[0] != "later"} == {(250_000, MODEL, 1)}
     assert exact([row for row in rows if row[0] != "long"]) == expected(ended)
 
 
-def all_told(rows: Rows) -> bool:
-    """Whether the ledger has the three pods, and the ends of those that ended."""
+def all_recorded(rows: Rows) -> bool:
+    """Whether the ledger has the three pods and the ends of the ended ones."""
     return len({row[0] for row in rows}) == 3 and all(row[4] or row[0] == "long" for row in rows)
 
 
@@ -102,7 +102,7 @@ def exact(rows: list[tuple[object, ...]]) -> dict[object, int]:
 
 
 def expected(ended: Items) -> dict[object, int]:
-    """The same from the API's own times."""
+    """µGPU-seconds by pod, from the API's times."""
     return {
         pod["metadata"]["name"]: SHARES[next(iter(pod["spec"]["containers"][0]["resources"]["limits"]))]
         * round(

@@ -1,4 +1,4 @@
-"""What the aggregator makes of the agents of a simulated cluster, against what its pods did there."""
+"""Compares what the aggregator accounts from the agents of a simulated cluster with what its pods did."""
 
 import asyncio
 import time
@@ -32,10 +32,10 @@ SEED = 3
 MONDAY_SIX_US = 1_780_898_400 * 1_000_000
 HOURS = 4
 BEGINNING, SPEED = 60, 7200
-"""Slow until each agent was heard once: what pods did that are gone before is nobody's."""
+"""Slow until each agent was pulled once: usage of pods that end before is unallocated."""
 GPU_RESOURCE = "nvidia.com/gpu"
 POWER = {"NVIDIA-A100-SXM4-80GB": (55, 400), "NVIDIA-H100-80GB-HBM3": (70, 700)}
-"""Idle and at most (W)."""
+"""Idle and maximum power (W)."""
 
 A = TypeVar("A", int, float)
 Group = tuple[str, str]
@@ -63,7 +63,7 @@ class Life:
         return self.gpus * self.curve.integral(self._ran(now_us)) * GPU // FULL
 
     def energy(self, now_us: int) -> float:
-        """Joules: as much as idle GPUs take, and what comes on top when they are busy."""
+        """Joules: the idle power, plus the power above idle while the GPUs are busy."""
         idle, full = POWER[self.model]
         idle_energy = idle * (self._until(now_us) - self.bound_us) / 1e6
         return self.gpus * (idle_energy + (full - idle) * self.curve.integral(self._ran(now_us)) / FULL / 1e6)
@@ -84,7 +84,7 @@ class Truth:
         cluster.store.subscribe("pods", self._observe)
 
     def by_group(self, amount: Callable[[Life, int], A], now_us: int) -> dict[Group, A]:
-        """What there is any of."""
+        """The sum by group, without groups that are 0."""
         sums = dict[Group, A]()
         for life in self.lives.values():
             if more := amount(life, now_us):
@@ -93,7 +93,7 @@ class Truth:
 
     def _observe(self, change: Change) -> None:
         pod, now_us = change.now.doc, self._cluster.simulation.agenda.now_us
-        life = self.lives.get(uid_of(pod)) or self._begun(pod, now_us)
+        life = self.lives.get(uid_of(pod)) or self._started(pod, now_us)
         if life is None or life.ended_us is not None:
             return
         if change.verb is Verb.DELETED or is_terminal(pod):
@@ -101,7 +101,7 @@ class Truth:
         elif pod["status"]["phase"] == "Running" and life.started_us is None:
             life.started_us = now_us
 
-    def _begun(self, pod: Doc, now_us: int) -> Life | None:
+    def _started(self, pod: Doc, now_us: int) -> Life | None:
         gpus = effective_requests(pod["spec"]).get(GPU_RESOURCE, 0)
         if not gpus or not node_of(pod) or is_terminal(pod):
             return None
@@ -114,7 +114,7 @@ class Truth:
 
 @dataclass
 class Outcome:
-    """What was found when time stood still at `now_us`."""
+    """The state when the simulation was stopped at `now_us`."""
 
     now_us: int
     truth: Truth
@@ -122,7 +122,7 @@ class Outcome:
     samples: Samples
 
     def total(self, total: Total) -> Counter[Group]:
-        """What there is any of."""
+        """The sum by group, without groups that are 0."""
         sums: Counter[Group] = Counter()
         for labels, series in self.running.pipeline.fleet.totals.truth(total):
             sums[labels[0], labels[1]] += series.at(self.now_us)
@@ -130,12 +130,10 @@ class Outcome:
 
 
 @pytest.mark.parametrize("scenario", ["s1", "s2"])
-async def test_what_pods_of_the_simulated_cluster_did_is_accounted_to_the_microsecond(
-    scenario: str, tmp_path: Path
-) -> None:
+async def test_usage_of_simulated_pods_is_accounted_to_the_microsecond(scenario: str, tmp_path: Path) -> None:
     outcome = await ran(scenario, tmp_path)
 
-    measured_us = outcome.now_us - 1  # agents are that much behind
+    measured_us = outcome.now_us - 1  # agents lag by 1 µs
     truth = outcome.truth
     assert outcome.total(Total.MEASURED) == truth.by_group(Life.held, measured_us)
     assert outcome.total(Total.USED) == truth.by_group(Life.used, measured_us)
@@ -146,10 +144,10 @@ async def test_what_pods_of_the_simulated_cluster_did_is_accounted_to_the_micros
 
 
 def assert_sound(outcome: Outcome) -> None:
-    """Nothing is measured beyond what was allocated, nobody's, or known to one side alone."""
+    """No usage exceeds the allocation, is unallocated or unmatched, and both sides agree on allocations."""
     samples, truth = outcome.samples, outcome.truth
     allocated, measured = outcome.total(Total.ALLOCATED), outcome.total(Total.MEASURED)
-    a_second_each = Counter[Group]()  # the API tells no parts of seconds, of an end neither
+    a_second_each = Counter[Group]()  # API times, also ends, are whole seconds
     for life in truth.lives.values():
         a_second_each[life.group] += life.gpus * GPU * 10**6
     assert {group for group in measured if measured[group] > allocated[group] + a_second_each[group]} == set()
@@ -161,7 +159,7 @@ def assert_sound(outcome: Outcome) -> None:
 
 
 async def ran(scenario: str, scratch: Path) -> Outcome:
-    """Some hours of the scenario, and then what there is to see when all have told all."""
+    """Run some hours of the scenario; returns the state once all updates and reports are accounted."""
     cluster = SimCluster(seed=SEED, speed=BEGINNING, start_us=MONDAY_SIX_US)
     agents, truth = SimAgents(cluster), Truth(cluster)
     async with cluster, agents, aggregating(settings(cluster, agents, scratch), cluster) as (running, url):
@@ -173,13 +171,13 @@ async def ran(scenario: str, scratch: Path) -> Outcome:
         pace(cluster, SPEED)
         await cluster.clock.sleep_until(MONDAY_SIX_US + HOURS * HOUR_US)
         now_us = await stopped(cluster)
-        await told(cluster, agents, running)
+        await caught_up(cluster, agents, running)
         await scrape(url)
         return Outcome(now_us, truth, running, await scrape(url))
 
 
 def settings(cluster: SimCluster, agents: SimAgents, scratch: Path) -> Settings:
-    """Both must have been entered: then they have their ports."""
+    """Requires both to be entered: they get their ports then."""
     return Settings(
         config=None,
         prices=None,
@@ -192,14 +190,14 @@ def settings(cluster: SimCluster, agents: SimAgents, scratch: Path) -> Settings:
 
 
 async def stopped(cluster: SimCluster) -> int:
-    """Let time stand still, and return what it is then."""
+    """Stop the simulation; returns its time."""
     now_us = pace(cluster, 1e-9)
     await until(lambda: (cluster.simulation.agenda.next_us or now_us + 1) > now_us)
     return now_us
 
 
 def pace(cluster: SimCluster, speed: float) -> int:
-    """From now on, which is returned, time goes at that speed."""
+    """Set the speed of the simulation; returns its current time."""
     clock = cluster.clock
     clock.start_us, clock._origin_ns = clock.now_us(), time.monotonic_ns()
     clock.speed = speed
@@ -207,18 +205,18 @@ def pace(cluster: SimCluster, speed: float) -> int:
     return clock.start_us
 
 
-async def told(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> None:
-    """Wait until everything that has happened is accounted, by the API and by agents, of which each told it twice."""
+async def caught_up(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> None:
+    """Wait until all pod events are accounted, and each agent's report was pulled several times since."""
     last = cluster.store.version_of("pods")
     await until(lambda: int(running.pipeline.fleet.coverage.resumes[Kind.PODS].version) >= last)
     pulls = running.pipeline.health.agents.pulls
     enough = pulls.get("answered", 0) + 3 * len(agents.agents)
     await until(lambda: pulls.get("answered", 0) >= enough)
-    await asyncio.sleep(0.2)  # they were answered; now they are accounted too
+    await asyncio.sleep(0.2)  # until the last pulled reports are accounted
 
 
 def report(scenario: str, outcome: Outcome) -> None:
-    """For people to read."""
+    """Print the usage by group."""
     for group, used in sorted(outcome.total(Total.USED).items()):
         measured = outcome.total(Total.MEASURED)[group]
         print(f"{scenario} {'/'.join(group)}: {used / 1e12:.6f} of {measured / 1e12:.6f} GPU-s used")  # noqa: T201 - with -s

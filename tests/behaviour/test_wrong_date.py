@@ -1,4 +1,4 @@
-"""One of several API servers has a clock that is a day ahead: who asks it is not deceived, at the start or later."""
+"""One of several API servers has a clock that is a day ahead: its dates are rejected, at start and later."""
 
 import asyncio
 import gc
@@ -25,14 +25,14 @@ REJECTED = "gputally_api_dates_rejected_total"
 
 @pytest.fixture(autouse=True)
 def connections() -> Iterator[None]:
-    """Those that were cut off, with TLS, are found unclosed: in this test, where that is ignored, not in the end."""
+    """Collect broken TLS connections within the test, where unclosed ones are ignored, and not at the end."""
     yield
     gc.collect()
 
 
 @pytest.fixture
 async def proxy(stage: Stage, plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[LyingProxy]:
-    """Between the cluster and the product, one pod of which runs on eight GPUs."""
+    """A proxy between the cluster and the product; one pod runs on eight GPUs."""
     async with lying_proxy(stage.api.session) as proxy:
         user = {"token": plane.token("gputally") if plane else "any"}
         stage.product = Product(tmp_path, Path(kubeconfig(tmp_path / "proxied", proxy.url, user)))
@@ -45,15 +45,13 @@ async def proxy(stage: Stage, plane: ControlPlane | None, tmp_path: Path) -> Asy
             await stage.product.kill()
 
 
-async def test_a_date_that_is_a_day_ahead_on_one_connection_is_counted_and_not_believed(
-    stage: Stage, proxy: LyingProxy
-) -> None:
+async def test_a_date_a_day_ahead_on_one_connection_is_counted_and_rejected(stage: Stage, proxy: LyingProxy) -> None:
     started = time.time()
     await stage.product.start()
     await stage.product.scrape()
     proxy.lie()
     samples = await rejected(stage)
-    await asyncio.sleep(1)  # what was shown goes on from there
+    await asyncio.sleep(1)  # the counters must continue from here
     samples = await stage.product.scrape()
 
     assert proxy.lied > 0
@@ -66,7 +64,7 @@ async def test_a_date_that_is_a_day_ahead_on_one_connection_is_counted_and_not_b
         assert ledger.saved(now_us=0).evaluated_us < (time.time() + 1) * 1_000_000
 
 
-async def test_a_start_whose_first_answers_are_a_day_ahead_begins_in_the_present(
+async def test_accounting_starts_at_the_present_if_the_first_responses_are_a_day_ahead(
     stage: Stage, proxy: LyingProxy
 ) -> None:
     proxy.lie()
@@ -77,7 +75,7 @@ async def test_a_start_whose_first_answers_are_a_day_ahead_begins_in_the_present
     assert abs(total(samples, "gputally_accounting_start_timestamp_seconds") - time.time()) < 60
 
 
-async def test_a_ledger_that_was_evaluated_a_day_ahead_goes_on_in_the_present_with_what_it_showed(
+async def test_a_ledger_evaluated_a_day_ahead_continues_in_the_present_with_its_exported_values(
     stage: Stage, proxy: LyingProxy
 ) -> None:
     await stage.product.start()
@@ -91,14 +89,14 @@ async def test_a_ledger_that_was_evaluated_a_day_ahead_goes_on_in_the_present_wi
     samples = await stage.product.scrape()
 
     shown = total(samples, "gputally_allocated_gpu_seconds_total")
-    ahead = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
+    overcount = total(samples, "gputally_overcount_gpu_seconds", counter="allocated")
     assert shown == pytest.approx(GPUS * DAY_S, rel=0.01)
-    assert 0 < shown - ahead < 1000
+    assert 0 < shown - overcount < 1000
     assert differences(samples) == {0}
 
 
 async def rejected(stage: Stage) -> Samples:
-    """What is exported once a Date was rejected."""
+    """The samples once a Date was rejected."""
     async with asyncio.timeout(60):
         while not total(samples := await stage.product.scrape(), REJECTED):  # noqa: ASYNC110 - it sends no signal
             await asyncio.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Real traces, what they add up to, and what the product makes of them; written without the simulator's own reader."""
+"""Real traces, their published totals, and the product's ledger; does not use the simulator's trace reader."""
 
 import asyncio
 import csv
@@ -24,7 +24,7 @@ from tests.fakes.kubeconfigs import kubeconfig
 FOLDER = Path(os.environ.get("GPUTALLY_TRACES") or Path(__file__).parents[2] / "../shared/traces").resolve()
 MICRO_GPU_US_PER_MILLI_S = 1_000 * 1_000_000
 PER_GPU_HOUR = 3_600 * 1_000
-"""Of seconds x thousandths of a GPU."""
+"""In seconds x thousandths of a GPU."""
 ALLOCATED = """
 SELECT name, tier, tenant, quantity * (s.end_us - s.start_us)
 FROM current_segments s JOIN allocations a USING (pod_uid, revision)
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 def file(name: str) -> Path:
-    """A file of the traces; the test is skipped where they are not at hand."""
+    """A trace file; skips the test if it does not exist."""
     path = FOLDER / name
     if not path.exists():
         pytest.skip(f"no {path}; GPUTALLY_TRACES names the folder of traces")
@@ -64,7 +64,7 @@ def truth(trace: str) -> dict[str, Any]:
 
 
 def rows_of(trace: Path) -> list[Row]:
-    """Those that had GPUs."""
+    """The rows of pods that ran with GPUs."""
     with gzip.open(trace, "rt") if trace.suffix == ".gz" else trace.open() as lines:
         return [_row(row) for row in csv.DictReader(lines) if int(row["gpu_milli"]) and row["start"]]
 
@@ -83,7 +83,7 @@ def _row(row: dict[str, str]) -> Row:
 
 
 def head(trace: Path, into: Path, *, count: int, skip: int = 0) -> Path:
-    """A trace of some of the rows with GPUs, its times from its own first."""
+    """A trace of some rows with GPUs; times are relative to its first submission."""
     with gzip.open(trace, "rt") as lines:
         reader = csv.DictReader(lines)
         kept = [row for row in reader if int(row["gpu_milli"])][skip : skip + count]
@@ -99,7 +99,7 @@ def head(trace: Path, into: Path, *, count: int, skip: int = 0) -> Path:
 
 
 class Polled(NamedTuple):
-    """What a poller that multiplies samples by its interval makes of a trace."""
+    """What a poller reports for a trace if it multiplies samples by its interval."""
 
     gpu_hours: float
     never_seen: int
@@ -107,7 +107,7 @@ class Polled(NamedTuple):
 
 
 def polled(rows: Iterable[Row], every: int) -> Polled:
-    """Asked each `every` seconds from 0 on; a pod is seen if it runs at that moment, its end not included."""
+    """Poll every `every` seconds from 0 on; a pod is seen if it runs at that moment (its end is exclusive)."""
     samples = [(row, -(-row.end // every) - -(-row.start // every)) for row in rows]
     missed = [row for row, count in samples if not count]
     seconds = sum(row.milli * count * every for row, count in samples)
@@ -115,12 +115,12 @@ def polled(rows: Iterable[Row], every: int) -> Polled:
 
 
 def by_group(sums: Mapping[str, int]) -> dict[str, float]:
-    """GPU-hours of each group that has any."""
+    """GPU-hours by group, without groups that are 0."""
     return {name: hours(time) for name, time in sums.items() if time}
 
 
 def joined(rows: Iterable[Row], group: Callable[[Row], str], times: Mapping[str, int]) -> dict[str, float]:
-    """GPU-hours by a group that only the rows know, of times by pod."""
+    """Sum times by pod into GPU-hours by a group that only the rows have."""
     sums: Counter[str] = Counter()
     for row in rows:
         sums[group(row)] += times[row.name]
@@ -133,7 +133,7 @@ def hours(time: int) -> float:
 
 
 class Allocated:
-    """What the ledger says, in seconds x thousandths of a GPU."""
+    """The allocations in the ledger, in seconds x thousandths of a GPU."""
 
     def __init__(self, ledger: Path) -> None:
         self.by_pod: Counter[str] = Counter()
@@ -149,7 +149,7 @@ class Allocated:
 
 
 def query(ledger: Path, sql: str) -> list[tuple[Any, ...]]:
-    """Rows of a ledger, with a connection of our own."""
+    """Rows of a ledger, read through a separate connection."""
     connection = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
     try:
         return connection.execute(sql).fetchall()
@@ -159,7 +159,7 @@ def query(ledger: Path, sql: str) -> list[tuple[Any, ...]]:
 
 @asynccontextmanager
 async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[RunningAggregator]:
-    """The product on the cluster, with the demo's configuration; at the end its ledger is complete."""
+    """Run the product on the cluster with the demo's configuration; on exit its ledger is complete."""
     started = asyncio.get_running_loop().create_future()
     settings = Settings(
         config=Path(str(files("gputally.demo") / "examples" / "demo-trace.yaml")),
@@ -182,6 +182,6 @@ async def aggregating(cluster: SimCluster, scratch: Path) -> AsyncIterator[Runni
 
 
 def accounted(running: RunningAggregator) -> int:
-    """Up to which version of the cluster pods are accounted."""
+    """The resource version up to which pods are accounted."""
     resume = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
     return int(resume.version) if resume else 0

@@ -1,4 +1,4 @@
-"""Tests of the chart need Helm: `make e2e` builds it; elsewhere they run if it is built."""
+"""Chart tests need Helm: `make e2e` builds it; otherwise they run only if it is built."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them are part of `make e2e`, which chooses by marker, so this comes before the choice."""
+    """Mark all chart tests for `make e2e`, before pytest selects tests by marker."""
     own = [item for item in items if item.path.is_relative_to(HERE)]
     skip_without_control_plane(own)
     for item in own:

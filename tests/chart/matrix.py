@@ -1,4 +1,4 @@
-"""Values that together use every part of the chart, by the name of their golden."""
+"""Sets of values that together cover every part of the chart, by the name of their golden file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,7 +44,7 @@ MONITORED: Final = {
     "prometheusRule": {"enabled": True, "additionalLabels": {"release": "kube-prometheus-stack"}},
     "dashboards": {"enabled": True, "annotations": {"grafana_folder": "GPU"}, "namespace": "monitoring"},
 }
-"""Copies of generated files, of which no golden is needed."""
+"""Renders copies of generated files, which need no golden files."""
 
 
 def _example(path: str) -> Any:  # noqa: ANN401 - YAML

@@ -1,4 +1,4 @@
-"""The schemas of Kubernetes' own objects by version, in the form that kubeconform reads."""
+"""The JSON schemas of Kubernetes objects by version, in the format that kubeconform reads."""
 
 import json
 import re
@@ -15,9 +15,9 @@ _OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 
 
 def problems(manifests: Path, *, version: str, folder: Path) -> str:
-    """What kubeconform has to say of a file against that version, "" for nothing; schemas are put into `folder`.
+    """The problems that kubeconform finds in a file for that version, or ""; writes the schemas to `folder`.
 
-    Objects of the Prometheus Operator are left out: the API server itself checks these.
+    Skips objects of the Prometheus Operator: tests with a real API server check these.
     """
     target = folder / version
     target.mkdir(parents=True, exist_ok=True)
@@ -32,12 +32,12 @@ def problems(manifests: Path, *, version: str, folder: Path) -> str:
         f"-skip={monitoring}",
         f"-schema-location={target}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json",
     ]
-    ended = subprocess.run([KUBECONFORM.path, *arguments, manifests], capture_output=True, text=True, check=False)
-    return ended.stdout + ended.stderr
+    result = subprocess.run([KUBECONFORM.path, *arguments, manifests], capture_output=True, text=True, check=False)
+    return result.stdout + result.stderr
 
 
 def published(version: str, kinds: Iterable[str]) -> Iterator[Path]:
-    """The strict schemas of these kinds that the package kubernetes-validate carries, and what they refer to."""
+    """The strict schemas of these kinds in the package kubernetes-validate, and the definitions they refer to."""
     found = find_spec("kubernetes_validate")
     assert found, "kubernetes-validate is not installed"
     assert found.origin
@@ -48,7 +48,7 @@ def published(version: str, kinds: Iterable[str]) -> Iterator[Path]:
 
 
 def localised(schema: str) -> str:
-    """Refers to the file of definitions beside it, not to one on the network."""
+    """Make the schema refer to the local definitions file, not to one on the network."""
     document = json.loads(schema)
     document.pop("$id", None)
     return json.dumps(document).replace('"/api/_definitions.json#', '"_definitions.json#')

@@ -1,4 +1,4 @@
-"""What the chart makes, shown to a real API server with the operator's definitions and Pod Security on."""
+"""Checks rendered manifests on a real API server with the Prometheus Operator's CRDs and Pod Security."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -27,7 +27,7 @@ SETS = {**MATRIX, "monitored": MONITORING}
 
 @pytest.fixture
 async def operator(api: Api) -> Api:
-    """The API server with the kinds of the Prometheus Operator that the chart uses; it keeps them."""
+    """The API server with the Prometheus Operator's CRDs that the chart uses; they remain installed."""
     for name in ("podmonitors", "prometheusrules", "servicemonitors"):
         definition = (operator_crds() / f"monitoring.coreos.com_{name}.yaml").read_text()
         await api.create_once(yaml.load(definition, yaml.CSafeLoader))
@@ -41,7 +41,7 @@ def established(definition: Json | None) -> bool:
 
 @pytest.fixture
 async def places(api: Api) -> AsyncIterator[dict[str, str]]:
-    """A new namespace for each level of Pod Security, by the level."""
+    """A new namespace for each Pod Security level, by level."""
     number = next(NUMBERS)
     names = {level: f"{level}-{number}" for level in ("privileged", "baseline", "restricted")}
     for level, name in names.items():
@@ -60,7 +60,7 @@ async def test_every_object_is_accepted(name: str, operator: Api, places: dict[s
         await applied(operator, each, places["privileged"])
 
 
-async def test_a_monitor_that_makes_no_sense_is_refused(operator: Api, places: dict[str, str], tmp_path: Path) -> None:
+async def test_an_invalid_monitor_is_rejected(operator: Api, places: dict[str, str], tmp_path: Path) -> None:
     monitor = of_kind(objects(rendered(MONITORING, tmp_path)), "ServiceMonitor")
     monitor["spec"]["endpoints"][0]["interval"] = "often"
 
@@ -69,7 +69,7 @@ async def test_a_monitor_that_makes_no_sense_is_refused(operator: Api, places: d
 
 
 async def applied(api: Api, found: Json, place: str) -> None:
-    """Have the server check all of it, by server-side apply that keeps nothing."""
+    """Validate the whole object with a dry-run server-side apply."""
     clusterwide = found["kind"].startswith("Cluster")
     metadata = found["metadata"] | ({} if clusterwide else {"namespace": place})
     await api.call(
@@ -91,7 +91,7 @@ async def test_the_aggregator_meets_the_restricted_standard(
         await admitted(api, each, places["restricted"])
 
 
-async def test_an_agent_breaks_the_baseline_by_its_folder_of_the_node_alone(
+async def test_an_agent_violates_the_baseline_standard_only_by_its_host_path(
     api: Api, places: dict[str, str], tmp_path: Path
 ) -> None:
     agent = pods(objects(rendered({}, tmp_path)))["gputally-agent"]
@@ -105,16 +105,14 @@ async def test_an_agent_breaks_the_baseline_by_its_folder_of_the_node_alone(
 
 
 @pytest.mark.parametrize("name", [name for name in MATRIX if name != "aggregator-only"])
-async def test_agents_run_where_everything_is_allowed(
-    name: str, api: Api, places: dict[str, str], tmp_path: Path
-) -> None:
+async def test_agents_meet_the_privileged_standard(name: str, api: Api, places: dict[str, str], tmp_path: Path) -> None:
     found = pods(objects(rendered(MATRIX[name], tmp_path)))
 
     await admitted(api, next(pod for name, pod in found.items() if name.endswith("-agent")), places["privileged"])
 
 
 async def admitted(api: Api, pod: Json, place: str) -> None:
-    """Have the server admit the pod, and not make it."""
+    """Validate the admission of the pod with a dry run."""
     metadata = {"name": "pod", "namespace": place, "labels": pod["metadata"]["labels"]}
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
     await api.call("POST", collection(made), params=DRY, json=made)

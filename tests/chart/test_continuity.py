@@ -1,4 +1,4 @@
-"""Series as a real Prometheus has them, scraping as the chart's monitors say: they outlive the pods they come from."""
+"""Series in a real Prometheus that scrapes as the chart's monitors say: they continue across pod replacements."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.prometheus.server import Configuration, PrometheusServer, targets
 
 pytestmark = pytest.mark.e2e
 
-# Before the relabelling of a monitor comes the operator's own. Source: prometheus-operator pkg/prometheus/promcfg.go.
+# The operator relabels before the monitor does. Source: prometheus-operator pkg/prometheus/promcfg.go.
 OF_THE_OPERATOR = [
     {"source_labels": [f"__meta_kubernetes_{source}"], "target_label": target}
     for source, target in (
@@ -25,12 +25,12 @@ OF_THE_OPERATOR = [
 WATCHED = "gputally_allocated_gpus"
 
 
-def monitored(kind: str, page: Page, scratch: Path, **found: str) -> Configuration:
-    """What the operator makes of the chart's monitor, for a pod at that page about which `found` is discovered."""
+def monitored(kind: str, page: Page, scratch: Path, **labels: str) -> Configuration:
+    """The operator's scrape configuration for the chart's monitor, and a pod at `page` with discovered labels."""
     values = {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}, "clusterName": "west"}
     spec = of_kind(objects(rendered(values, scratch)), kind)["spec"]
     [endpoint] = spec.get("endpoints") or spec["podMetricsEndpoints"]
-    discovered = {f"__meta_kubernetes_{name}": value for name, value in {"namespace": "gpu", **found}.items()}
+    discovered = {f"__meta_kubernetes_{name}": value for name, value in {"namespace": "gpu", **labels}.items()}
     job = {
         "job_name": kind,
         "honor_labels": endpoint["honorLabels"],
@@ -41,17 +41,17 @@ def monitored(kind: str, page: Page, scratch: Path, **found: str) -> Configurati
 
 
 def snake_case(relabeling: Json) -> Json:
-    """As prometheus.yml spells its fields."""
+    """The field names as in prometheus.yml."""
     return {re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name): value for name, value in relabeling.items()}
 
 
 async def series(prometheus: PrometheusServer, name: str) -> list[Json]:
-    """The labels of all series of that name, also of those that have ended."""
+    """The labels of all series with that name, including ended ones."""
     answer = await prometheus.until(f"last_over_time({name}[1h])", lambda answer: answer.series)
     return [{label: value for label, value in each.labels.items() if label != "__name__"} for each in answer.series]
 
 
-async def test_an_aggregator_that_is_replaced_goes_on_with_the_same_series(tmp_path: Path) -> None:
+async def test_a_replaced_aggregator_continues_the_same_series(tmp_path: Path) -> None:
     async with served() as page:
         page.values[f'{WATCHED}{{tier="gold"}}'] = 1
         first = monitored("ServiceMonitor", page, tmp_path, pod_name="gputally-aggregator-a", service_name="gputally")

@@ -31,7 +31,7 @@ async def place(api: Api) -> AsyncIterator[str]:
 
 @pytest.fixture
 def helm(control_plane: ControlPlane, place: str) -> Iterator[Helm]:
-    """Helm in that namespace; what it installed under the usual name, it removes."""
+    """Helm in that namespace; afterwards it uninstalls the release `gputally`."""
     here = partial(run, "--kubeconfig", str(control_plane.kubeconfig("admin")), "--namespace", place)
     yield here
     here("uninstall", "gputally", "--ignore-not-found")
@@ -53,7 +53,7 @@ async def test_a_bad_value_fails_the_installation_and_leaves_nothing(helm: Helm,
     assert (await api.list(f"/apis/apps/v1/namespaces/{place}/deployments"))["items"] == []
 
 
-async def test_the_token_is_made_once(helm: Helm, api: Api, place: str) -> None:
+async def test_an_upgrade_keeps_the_token(helm: Helm, api: Api, place: str) -> None:
     helm("install", "gputally", str(CHART), *IMAGED)
     first = await token(api, place)
 
@@ -68,19 +68,19 @@ async def token(api: Api, place: str) -> str:
     return str(secret["data"]["token"])
 
 
-@pytest.mark.parametrize("knew", ["{}", "{agent: {port: 9000}, ledger: {size: 1Gi}}"])
+@pytest.mark.parametrize("older_values", ["{}", "{agent: {port: 9000}, ledger: {size: 1Gi}}"])
 async def test_an_upgrade_that_reuses_the_values_of_an_older_chart_works(
-    knew: str, helm: Helm, api: Api, place: str, tmp_path: Path
+    older_values: str, helm: Helm, api: Api, place: str, tmp_path: Path
 ) -> None:
     older = shutil.copytree(CHART, tmp_path / "gputally")
-    (older / "values.yaml").write_text(knew)
+    (older / "values.yaml").write_text(older_values)
     helm("install", "gputally", str(older), *IMAGED, "--set", "log.level=debug")
 
     helm("upgrade", "gputally", str(CHART), "--reuse-values")
 
     arguments = await aggregator_arguments(api, place)
     assert "--log.level=debug" in arguments
-    assert f"--agents.port={9000 if 'agent' in knew else 9837}" in arguments
+    assert f"--agents.port={9000 if 'agent' in older_values else 9837}" in arguments
 
 
 async def aggregator_arguments(api: Api, place: str) -> list[str]:
@@ -90,7 +90,7 @@ async def aggregator_arguments(api: Api, place: str) -> list[str]:
     return arguments
 
 
-async def test_the_ledger_outlives_the_release_and_is_taken_up_again(helm: Helm, api: Api, place: str) -> None:
+async def test_the_ledger_outlives_the_release_and_is_used_again(helm: Helm, api: Api, place: str) -> None:
     helm("install", "gputally", str(CHART), *IMAGED)
     kept = await claim(api, place)
 
@@ -101,7 +101,7 @@ async def test_the_ledger_outlives_the_release_and_is_taken_up_again(helm: Helm,
     assert (await claim(api, place))["metadata"]["uid"] == kept["metadata"]["uid"]
 
 
-async def test_the_installed_account_is_all_that_the_aggregator_needs(
+async def test_the_installed_service_account_is_sufficient_for_the_aggregator(
     helm: Helm, api: Api, control_plane: ControlPlane, place: str, tmp_path: Path
 ) -> None:
     helm("install", "gputally", str(CHART), *IMAGED)

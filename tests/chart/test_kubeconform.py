@@ -1,4 +1,4 @@
-"""Every object is one of every version of Kubernetes that is supported."""
+"""Every object is valid in every supported version of Kubernetes."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.chart.schemas import SUPPORTED, problems
 
 @pytest.fixture(scope="session")
 def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All that the chart makes of all sets of values."""
+    """The rendered manifests of all sets of values."""
     scratch = tmp_path_factory.mktemp("manifests")
     file = scratch / "manifests.yaml"
     file.write_text("".join(rendered(values, scratch) for values in (*MATRIX.values(), MONITORED)))
@@ -25,11 +25,11 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("version", SUPPORTED)
-def test_every_object_fits_the_schemas_of(version: str, manifests: Path, schemas: Path) -> None:
+def test_every_object_is_valid_in(version: str, manifests: Path, schemas: Path) -> None:
     assert problems(manifests, version=version, folder=schemas) == ""
 
 
-def test_a_field_that_does_not_exist_is_found(manifests: Path, schemas: Path, tmp_path: Path) -> None:
+def test_an_unknown_field_is_reported(manifests: Path, schemas: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(manifests.read_text().replace("enableServiceLinks:", "enableServiceLink:"))
 
@@ -38,5 +38,5 @@ def test_a_field_that_does_not_exist_is_found(manifests: Path, schemas: Path, tm
     )
 
 
-def test_the_oldest_version_is_the_one_that_the_chart_asks_for() -> None:
+def test_the_chart_requires_the_oldest_supported_version() -> None:
     assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == f">={SUPPORTED[0]}.0-0"

@@ -1,4 +1,4 @@
-"""Monitors, rules and dashboards: when they are on, and what the values change in them."""
+"""Monitors, rules and dashboards: when they are enabled, and what the values change."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ BOARDS = "dashboards"
 
 
 def made(values: object, scratch: Path, *, served: bool = True) -> list[Json]:
-    """The objects in a cluster that serves the operator's API, or does not."""
+    """The rendered objects, for a cluster with or without (`served`) the operator's API."""
     file = scratch / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     apis = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(OPERATOR)] if served else []
@@ -24,7 +24,7 @@ def made(values: object, scratch: Path, *, served: bool = True) -> list[Json]:
 
 
 def kinds(found: list[Json]) -> set[str]:
-    """Those of monitoring."""
+    """The monitoring kinds among the objects."""
     boards = {BOARDS for each in found if each["metadata"]["labels"].get("grafana_dashboard") == "1"}
     return {each["kind"] for each in found} & OPERATOR | boards
 
@@ -35,7 +35,7 @@ def alerts(found: list[Json]) -> dict[str, Any]:
     return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
 
 
-def test_without_values_monitoring_is_on_where_the_cluster_has_the_operator(tmp_path: Path) -> None:
+def test_monitoring_is_enabled_by_default_if_the_cluster_has_the_operator(tmp_path: Path) -> None:
     assert kinds(made({}, tmp_path)) == {*OPERATOR, BOARDS}
     assert kinds(made({}, tmp_path, served=False)) == set()
 
@@ -54,7 +54,7 @@ def test_each_part_can_be_forced_on_and_off(section: str, kind: str, tmp_path: P
     assert kinds(made({section: {"enabled": False}}, tmp_path)) == {*OPERATOR, BOARDS} - {kind}
 
 
-def test_one_value_labels_all_that_prometheus_selects(tmp_path: Path) -> None:
+def test_one_value_labels_all_objects_that_prometheus_selects(tmp_path: Path) -> None:
     values = {"prometheusOperator": {"labels": {"release": "kps"}}, "podMonitor": {"additionalLabels": {"a": "b"}}}
     found = [each for each in made(values, tmp_path) if each["kind"] in OPERATOR]
 
@@ -62,7 +62,7 @@ def test_one_value_labels_all_that_prometheus_selects(tmp_path: Path) -> None:
     assert {each["kind"] for each in found if each["metadata"]["labels"].get("a") == "b"} == {"PodMonitor"}
 
 
-def test_dashboards_are_put_into_a_folder(tmp_path: Path) -> None:
+def test_dashboards_have_the_configured_folder(tmp_path: Path) -> None:
     values = {"dashboards": {"folder": "GPU", "annotations": {"a": "b"}}}
     boards = [each for each in made(values, tmp_path) if "grafana_dashboard" in each["metadata"]["labels"]]
 
@@ -70,7 +70,7 @@ def test_dashboards_are_put_into_a_folder(tmp_path: Path) -> None:
     assert "annotations" not in of_kind(made({}, tmp_path), "ConfigMap", "-fleet")["metadata"]
 
 
-def test_an_alert_has_the_settings_of_the_values_and_the_others_keep_theirs(tmp_path: Path) -> None:
+def test_alert_values_change_one_alert_and_no_other(tmp_path: Path) -> None:
     stated = {
         "InferencePodsPending": {"seconds": 300, "severity": "page", "for": "1m", "labels": {"team": "serving"}},
         "GpuPodsStarving": {"enabled": False},
@@ -115,7 +115,7 @@ def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
         ({"GpuLost": {"severity": "page'"}}, "severity"),
     ],
 )
-def test_a_mistake_in_the_settings_of_an_alert_is_named(stated: object, problem: str, tmp_path: Path) -> None:
+def test_an_error_in_alert_values_names_the_field(stated: object, problem: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=problem):
         made({"prometheusRule": {"alerts": stated}}, tmp_path)
 
@@ -125,7 +125,7 @@ def test_without_an_image_the_install_says_how_to_get_one() -> None:
         run("template", "gputally", str(CHART))
 
 
-def test_another_namespace_has_all_objects_and_who_looks_for_them_looks_there(tmp_path: Path) -> None:
+def test_a_namespace_override_applies_to_all_objects_and_selectors(tmp_path: Path) -> None:
     found = made({**MONITORED, "namespaceOverride": "gpu"}, tmp_path)
     namespaces = {each["metadata"].get("namespace") for each in found if not each["kind"].startswith("Cluster")}
     subject = of_kind(found, "ClusterRoleBinding")["subjects"][0]
@@ -136,7 +136,7 @@ def test_another_namespace_has_all_objects_and_who_looks_for_them_looks_there(tm
     assert "--agents.namespace=gpu" in of_kind(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
-def test_agents_of_a_system_class_come_with_the_quota_that_gke_requires(tmp_path: Path) -> None:
+def test_agents_with_a_system_priority_class_have_the_quota_that_gke_requires(tmp_path: Path) -> None:
     quota = of_kind(made({}, tmp_path), "ResourceQuota")
     selector = quota["spec"]["scopeSelector"]["matchExpressions"]
 
@@ -162,7 +162,7 @@ def test_the_aggregator_can_be_reached_through_an_ingress_or_a_gateway(tmp_path:
             made({"aggregator": missing}, tmp_path)
 
 
-def test_containers_of_ones_own_run_beside_ours(tmp_path: Path) -> None:
+def test_extra_containers_are_added_to_the_pods(tmp_path: Path) -> None:
     extra = [{"name": "proxy", "image": "proxy:1"}]
     found = made({"aggregator": {"extraContainers": extra}, "agent": {"extraContainers": extra}}, tmp_path)
 

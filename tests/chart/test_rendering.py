@@ -1,4 +1,4 @@
-"""What the chart makes of values, as it is recorded and as a whole."""
+"""The rendered manifests of all sets of values: goldens, and properties of all objects."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_the_manifests_are_as_recorded(name: str, golden: Golden, tmp_path: Path
     golden.check(f"{name}.yaml", re.sub(r"^  token: \S+$", "  token: RANDOM", manifests, flags=re.MULTILINE))
 
 
-def test_helm_has_nothing_to_say_against_the_chart() -> None:
+def test_the_chart_passes_helm_lint() -> None:
     assert "1 chart(s) linted, 0 chart(s) failed" in run("lint", "--strict", str(CHART))
 
 
@@ -43,7 +43,7 @@ def test_every_object_has_the_standard_labels(found: list[Json]) -> None:
         assert all(len(value) <= 63 for value in labels.values())
 
 
-def test_selectors_find_their_pods_and_no_others(found: list[Json]) -> None:
+def test_selectors_match_their_pods_and_no_others(found: list[Json]) -> None:
     labels = {name: pod["metadata"]["labels"].items() for name, pod in pods(found).items()}
     for each in found:
         wanted = selector(each)
@@ -52,18 +52,18 @@ def test_selectors_find_their_pods_and_no_others(found: list[Json]) -> None:
 
 
 def selector(found: Json) -> dict[str, str]:
-    """The labels of the pods that an object is about, if it is about any."""
+    """The pod labels that an object selects, if it has a selector."""
     spec = found.get("spec", {})
     wanted: dict[str, str] = spec.get("podSelector", {}).get("matchLabels") or spec.get("selector", {})
     return wanted.get("matchLabels", wanted)  # type: ignore[return-value]  # a Service has no matchLabels
 
 
-def test_the_program_understands_its_arguments(found: list[Json]) -> None:
+def test_the_program_accepts_the_arguments_of_its_pods(found: list[Json]) -> None:
     for pod in pods(found).values():
         parser().parse_args(container(pod)["args"])
 
 
-def test_the_aggregator_looks_for_the_agents_of_its_release(found: list[Json]) -> None:
+def test_the_aggregator_selects_the_agents_of_its_release(found: list[Json]) -> None:
     flags = parser().parse_args(container(pods(found)[of_kind(found, "Deployment")["metadata"]["name"]])["args"])
     wanted = getattr(flags, "agents.selector")
     agents = [each for each in found if each["kind"] == "DaemonSet"]
@@ -81,13 +81,13 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(found: list[Json]) 
         assert sorted(mounts) == sorted(volume["name"] for volume in pod["spec"]["volumes"])
 
 
-def test_nobody_asks_for_a_gpu(found: list[Json]) -> None:
+def test_no_pod_requests_a_gpu(found: list[Json]) -> None:
     for pod in pods(found).values():
         resources = container(pod)["resources"]
         assert {*resources["requests"], *resources["limits"]} <= {"cpu", "memory"}
 
 
-def test_the_files_that_pods_read_have_no_problems(tmp_path: Path) -> None:
+def test_the_mounted_files_have_no_problems(tmp_path: Path) -> None:
     [files] = [each["data"] for each in objects(rendered(MATRIX["priced"], tmp_path)) if each["kind"] == "ConfigMap"]
     for name, content in files.items():
         (tmp_path / name).write_text(content)
@@ -97,7 +97,7 @@ def test_the_files_that_pods_read_have_no_problems(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", blocks(TEXTS["docs/install.md"], "yaml"))
-def test_values_that_are_shown_render(values: str, tmp_path: Path) -> None:
+def test_documented_values_render(values: str, tmp_path: Path) -> None:
     assert objects(rendered(values, tmp_path))
 
 
@@ -110,7 +110,7 @@ def test_the_web_configuration_has_no_problems(component: str, tmp_path: Path) -
     assert read_web_config(file).tls
 
 
-def test_a_package_has_all_that_the_folder_has(tmp_path: Path) -> None:
+def test_a_package_renders_the_same_as_the_folder(tmp_path: Path) -> None:
     run("package", str(CHART), "--destination", str(tmp_path))
     [package] = tmp_path.glob("*.tgz")
     values = {**MATRIX["existing"], **MONITORED}
@@ -119,7 +119,7 @@ def test_a_package_has_all_that_the_folder_has(tmp_path: Path) -> None:
     assert run("show", "readme", str(package)) == run("show", "readme", str(CHART)) != ""
 
 
-def test_agents_weigh_by_the_aggregators_configuration_and_start_anew_with_it_alone(tmp_path: Path) -> None:
+def test_agents_use_the_mig_basis_and_restart_only_when_it_changes(tmp_path: Path) -> None:
     def agent_of(**configuration: object) -> Json:
         found = objects(rendered({"configuration": configuration}, tmp_path))
         spec: Json = of_kind(found, "DaemonSet")["spec"]["template"]
@@ -135,7 +135,7 @@ def test_agents_weigh_by_the_aggregators_configuration_and_start_anew_with_it_al
     assert memory["metadata"]["annotations"] != compute["metadata"]["annotations"]
 
 
-def test_a_change_of_the_configuration_makes_a_new_pod(tmp_path: Path) -> None:
+def test_a_configuration_change_replaces_the_pod(tmp_path: Path) -> None:
     def checksum(prices: object) -> str:
         template = of_kind(objects(rendered({"priceBook": prices}, tmp_path)), "Deployment")["spec"]["template"]
         return str(template["metadata"]["annotations"]["checksum/files"])
@@ -144,7 +144,7 @@ def test_a_change_of_the_configuration_makes_a_new_pod(tmp_path: Path) -> None:
     assert checksum(book) == checksum(dict(book)) != checksum({**book, "currency": "EUR"})
 
 
-def test_dashboards_and_rules_are_those_that_are_generated(tmp_path: Path) -> None:
+def test_dashboards_and_rules_equal_the_generated_ones(tmp_path: Path) -> None:
     found = objects(rendered(MONITORED, tmp_path))
     dashboards = {name: text for each in found if each["kind"] == "ConfigMap" for name, text in each["data"].items()}
     rules = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "PrometheusRule"}
@@ -156,7 +156,7 @@ def test_dashboards_and_rules_are_those_that_are_generated(tmp_path: Path) -> No
     assert (dashboards, rules) == ({}, {})
 
 
-def test_releases_of_one_name_in_two_namespaces_share_nothing(tmp_path: Path) -> None:
+def test_releases_with_the_same_name_in_two_namespaces_share_no_object(tmp_path: Path) -> None:
     here = objects(rendered({}, tmp_path))
     there = objects(run("template", "gputally", str(CHART), *IMAGED, "--namespace", "elsewhere"))
     clusterwide = {"ClusterRole", "ClusterRoleBinding"}
@@ -168,6 +168,6 @@ def name(found: Json) -> str:
     return str(found["metadata"]["name"])
 
 
-def test_names_fit_however_long_that_of_the_release_is(tmp_path: Path) -> None:
+def test_object_names_fit_with_the_longest_release_name(tmp_path: Path) -> None:
     for each in objects(rendered({**MATRIX["guarded"], **MONITORED}, tmp_path, release="r" * 53)):
         assert len(each["metadata"]["name"]) <= (253 if each["kind"].startswith("Cluster") else 63)

@@ -1,4 +1,4 @@
-"""What the pods of the chart may do: on the API server, on their nodes, and to each other."""
+"""The permissions of the chart's pods: on the API server, on their nodes, and on the network."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ DOCUMENTED = yaml.safe_load_all((CHART.parents[1] / "deploy" / "rbac.yaml").read
 
 
 def agent(values: object, scratch: Path) -> Json:
-    """The pod of an agent."""
+    """The pod template of the agents."""
     template: Json = of_kind(objects(rendered(values, scratch)), "DaemonSet")["spec"]["template"]
     return template
 
@@ -30,13 +30,13 @@ def test_the_role_is_the_documented_one(tmp_path: Path) -> None:
     assert rules({}, tmp_path) == documented
 
 
-def test_without_the_walk_to_owners_there_is_nothing_but_list_and_watch(tmp_path: Path) -> None:
+def test_without_the_owner_walk_the_role_grants_only_list_and_watch(tmp_path: Path) -> None:
     granted = rules({"rbac": {"ownerWalk": False}}, tmp_path)
 
     assert {verb for rule in granted for verb in rule["verbs"]} == {"list", "watch"}
 
 
-def test_the_role_is_bound_to_the_account_of_the_aggregator_alone(tmp_path: Path) -> None:
+def test_the_role_is_bound_only_to_the_aggregators_service_account(tmp_path: Path) -> None:
     found = objects(rendered({}, tmp_path))
     binding = of_kind(found, "ClusterRoleBinding")
 
@@ -47,14 +47,14 @@ def test_the_role_is_bound_to_the_account_of_the_aggregator_alone(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", MATRIX)
-def test_the_aggregator_alone_has_a_token(name: str, tmp_path: Path) -> None:
+def test_only_the_aggregator_mounts_a_service_account_token(name: str, tmp_path: Path) -> None:
     found = pods(objects(rendered(MATRIX[name], tmp_path)))
 
     mounted = [name for name, pod in found.items() if pod["spec"]["automountServiceAccountToken"]]
     assert [name.rpartition("-")[2] for name in mounted] == ["aggregator"]
 
 
-def test_an_agent_sees_one_folder_of_its_node_and_cannot_write_it(tmp_path: Path) -> None:
+def test_an_agent_mounts_one_host_folder_read_only(tmp_path: Path) -> None:
     pod = agent({}, tmp_path)
 
     assert [each["hostPath"]["path"] for each in pod["spec"]["volumes"] if "hostPath" in each] == [
@@ -65,7 +65,7 @@ def test_an_agent_sees_one_folder_of_its_node_and_cannot_write_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", MATRIX)
-def test_no_mount_of_a_node_can_be_written(name: str, tmp_path: Path) -> None:
+def test_all_host_mounts_are_read_only(name: str, tmp_path: Path) -> None:
     for pod in pods(objects(rendered(MATRIX[name], tmp_path))).values():
         host = {each["name"] for each in pod["spec"]["volumes"] if "hostPath" in each}
         assert all(mount.get("readOnly") for mount in container(pod)["volumeMounts"] if mount["name"] in host)
@@ -81,7 +81,7 @@ def test_an_agent_has_no_capability(tmp_path: Path) -> None:
     }
 
 
-def test_only_looking_into_mig_devices_and_a_driver_without_a_runtime_need_more(tmp_path: Path) -> None:
+def test_only_mig_and_a_driver_path_need_more_privileges(tmp_path: Path) -> None:
     mig = container(agent(MATRIX["mig"], tmp_path))["securityContext"]
     gke = container(agent(MATRIX["gke"], tmp_path))["securityContext"]
 
@@ -89,7 +89,7 @@ def test_only_looking_into_mig_devices_and_a_driver_without_a_runtime_need_more(
     assert gke == {"readOnlyRootFilesystem": True, "privileged": True}
 
 
-def test_policies_let_only_those_in_who_ask_and_agents_out_to_nobody(tmp_path: Path) -> None:
+def test_network_policies_allow_only_needed_ingress_and_no_egress_of_agents(tmp_path: Path) -> None:
     found = [each for each in objects(rendered(MATRIX["guarded"], tmp_path)) if each["kind"] == "NetworkPolicy"]
     of_agents = of_kind(found, "NetworkPolicy", "-agent")["spec"]
     of_aggregator = of_kind(found, "NetworkPolicy", "-aggregator")["spec"]

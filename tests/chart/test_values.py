@@ -1,4 +1,4 @@
-"""Values that cannot be right are refused before anything is installed, and values of older charts still render."""
+"""Invalid values are rejected before anything is installed, and values of older charts still render."""
 
 import json
 import re
@@ -22,34 +22,34 @@ VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 BAD = Path(__file__).parents[1] / "unit" / "config"
 FREE = {"Shared with the charts beside this one, whose keys are theirs.", "Of many kinds: the API server checks them."}
 NATIVE = {"nodeAffinity", "podAffinity", "podAntiAffinity", "valueFrom"}
-"""Fields that are Kubernetes' own through and through: the API server checks them."""
+"""Fields passed to Kubernetes unchanged: the API server validates them."""
 
 BEYOND_A_SCHEMA = {
     "configuration": {
-        "tiers.rules[0].class": "a regular expression of RE2's",
+        "tiers.rules[0].class": "an RE2 regular expression",
         "tiers.rules[1].tier": "names groups of a regular expression",
         "tiers.rules[2]": "compares rules",
         "tiers.rules[3].max_priority": "compares fields",
-        "tiers.rules[5].max_priority": "1e3 is a whole number to Helm, and is written as 1000",
-        "tenants.rules[3].matches": "a regular expression of RE2's",
-        "resources.defaults": "`no` is false to Helm, and is written so",
-        "line 56": "no YAML that Helm would read",
+        "tiers.rules[5].max_priority": "Helm reads 1e3 as an integer and writes 1000",
+        "tenants.rules[3].matches": "an RE2 regular expression",
+        "resources.defaults": "Helm reads `no` as false and writes that",
+        "line 56": "YAML that Helm does not accept",
     },
     "priceBook": {
-        "tiers.gold": "multiplies by prices",
+        "tiers.gold": "depends on the prices",
         "rules[4].prices[1].effective_from": "compares dates",
         "rules[4].prices[2].effective_from": "compares dates",
-        "rules[4].prices[3].price": "1e3 is a number to Helm, and is written as 1000",
+        "rules[4].prices[3].price": "Helm reads 1e3 as a number and writes 1000",
         "rules[6]": "compares rules",
         "rules[7]": "compares rules",
         "rules[13]": "compares rules",
     },
 }
-"""Problems that only `gputally check` sees: the pod does not start then, and its log says the same."""
+"""Problems that only `gputally check` finds, with the reason: the pod does not start, and its log names them."""
 
 
 @pytest.mark.parametrize(("section", "name"), [("configuration", "bad_config"), ("priceBook", "bad_prices")])
-def test_a_bad_file_is_refused_for_all_that_a_schema_can_say(section: str, name: str, tmp_path: Path) -> None:
+def test_the_schema_rejects_every_problem_that_a_schema_can_express(section: str, name: str, tmp_path: Path) -> None:
     text = re.sub(r"^[?:] .*\n", "", (BAD / f"{name}.yaml").read_text(), flags=re.MULTILINE)
     refused = refusals(f"{section}:\n" + re.sub("^", "  ", text, flags=re.MULTILINE), tmp_path)
 
@@ -60,7 +60,7 @@ def test_a_bad_file_is_refused_for_all_that_a_schema_can_say(section: str, name:
 
 
 def refusals(values: str, scratch: Path) -> set[str]:
-    """The fields that Helm refuses, spelled as `gputally check` spells them."""
+    """The fields that Helm rejects, spelled as `gputally check` spells them."""
     with pytest.raises(Refused) as refused:
         rendered(values, scratch)
     return set(spelled(str(refused.value)))
@@ -111,12 +111,12 @@ def covers(refused: str, field: str) -> bool:
     ],
     ids=str,
 )
-def test_what_cannot_be_right_is_refused(values: object, tmp_path: Path) -> None:
+def test_invalid_values_are_rejected(values: object, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="don't meet the specifications of the schema"):
         rendered(values, tmp_path)
 
 
-def test_rights_are_not_given_to_the_account_that_all_pods_share(tmp_path: Path) -> None:
+def test_permissions_are_not_granted_to_the_default_service_account(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"serviceAccount\.name: name the account"):
         rendered({"serviceAccount": {"create": False}}, tmp_path)
 
@@ -125,7 +125,7 @@ def test_rights_are_not_given_to_the_account_that_all_pods_share(tmp_path: Path)
     ("written", "kept"),
     [("2.21", "2.21"), ('"2.10"', '"2.10"'), ("1000000", "1000000"), ("0.123456789012", "0.123456789012")],
 )
-def test_a_price_stays_as_exact_as_it_is_written(written: str, kept: str, tmp_path: Path) -> None:
+def test_a_price_keeps_all_its_digits(written: str, kept: str, tmp_path: Path) -> None:
     rule = f"{{match: {{default: true}}, effective_from: always, price: {written}}}"
 
     manifests = rendered(f"priceBook: {{currency: USD, basis: node, rules: [{rule}]}}", tmp_path)
@@ -134,19 +134,19 @@ def test_a_price_stays_as_exact_as_it_is_written(written: str, kept: str, tmp_pa
 
 
 @pytest.mark.parametrize("written", ["0.1234567890123", "0.00001", "-1", "1000000.5", '"1,5"'])
-def test_a_price_that_would_lose_digits_is_refused(written: str, tmp_path: Path) -> None:
+def test_a_price_that_would_lose_digits_is_rejected(written: str, tmp_path: Path) -> None:
     rule = f"{{match: {{default: true}}, effective_from: always, price: {written}}}"
 
     with pytest.raises(Refused, match="/price"):
         rendered(f"priceBook: {{currency: USD, basis: node, rules: [{rule}]}}", tmp_path)
 
 
-def test_the_schema_allows_nothing_that_it_does_not_name() -> None:
+def test_the_schema_rejects_unknown_fields_in_every_object() -> None:
     assert list(lenient(SCHEMA, "")) == []
 
 
 def lenient(node: object, path: str) -> Iterator[str]:
-    """Where an object may have fields of any name."""
+    """The paths of objects that accept unknown fields."""
     if isinstance(node, dict):
         if node.get("type") == "object" and "additionalProperties" not in node and node.get("$comment") not in FREE:
             yield from () if path.rpartition(".")[2] in NATIVE else (path,)
@@ -154,7 +154,7 @@ def lenient(node: object, path: str) -> Iterator[str]:
             yield from lenient(value, f"{path}.{key}")
 
 
-def test_the_schema_knows_every_value_and_no_others() -> None:
+def test_the_schema_and_the_values_name_the_same_fields() -> None:
     assert SCHEMA["properties"].keys() == VALUES.keys()
     for section, values in VALUES.items():
         described = resolved(SCHEMA["properties"][section])
@@ -175,7 +175,7 @@ def test_the_schema_has_the_presets_and_currencies_of_the_program() -> None:
     assert definitions["priceBook"]["properties"]["currency"]["enum"] == sorted(CURRENCIES)
 
 
-def test_the_schema_has_the_groups_of_alerts_that_there_are() -> None:
+def test_the_schema_has_all_alert_groups() -> None:
     groups = SCHEMA["properties"]["prometheusRule"]["properties"]["exclude"]["items"]["enum"]
 
     assert groups == sorted(path.stem for path in (CHART / "files/rules").iterdir())
@@ -184,21 +184,21 @@ def test_the_schema_has_the_groups_of_alerts_that_there_are() -> None:
 @pytest.mark.parametrize(
     "kept", ["{}", *(f"{{{section}: {{}}}}" for section in VALUES if isinstance(VALUES[section], dict))]
 )
-def test_values_of_a_chart_that_knew_less_render_as_the_defaults_do(kept: str, tmp_path: Path) -> None:
+def test_values_of_an_older_chart_render_like_the_defaults(kept: str, tmp_path: Path) -> None:
     older = shutil.copytree(CHART, tmp_path / "gputally")
-    (older / "values.yaml").write_text(kept)  # what `helm upgrade --reuse-values` has in place of this chart's own
+    (older / "values.yaml").write_text(kept)  # `helm upgrade --reuse-values` uses these instead of the chart's
 
     assert as_installed(older) == as_installed(CHART)
 
 
 @cache
 def as_installed(chart: Path) -> list[Any]:
-    """What is rendered without values, but for the token, which is made by chance."""
+    """The objects rendered without values, except the random token."""
     return [{**each, "data": None} for each in objects(run("template", RELEASE, str(chart), *IMAGED))]
 
 
 @pytest.mark.parametrize("section", [name for name, value in VALUES.items() if isinstance(value, dict) and value])
-def test_everything_renders_without_any_value_below_a_section(section: str, tmp_path: Path) -> None:
+def test_all_objects_render_with_an_empty_section(section: str, tmp_path: Path) -> None:
     older = shutil.copytree(CHART, tmp_path / "gputally")
     emptied = {key: type(value)() if isinstance(value, dict) else value for key, value in VALUES[section].items()}
     (older / "values.yaml").write_text(yaml.safe_dump(VALUES | {section: emptied}))
@@ -206,7 +206,7 @@ def test_everything_renders_without_any_value_below_a_section(section: str, tmp_
     rendered({**MATRIX["guarded"], **MONITORED}, tmp_path, chart=older)
 
 
-def test_null_takes_a_default_away(tmp_path: Path) -> None:
+def test_null_removes_a_default(tmp_path: Path) -> None:
     values = {"agent": {"nodeSelector": {"nvidia.com/gpu.present": None}, "tolerations": []}}
 
     [agent] = [each for each in objects(rendered(values, tmp_path)) if each["kind"] == "DaemonSet"]

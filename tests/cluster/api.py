@@ -1,4 +1,4 @@
-"""A small Kubernetes client for tests: plain JSON, for any server that speaks the protocol, real or simulated."""
+"""A small Kubernetes client for tests: plain JSON, for real and simulated API servers."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ LONGEST_LINE = 2**23  # of a watch; etcd holds no object above 1.5 MiB
 
 
 class Refused(Exception):
-    """The server answered, but not with success."""
+    """The server responded with an error status."""
 
     def __init__(self, status: Json) -> None:
         self.code: int = status.get("code", 0)
@@ -27,12 +27,12 @@ class Refused(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether to try again later: history expired, too many requests, or the server's own trouble."""
+        """Whether a retry can succeed: history expired, too many requests, or a server error."""
         return self.code in {410, 429} or self.code >= 500
 
 
 class Api:
-    """One user's view of one server. Paths are those of the Kubernetes API; an object is a dict."""
+    """A client of one server as one user. Paths are Kubernetes API paths; an object is a dict."""
 
     def __init__(self, url: str, token: str, ca_file: Path | None = None) -> None:
         self.url = url
@@ -53,7 +53,7 @@ class Api:
         await self.session.close()
 
     async def create(self, manifest: Json) -> Json:
-        """The object as the server made it."""
+        """Create the object; returns it as stored."""
         return await self.call("POST", collection(manifest), json=manifest)
 
     async def create_once(self, manifest: Json) -> None:
@@ -68,21 +68,21 @@ class Api:
         return await self.call("GET", path)
 
     async def list(self, path: str, **parameters: str) -> Json:
-        """The whole list object; the answer's items lack apiVersion and kind."""
+        """The whole list object; its items lack apiVersion and kind."""
         return await self.call("GET", path, params=parameters)
 
     async def patch(self, path: str, patch: Json) -> Json:
-        """Merge `patch` into the object; its status has a path of its own, which ends with `/status`."""
+        """Merge `patch` into the object; for its status, the path ends with `/status`."""
         return await self.call("PATCH", path, json=patch, headers=MERGE_PATCH)
 
     async def delete(self, path: str, *, grace_seconds: int | None = None, propagation: str = "Background") -> Json:
-        """Delete an object, or all of a collection; without `grace_seconds` it is given as long as it asked for."""
+        """Delete an object or a collection; the default grace period is the object's own."""
         options = {"propagationPolicy": propagation, "gracePeriodSeconds": grace_seconds}
-        given = {name: value for name, value in options.items() if value is not None}
-        return await self.call("DELETE", path, json=given)
+        body = {name: value for name, value in options.items() if value is not None}
+        return await self.call("DELETE", path, json=body)
 
     async def watch(self, path: str, *, since: str, **parameters: str) -> AsyncGenerator[Json]:
-        """Events `{"type": ..., "object": ...}` from after the version `since`, until the server ends the stream."""
+        """Events `{"type": ..., "object": ...}` after the version `since`, until the server closes the stream."""
         query = {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true"} | parameters
         async with self.session.get(path, params=query, timeout=aiohttp.ClientTimeout()) as response:
             await raise_refusal(response)
@@ -93,7 +93,7 @@ class Api:
                 yield event
 
     async def wait_for(self, path: str, predicate: Callable[[Json | None], bool], *, within: float = 30) -> Json | None:
-        """The object at `path` once it is as `predicate` says; None stands for an object that is not there."""
+        """The object at `path` once `predicate` is true for it; None means that the object does not exist."""
         parent, _, name = path.rpartition("/")
 
         def holds(items: Items) -> bool:
@@ -102,7 +102,7 @@ class Api:
         return named(await self.wait_for_items(parent, holds, within=within), name)
 
     async def wait_for_items(self, path: str, predicate: Callable[[Items], bool], *, within: float = 30) -> Items:
-        """The items of a collection once they are as `predicate` says; survives a restart of the server."""
+        """The items of a collection once `predicate` is true for them; survives a server restart."""
         items: Items = []
         try:
             async with asyncio.timeout(within), aclosing(self.states(path)) as states:
@@ -110,11 +110,11 @@ class Api:
                     if predicate(items):
                         return items
         except TimeoutError:
-            raise TimeoutError(f"{path} is not as awaited after {within} s, but:\n{digest(items)}") from None
+            raise TimeoutError(f"{path} is not as expected after {within} s:\n{digest(items)}") from None
         raise AssertionError("unreachable: states never ends")
 
     async def states(self, path: str) -> AsyncGenerator[Items]:
-        """The items of a collection now, and after each change, for ever."""
+        """The items of a collection, now and after each change, without end."""
         while True:
             try:
                 async with aclosing(self.states_since_list(path)) as states:
@@ -160,7 +160,7 @@ async def raise_refusal(response: aiohttp.ClientResponse) -> None:
 
 
 def apply(event: Json, items: dict[str, Json]) -> None:
-    """Change `items`, by UID, as a watch event says."""
+    """Apply a watch event to `items`, which are keyed by UID."""
     if event["type"] == "DELETED":
         items.pop(event["object"]["metadata"]["uid"], None)
     elif event["type"] != "BOOKMARK":
@@ -168,5 +168,5 @@ def apply(event: Json, items: dict[str, Json]) -> None:
 
 
 def digest(items: Items) -> str:
-    """A line for each item: its name and its status, as far as it tells."""
+    """A line for each item: its name and its status, cut to 1000 characters."""
     return "\n".join(f"  {item['metadata']['name']}: {json.dumps(item.get('status', {}))[:1000]}" for item in items)

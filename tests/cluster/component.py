@@ -14,11 +14,11 @@ PROBE_TIMEOUT = aiohttp.ClientTimeout(total=2)
 
 
 class ComponentFailed(Exception):
-    """A server died or never became ready; the message ends with its last words."""
+    """A server died or did not become ready; the message ends with the end of its log."""
 
 
 class Component:
-    """A server that says at `health` (a URL) whether it is ready, and writes to `log`, through restarts too."""
+    """A server that reports readiness at the URL `health` and writes to `log`, also across restarts."""
 
     def __init__(self, command: Sequence[str], *, log: Path, health: str) -> None:
         self.name = Path(command[0]).name
@@ -32,34 +32,34 @@ class Component:
         assert self.process is None, f"{self.name} is running"
         command = [sys.executable, "-I", str(LEASH), *self.command]
         with self.log.open("ab") as log:
-            # A session of its own: Ctrl-C reaches the tests alone, which then stop their servers.
+            # A separate session: Ctrl-C reaches only the tests, which then stop their servers.
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def kill(self) -> None:
-        """SIGKILL: a kube-apiserver told politely goes on serving for a minute. Does nothing to a dead process."""
+        """Send SIGKILL: after SIGTERM a kube-apiserver serves for another minute. Ignores a dead process."""
         if self.process:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     async def ready(self, *, within: float = 60) -> None:
-        """Return once the server is ready; raises ComponentFailed if it dies or takes longer than `within` seconds."""
+        """Wait until the server is ready; raises ComponentFailed if it dies or after `within` seconds."""
         try:
             async with asyncio.timeout(within), aiohttp.ClientSession(timeout=PROBE_TIMEOUT) as session:
                 while not await answers_ok(session, self.health):
                     self.check_alive()
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise ComponentFailed(f"{self.name} is not ready after {within} s\n{self.last_words()}") from None
+            raise ComponentFailed(f"{self.name} is not ready after {within} s\n{self.log_tail()}") from None
 
     def check_alive(self) -> None:
         status = self.process.poll() if self.process else -1
         if status is not None:
-            raise ComponentFailed(f"{self.name} has ended with status {status}\n{self.last_words()}")
+            raise ComponentFailed(f"{self.name} has ended with status {status}\n{self.log_tail()}")
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of the log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join([f"--- end of {self.log}", *lines[-LAST_LINES:]])

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on loopback, with kwok in place of the kubelets; it boots in seconds."""
+"""A real Kubernetes control plane on loopback, with kwok instead of kubelets; it starts in seconds."""
 
 import asyncio
 import socket
@@ -18,11 +18,11 @@ PORTS = ("etcd", "etcd peers", "kube-apiserver", "kube-scheduler", "kube-control
 
 
 class ControlPlane:
-    """etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kwok; logs and data lie in `scratch`.
+    """etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kwok; logs and data are in `scratch`.
 
-    RBAC is on. The user `admin` may do all; the user `gputally` has the rights that are bound to it, at first none.
-    No node is ever declared lost for want of a heartbeat, so a test that wants a lost node patches its conditions.
-    Pods need no ServiceAccount, since nothing runs in them, but with `service_accounts`, as in a cluster.
+    RBAC is on. The user `admin` may do everything; the user `gputally` has only permissions that tests bind to it.
+    Nodes are not marked lost without heartbeats; a test that needs a lost node patches its conditions.
+    Pods need no ServiceAccount, since no process runs in them, unless `service_accounts` is set.
     """
 
     def __init__(self, scratch: Path, *, api_server_args: Sequence[str] = (), service_accounts: bool = False) -> None:
@@ -33,7 +33,7 @@ class ControlPlane:
             api_server_args = ["--disable-admission-plugins=ServiceAccount", *api_server_args]
         self.port = ports["kube-apiserver"]
         self.url = f"https://{LOOPBACK}:{self.port}"
-        self.ca_file = certificates / "apiserver.crt"  # holds the self-signed authority as well
+        self.ca_file = certificates / "apiserver.crt"  # also contains the self-signed CA
         self.credentials = Credentials(scratch, server=self.url, ca_file=self.ca_file)
         self.components = {
             component.name: component
@@ -69,12 +69,12 @@ class ControlPlane:
         return self.credentials.kubeconfig(user)
 
     async def start(self, name: str) -> None:
-        """Start the component called `name`, as PORTS calls it, and wait until it is ready."""
+        """Start the component `name` (see PORTS) and wait until it is ready."""
         self.components[name].launch()
         await self.components[name].ready()
 
     def kill(self, name: str) -> None:
-        """SIGKILL the component called `name`."""
+        """Send SIGKILL to the component `name`."""
         self.components[name].kill()
 
     def kill_all(self) -> None:
@@ -82,12 +82,12 @@ class ControlPlane:
             component.kill()
 
     async def restart_api_server(self) -> None:
-        """SIGKILL, then the same port and data: every open watch breaks."""
+        """Kill and start it with the same port and data: every open watch breaks."""
         self.kill("kube-apiserver")
         await self.start("kube-apiserver")
 
     async def restart_etcd(self) -> None:
-        """SIGKILL, then the same port and data; returns when the API server is ready again too."""
+        """Kill and start it with the same port and data; returns when the API server is ready again too."""
         self.kill("etcd")
         await self.start("etcd")
         await self.components["kube-apiserver"].ready()
@@ -101,7 +101,7 @@ class ControlPlane:
             f"--listen-peer-urls={peers}",
             f"--initial-advertise-peer-urls={peers}",
             f"--initial-cluster=default={peers}",
-            "--unsafe-no-fsync",  # it has to survive SIGKILL, not a power cut
+            "--unsafe-no-fsync",  # it must survive SIGKILL, not a power failure
             "--log-level=warn",
         ]
         return self.component(build.ETCD, arguments, health=f"{clients}/readyz")
@@ -137,7 +137,7 @@ class ControlPlane:
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=8760h",
             "--node-startup-grace-period=8760h",
-            "--node-eviction-rate=100",  # a second; by default one node in ten seconds
+            "--node-eviction-rate=100",  # nodes per second; the default is 0.1
         ]
         return self.component(build.CONTROLLER_MANAGER, arguments, health=health(ports["kube-controller-manager"]))
 
@@ -178,7 +178,7 @@ def check_built() -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now, all different."""
+    """Different ports that are free now."""
     with ExitStack() as sockets:
         bound = [sockets.enter_context(socket.socket()) for _ in range(count)]
         for each in bound:

@@ -1,4 +1,4 @@
-"""What clients and servers of the control plane prove themselves with; all of it is made anew for each boot."""
+"""Credentials of the control plane's clients and servers, created for each start."""
 
 import base64
 import json
@@ -11,12 +11,12 @@ EC_KEY_TAIL = bytes.fromhex("a00a06082a8648ce3d030107")
 
 GROUPS = {
     "admin": "system:masters",
-    "gputally": "",  # has exactly the rights that a test binds to it
+    "gputally": "",  # has exactly the permissions that a test binds to it
 }
 
 
 class Credentials:
-    """A token for each user, kubeconfigs that hold them, and the key that signs ServiceAccount tokens."""
+    """A token and kubeconfig for each user, and the key that signs ServiceAccount tokens."""
 
     def __init__(self, folder: Path, *, server: str, ca_file: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class Credentials:
             self.kubeconfig(user).write_text(json.dumps(kubeconfig(server, ca_file, token)))
 
     def kubeconfig(self, user: str) -> Path:
-        """The file to give to a client that shall be `user`."""
+        """The kubeconfig file of `user`."""
         return self.folder / f"{user}.kubeconfig"
 
 
@@ -45,6 +45,6 @@ def kubeconfig(server: str, ca_file: Path, token: str) -> dict[str, object]:
 
 
 def elliptic_curve_key() -> str:
-    """A private key in PEM, made without a cryptography package: nearly any 32 bytes are one."""
+    """A private key in PEM, without a cryptography package: nearly any 32 bytes are a valid key."""
     encoded = base64.b64encode(EC_KEY_HEAD + secrets.token_bytes(32) + EC_KEY_TAIL).decode()
     return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}\n-----END EC PRIVATE KEY-----\n"

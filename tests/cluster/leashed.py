@@ -1,6 +1,6 @@
-"""Replaces itself by the command it is given, which dies with whoever started it: `python leashed.py COMMAND...`.
+"""Replaces itself by the given command, which is killed when its parent dies: `python leashed.py COMMAND...`.
 
-A test run that is killed outright cannot clean up; on Linux the kernel then kills its servers.
+A test run that is killed cannot clean up; on Linux the kernel then kills its servers.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Manifests as plain dicts: what tests put into a cluster, real or simulated."""
+"""Manifests as plain dicts, for real and simulated clusters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def path(manifest: Json) -> str:
 def gpu_node(
     name: str, *, gpus: int = 8, product: str = "NVIDIA-A100-SXM4-80GB", pool: str = "", labels: Labels | None = None
 ) -> Json:
-    """A node that kwok runs; a pod of the same `pool` is bound to such nodes only."""
+    """A node that kwok runs; pods of the same `pool` are bound only to nodes of that pool."""
     resources = {"cpu": "96", "memory": "1Ti", "pods": "110", GPU: str(gpus)}
     discovered = {f"{GPU}.present": "true", f"{GPU}.product": product, f"{GPU}.count": str(gpus)}
     given = {"kubernetes.io/hostname": name, POOL: pool, **(labels or {})}
@@ -51,12 +51,12 @@ def gpu_node(
 
 
 def conduct(*, start_after: str = "", run_for: str = "", exit_as: str = "", stop_after: str = "") -> dict[str, str]:
-    """Annotations that direct a pod's life; durations are Go's, and what is empty is left out.
+    """Annotations that control a simulated pod's lifecycle; durations in Go's format; empty ones are omitted.
 
     Args:
         start_after: From the binding until the containers run.
-        run_for: From running until the containers complete; without it they run for ever.
-        exit_as: `Failed` makes the completion a failure, with exit code 1.
+        run_for: From running until the containers complete; by default they run until deleted.
+        exit_as: `Failed` makes the containers fail with exit code 1.
         stop_after: From the deletion request until the containers have exited.
     """
     given = {"start-after": start_after, "run-for": run_for, "exit": exit_as, "stop-after": stop_after}
@@ -72,7 +72,7 @@ def gpu_pod(
     annotations: Labels | None = None,
     **spec: object,
 ) -> Json:
-    """A pod of one container; `spec` takes fields of a PodSpec by their own names, as in `priorityClassName="high"`."""
+    """A pod with one container; `spec` are PodSpec fields by name, as in `priorityClassName="high"`."""
     container = {
         "name": "main",
         "image": "registry.example/train:1",
@@ -87,12 +87,12 @@ def gpu_pod(
 
 
 def job(pod: Json, *, parallelism: int = 1, **spec: object) -> Json:
-    """A Job named as `pod`, which runs copies of it."""
+    """A Job with the name of `pod` that runs copies of it."""
     return workload("batch/v1", "Job", pod, {"parallelism": parallelism, "completions": parallelism} | spec)
 
 
 def deployment(pod: Json, *, replicas: int = 1) -> Json:
-    """A Deployment named as `pod`, which keeps copies of it running."""
+    """A Deployment with the name of `pod` that keeps copies of it running."""
     app = {"app": pod["metadata"]["name"]}
     labelled = {**pod["metadata"], "labels": pod["metadata"]["labels"] | app}
     served = {**pod, "metadata": labelled, "spec": pod["spec"] | {"restartPolicy": "Always"}}
@@ -106,12 +106,12 @@ def workload(api_version: str, kind: str, pod: Json, spec: Json) -> Json:
 
 
 def namespace(name: str, *, labels: Labels | None = None) -> Json:
-    """A namespace, a tenant to most clusters."""
+    """A namespace, which is a tenant in most clusters."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, "", labels)}
 
 
 def priority_class(name: str, value: int, *, preempts: bool = True, default: bool = False) -> Json:
-    """A tier; with `preempts=False` its pods evict nobody."""
+    """A tier; with `preempts=False` its pods preempt no others."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -123,7 +123,7 @@ def priority_class(name: str, value: int, *, preempts: bool = True, default: boo
 
 
 def pod_disruption_budget(name: str, namespace: str, *, labels: Labels, min_available: int) -> Json:
-    """Keep `min_available` of the pods with `labels` undisturbed."""
+    """Protect `min_available` of the pods with `labels`."""
     spec = {"minAvailable": min_available, "selector": {"matchLabels": dict(labels)}}
     return {
         "apiVersion": "policy/v1",
@@ -134,7 +134,7 @@ def pod_disruption_budget(name: str, namespace: str, *, labels: Labels, min_avai
 
 
 def resource_quota(name: str, namespace: str, *, gpus: int, priority_class: str = "") -> Json:
-    """At most `gpus` requested in the namespace, by pods of `priority_class` if one is named."""
+    """Limit GPU requests in the namespace, or only those of pods with `priority_class`."""
     scope = {"scopeName": "PriorityClass", "operator": "In", "values": [priority_class]}
     scoped: Json = {"scopeSelector": {"matchExpressions": [scope]}} if priority_class else {}
     return {
@@ -146,7 +146,7 @@ def resource_quota(name: str, namespace: str, *, gpus: int, priority_class: str 
 
 
 def cluster_role(name: str, rules: Sequence[Json]) -> Json:
-    """Rights of the form `{"apiGroups": [...], "resources": [...], "verbs": [...]}`."""
+    """A ClusterRole with rules `{"apiGroups": [...], "resources": [...], "verbs": [...]}`."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -156,7 +156,7 @@ def cluster_role(name: str, rules: Sequence[Json]) -> Json:
 
 
 def cluster_role_binding(role: str, *, user: str = "gputally") -> Json:
-    """Gives `user` the rights of the ClusterRole `role`."""
+    """Bind the ClusterRole `role` to `user`."""
     group = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{group}/v1",

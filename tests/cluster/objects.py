@@ -1,4 +1,4 @@
-"""What tests read from API objects."""
+"""Accessors for API objects."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ Items = list[Json]
 
 
 def named(items: Items, name: str) -> Json | None:
-    """The item of that name, if it is there."""
+    """The item with that name, if it exists."""
     return next((item for item in items if item["metadata"]["name"] == name), None)
 
 
@@ -17,7 +17,7 @@ def uids(items: Items) -> set[str]:
 
 
 def in_phase(items: Items, phase: str) -> Items:
-    """The pods that are in `phase`."""
+    """The pods in `phase`."""
     return [item for item in items if item["status"].get("phase") == phase]
 
 
@@ -27,7 +27,7 @@ def condition(item: Json, kind: str) -> Json:
 
 
 def container_state(pod: Json, state: str) -> Json:
-    """Of the first container: what is said of it as `running` or `terminated`; empty if it is not."""
+    """The first container's `running` or `terminated` state; empty if it is in another state."""
     found: Json = pod["status"]["containerStatuses"][0]["state"].get(state, {})
     return found
 

@@ -1,4 +1,4 @@
-"""Back-ends, each opened again and again on one fresh ledger, with a way past them to its rows."""
+"""Ledger back-ends on a fresh ledger, with a way to change its rows directly."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 
 @dataclass(frozen=True)
 class BackEnd:
-    """`open` takes the ledger as a new process does, `read` reads it as any may; `tamper` runs SQL behind its back."""
+    """`open` opens the ledger as a new process does, `read` opens a reader, `tamper` runs SQL on it directly."""
 
     open: Callable[[], Ledger]
     read: Callable[[], LedgerReader]
@@ -46,7 +46,7 @@ def ledger(back_end: BackEnd) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def reader(back_end: BackEnd, ledger: Ledger) -> Iterator[LedgerReader]:  # noqa: ARG001 - which is open, too
-    """Open while the ledger is written."""
+def reader(back_end: BackEnd, ledger: Ledger) -> Iterator[LedgerReader]:  # noqa: ARG001 - keeps it open
+    """A reader that is open while the ledger is written."""
     with back_end.read() as reader:
         yield reader

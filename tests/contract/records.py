@@ -1,4 +1,4 @@
-"""Small records of each kind that a ledger keeps, in seconds since the epoch."""
+"""Small records of each kind that a ledger stores, with times in seconds since the epoch."""
 
 from decimal import Decimal
 from typing import Any
@@ -76,7 +76,7 @@ def segment(start: int, end: int | None, **more: Any) -> Segment:  # noqa: ANN40
         "resource": "nvidia.com/gpu",
         "state": State.RUNNING,
         "quantity": GPU,
-        "tier": "a tier of the pod's own",
+        "tier": "a tier of its own",
         "tenant": "red",
         "queue": "q",
         "gpu_model": "NVIDIA-H100-80GB-HBM3",
@@ -88,7 +88,7 @@ def segment(start: int, end: int | None, **more: Any) -> Segment:  # noqa: ANN40
 
 
 def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodRecord:  # noqa: ANN401 - any field of a pod
-    """A pod with every field set; its segments are as given."""
+    """A pod with these segments and every field set."""
     fields: dict[str, Any] = {
         "namespace": "ml",
         "name": f"pod-{uid}",
@@ -115,13 +115,13 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
 
 
 def step(*revised: PodRecord, at: int = ACCOUNTED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
-    """The changes of one moment; the live line is what the revised pods add up to unless it is given."""
+    """One set of changes; `live` is by default the sum of the revised pods."""
     fields: dict[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
     return Changes(accounting_start_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
 
 
 def line(*records: PodRecord) -> tuple[int, int]:
-    """GPU-time since the books were opened as a + b·t, from its definition."""
+    """GPU-time since the accounting start as a + b·t, computed from its definition."""
     a = b = 0
     for each in (each for record in records for each in record.segments):
         start_us = max(each.start_us, us(OPENED_S))
@@ -133,7 +133,7 @@ def line(*records: PodRecord) -> tuple[int, int]:
 
 
 def segments_of(record: PodRecord) -> list[SegmentRecord]:
-    """What a reader is to say of the pod's revision; what lasts is told of up to when all is accounted."""
+    """The segments that a reader returns for this revision; open segments end at the accounted time."""
     return [
         SegmentRecord(
             pod_uid=record.uid,
@@ -149,6 +149,6 @@ def segments_of(record: PodRecord) -> list[SegmentRecord]:
     ]
 
 
-def told(reader: LedgerReader) -> list[SegmentRecord]:
-    """All segments that the ledger holds."""
+def all_segments(reader: LedgerReader) -> list[SegmentRecord]:
+    """All segments in the ledger."""
     return list(reader.segments(ALWAYS))

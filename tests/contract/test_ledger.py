@@ -1,4 +1,4 @@
-"""What every ledger does, whatever keeps it."""
+"""The contract of every ledger, on all back-ends."""
 
 from typing import Any
 
@@ -19,18 +19,18 @@ from tests.contract.records import (
     NODE,
     OPENED_S,
     PREEMPTION,
+    all_segments,
     line,
     pod,
     segment,
     segments_of,
     step,
-    told,
     us,
 )
 
 
 def saved_by(back_end: BackEnd, *steps: Changes) -> Saved:
-    """What a process finds after another one wrote `steps` and was gone."""
+    """The state that a process loads after another one wrote `steps` and ended."""
     with back_end.open() as ledger:
         for each in steps:
             ledger.write(each)
@@ -38,7 +38,7 @@ def saved_by(back_end: BackEnd, *steps: Changes) -> Saved:
         return ledger.saved(now_us=us(5000))
 
 
-def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Ledger) -> None:
+def test_accounting_in_a_new_ledger_starts_at_the_start_of_the_second(ledger: Ledger) -> None:
     now_us = us(5000) + 999_999
 
     assert ledger.saved(now_us=now_us) == Saved(
@@ -46,41 +46,41 @@ def test_a_new_ledger_opens_its_books_at_the_beginning_of_the_second(ledger: Led
     )
 
 
-def test_a_segment_comes_back_as_it_was_written(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_segment_is_read_as_it_was_written(ledger: Ledger, reader: LedgerReader) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
 
     ledger.write(step(record))
 
-    assert told(reader) == segments_of(record)
+    assert all_segments(reader) == segments_of(record)
 
 
-def test_a_later_revision_replaces_an_earlier_one_whole(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_later_revision_replaces_all_of_an_earlier_one(ledger: Ledger, reader: LedgerReader) -> None:
     first = pod("a", segment(1000, 1010), segment(1010, 1020), segment(1020, None))
     second = pod("a", segment(1000, 1015), revision=2, job="tune")
 
     ledger.write(step(first))
     ledger.write(step(second))
 
-    assert told(reader) == segments_of(second)
+    assert all_segments(reader) == segments_of(second)
 
 
-def test_a_revision_without_segments_leaves_nothing_of_the_pod(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_revision_without_segments_removes_the_pod(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None))))
 
     assert ledger.write(step(pod("a", revision=2))) == BALANCED
-    assert told(reader) == []
+    assert all_segments(reader) == []
 
 
-def test_revisions_may_be_left_out(ledger: Ledger, reader: LedgerReader) -> None:
+def test_revisions_may_be_skipped(ledger: Ledger, reader: LedgerReader) -> None:
     latest = pod("a", segment(1000, 1030), revision=7)
 
     ledger.write(step(pod("a", segment(1000, None))))
 
     assert ledger.write(step(latest)) == BALANCED
-    assert told(reader) == segments_of(latest)
+    assert all_segments(reader) == segments_of(latest)
 
 
-def test_the_same_changes_written_twice_are_kept_once(back_end: BackEnd) -> None:
+def test_changes_written_twice_are_stored_once(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, None))
     changes = everything(record)
     once = saved_by(back_end, changes)
@@ -88,22 +88,22 @@ def test_the_same_changes_written_twice_are_kept_once(back_end: BackEnd) -> None
     twice = saved_by(back_end, changes)
 
     with back_end.open() as ledger, back_end.read() as reader:
-        assert told(reader) == segments_of(record)
+        assert all_segments(reader) == segments_of(record)
         assert ledger.write(changes) == BALANCED
     assert twice == once
 
 
-def test_changes_written_again_merged_with_later_ones_are_harmless(ledger: Ledger, reader: LedgerReader) -> None:
+def test_changes_may_be_written_again_merged_with_later_ones(ledger: Ledger, reader: LedgerReader) -> None:
     first = everything(pod("a", segment(1000, None)))
     second = step(pod("a", segment(1000, 1020), revision=2), pod("b", segment(1010, 1030)), at=1030)
     ledger.write(first)
 
     assert ledger.write(first.followed_by(second)) == BALANCED
-    assert [(e.pod_uid, e.revision) for e in told(reader)] == [("a", 2), ("b", 1)]
+    assert [(e.pod_uid, e.revision) for e in all_segments(reader)] == [("a", 2), ("b", 1)]
 
 
 def everything(record: PodRecord) -> Changes:
-    """Changes of each kind."""
+    """Changes of every kind."""
     return step(
         record,
         pods={record.uid: record},
@@ -117,7 +117,7 @@ def everything(record: PodRecord) -> Changes:
     )
 
 
-def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
+def test_the_saved_state_equals_what_was_written(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, None, price=None))
     bare = pod("b", priority=None, owner=None, gap=None, end_by=None, end_us=None, terms=())
     changes = everything(record).followed_by(step(at=1234, pods={"b": bare}))
@@ -136,7 +136,7 @@ def test_what_was_saved_is_what_was_written(back_end: BackEnd) -> None:
     )
 
 
-def test_working_state_that_is_no_longer_kept_is_not_saved(back_end: BackEnd) -> None:
+def test_dropped_working_state_is_not_saved(back_end: BackEnd) -> None:
     gone = step(
         pods={"a": None}, nodes={NODE.uid: None}, documents={("preemption", PREEMPTION.victim_uid): None}, at=1100
     )
@@ -158,7 +158,7 @@ def test_later_working_state_replaces_earlier(back_end: BackEnd) -> None:
     assert saved.resumes == moved
 
 
-def test_counters_beyond_64_bits_come_back_exact(back_end: BackEnd) -> None:
+def test_counters_beyond_64_bits_are_exact(back_end: BackEnd) -> None:
     huge = Series(us(1000), a=-(10**30) - 1, b=10**25 + 3, floor=10**31 + 7, floor_us=us(1001), shown_us=None)
 
     saved = saved_by(back_end, step(series={(Total.COST, ("ä", "", '"x",')): huge}))
@@ -166,7 +166,7 @@ def test_counters_beyond_64_bits_come_back_exact(back_end: BackEnd) -> None:
     assert saved.series == {(Total.COST, ("ä", "", '"x",')): huge}
 
 
-def test_books_stay_opened_when_they_were(back_end: BackEnd) -> None:
+def test_the_accounting_start_never_changes(back_end: BackEnd) -> None:
     later = Changes(accounting_start_us=us(2000), evaluated_us=us(2001), at_us=us(2002))
 
     saved = saved_by(back_end, step(), later)
@@ -188,7 +188,7 @@ def test_without_a_live_line_nothing_is_compared(ledger: Ledger) -> None:
     assert ledger.write(step(pod("a", segment(1000, None)), live=None)) is None
 
 
-def test_a_live_line_that_differs_from_the_segments_is_told(ledger: Ledger) -> None:
+def test_a_live_line_that_differs_from_the_segments_is_reported(ledger: Ledger) -> None:
     record = pod("a", segment(1000, 1010))
     a, b = line(record)
 
@@ -203,7 +203,7 @@ def test_a_live_line_that_differs_from_the_segments_is_told(ledger: Ledger) -> N
         ("DELETE FROM pod_segments WHERE ordinal = 1", (us(1010) * 10**6, -(10**6))),
     ],
 )
-def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
+def test_a_row_changed_outside_the_ledger_shows_as_a_difference(
     back_end: BackEnd, sql: str, difference: tuple[int, int]
 ) -> None:
     with back_end.open() as ledger:
@@ -215,37 +215,37 @@ def test_a_row_changed_behind_the_ledgers_back_shows_in_the_balance(
         assert ledger.write(step(ended)) == difference
 
 
-def test_a_price_stays_as_it_was_rated_first(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_price_is_stored_once_and_shared_by_segments(ledger: Ledger, reader: LedgerReader) -> None:
     rated = pod("a", segment(1000, None))
 
     ledger.write(step(rated))
     ledger.write(step(pod("b", segment(1000, 1001))))
 
-    assert [entry.segment.price for entry in told(reader)] == [rated.segments[0].price] * 2
+    assert [entry.segment.price for entry in all_segments(reader)] == [rated.segments[0].price] * 2
 
 
-class PulledPlug(Exception):
-    """Ends a write in its middle."""
+class Interrupted(Exception):
+    """Interrupts a write."""
 
 
-class Unplugged(dict[Any, Any]):
-    """What a write meets last."""
+class InterruptingDict(dict[Any, Any]):
+    """Raises when a write reaches it, which is last."""
 
     def items(self) -> Any:  # noqa: ANN401 - never returns
-        raise PulledPlug
+        raise Interrupted
 
 
-def test_a_write_that_fails_keeps_nothing(back_end: BackEnd) -> None:
+def test_a_failed_write_stores_nothing(back_end: BackEnd) -> None:
     before = everything(pod("a", segment(1000, None)))
     was_saved = saved_by(back_end, before)
     rest = everything(pod("a", segment(1000, 1010), revision=2)).followed_by(
         step(pod("c", segment(1000, 1001)), at=1500)
     )
-    failing = step(*rest.revisions.values(), at=1500, pods=rest.pods, series={}, resumes=Unplugged())
+    failing = step(*rest.revisions.values(), at=1500, pods=rest.pods, series={}, resumes=InterruptingDict())
 
     with back_end.open() as ledger, back_end.read() as reader:
-        with pytest.raises(PulledPlug):
+        with pytest.raises(Interrupted):
             ledger.write(failing)
-        assert [(e.pod_uid, e.revision) for e in told(reader)] == [("a", 1)]
+        assert [(e.pod_uid, e.revision) for e in all_segments(reader)] == [("a", 1)]
         assert ledger.saved(now_us=us(5000)) == was_saved
         assert ledger.write(before) == BALANCED

@@ -1,4 +1,4 @@
-"""What every reader tells of a ledger, whatever keeps it, and whoever writes it meanwhile."""
+"""The contract of every ledger reader, on all back-ends and during writes."""
 
 from itertools import pairwise
 
@@ -27,26 +27,26 @@ def window(start: int, end: int) -> Window:
 
 
 def spans(found: list[SegmentRecord]) -> list[tuple[str, int, int]]:
-    """Whose, from when and until when, in seconds."""
+    """Pod UID, start and end in seconds."""
     return [
         (each.pod_uid, each.segment.start_us // US_PER_SECOND, (each.segment.end_us or 0) // US_PER_SECOND)
         for each in found
     ]
 
 
-def test_a_ledger_tells_whose_it_is_and_up_to_when_all_is_accounted(ledger: Ledger, reader: LedgerReader) -> None:
+def test_the_state_has_the_cluster_and_the_accounted_time(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.bind("cluster-1")
     ledger.write(Changes(accounting_start_us=us(1000), evaluated_us=us(1003), at_us=us(1002)))
 
     assert reader.state() == LedgerState(cluster="cluster-1", accounting_start_us=us(1000), accounted_us=us(1003))
 
 
-def test_before_anything_is_accounted_a_reader_says_so(reader: LedgerReader) -> None:
+def test_reading_an_empty_ledger_fails_with_a_clear_error(reader: LedgerReader) -> None:
     with pytest.raises(LedgerError, match="contains no accounting yet; wait until its aggregator is ready"):
         list(reader.segments(ALWAYS))
 
 
-def test_what_is_written_is_read_by_a_reader_that_was_open_before(ledger: Ledger, reader: LedgerReader) -> None:
+def test_an_open_reader_sees_later_writes(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None))))
     assert spans(list(reader.segments(ALWAYS))) == [("a", 1000, ACCOUNTED_S)]
 
@@ -54,7 +54,7 @@ def test_what_is_written_is_read_by_a_reader_that_was_open_before(ledger: Ledger
     assert spans(list(reader.segments(ALWAYS))) == [("a", 1000, 1400)]
 
 
-def test_a_ledger_can_be_read_when_nobody_writes_it(back_end: BackEnd) -> None:
+def test_a_ledger_can_be_read_without_a_writer(back_end: BackEnd) -> None:
     with back_end.open() as ledger:
         ledger.write(step(pod("a", segment(1000, 1400))))
 
@@ -62,7 +62,7 @@ def test_a_ledger_can_be_read_when_nobody_writes_it(back_end: BackEnd) -> None:
         assert spans(list(one.segments(ALWAYS))) == spans(list(other.segments(ALWAYS))) == [("a", 1000, 1400)]
 
 
-def test_reading_keeps_nobody_from_writing(ledger: Ledger, reader: LedgerReader) -> None:
+def test_reading_does_not_block_writing(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(*(pod(uid, segment(1000, None)) for uid in "abc")))
     reading = reader.segments(ALWAYS)
     next(reading)
@@ -86,7 +86,7 @@ def test_reading_keeps_nobody_from_writing(ledger: Ledger, reader: LedgerReader)
         (1100, 1100, []),
     ],
 )
-def test_of_a_segment_the_part_in_the_window_is_told(
+def test_segments_are_cut_to_the_window(
     ledger: Ledger, reader: LedgerReader, start: int, end: int, found: list[tuple[int, int]]
 ) -> None:
     ledger.write(step(pod("a", segment(1000, 1200))))
@@ -94,21 +94,21 @@ def test_of_a_segment_the_part_in_the_window_is_told(
     assert [each[1:] for each in spans(list(reader.segments(window(start, end))))] == found
 
 
-def test_what_lasts_is_told_of_up_to_when_all_is_accounted(ledger: Ledger, reader: LedgerReader) -> None:
+def test_an_open_segment_ends_at_the_accounted_time(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None)), at=2000))
 
     assert spans(list(reader.segments(window(1500, 3000)))) == [("a", 1500, 2000)]
     assert list(reader.segments(window(2000, 3000))) == []
 
 
-def test_segments_come_by_pod_and_start(ledger: Ledger, reader: LedgerReader) -> None:
+def test_segments_are_sorted_by_pod_and_start(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("c", segment(1000, 1500), segment(1500, 1600)), pod("b", segment(900, None))))
 
     assert [each[:2] for each in spans(list(reader.segments(ALWAYS)))] == [("b", 900), ("c", 1000), ("c", 1500)]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 3, 4])
-def test_what_is_read_in_many_transactions_is_told_once(
+def test_paged_reads_return_each_record_once(
     ledger: Ledger, reader: LedgerReader, pods: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(reader), "page_pods", pods, raising=False)
@@ -120,7 +120,7 @@ def test_what_is_read_in_many_transactions_is_told_once(
     assert [each.gpu_time for each in reader.allocated(ALWAYS, ())] == [600 * GPU_SECOND]
 
 
-def test_an_allocation_is_told_whole_as_it_is_known_now(ledger: Ledger, reader: LedgerReader) -> None:
+def test_an_allocation_has_all_fields_of_its_latest_revision(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None)), pod("never-in-it", segment(10, 20))))
     ledger.write(step(pod("a", segment(1000, 1200), revision=7, job="tune"), at=1300))
 
@@ -135,13 +135,13 @@ def test_an_allocation_is_told_whole_as_it_is_known_now(ledger: Ledger, reader: 
     assert (found.gap.from_us, found.gap.to_us) == (6, 9) if found.gap else False
 
 
-def test_an_allocation_that_held_nothing_in_the_window_is_not_told(ledger: Ledger, reader: LedgerReader) -> None:
+def test_an_allocation_without_gpus_in_the_window_is_not_returned(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("rejected"), pod("before", segment(1000, 1100)), pod("after", segment(1200, 1300))))
 
     assert list(reader.allocations(window(1100, 1200))) == []
 
 
-def test_allocated_time_is_grouped_as_asked_for(ledger: Ledger, reader: LedgerReader) -> None:
+def test_allocated_time_is_grouped_by_the_given_dimensions(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(
         step(
             pod("a", segment(1000, 1010), segment(1010, 1030, tenant="blue", price=None)),
@@ -162,7 +162,7 @@ def test_allocated_time_is_grouped_as_asked_for(ledger: Ledger, reader: LedgerRe
 
 
 def test_allocated_time_beyond_64_bits_is_exact(ledger: Ledger, reader: LedgerReader) -> None:
-    """µs·µGPU of 3.6 GPU-months outgrow them."""
+    """3.6 GPU-months in µs·µGPU exceed 64 bits."""
     odd_us = 1
     long = segment(OPENED_S, OPENED_S + MONTHS_S, quantity=8 * GPU + 1)
     records = [pod(f"uid-{n}", replace(long, end_us=(long.end_us or 0) + odd_us)) for n in range(5)]
@@ -183,12 +183,12 @@ def test_a_gpu_hour_costs_its_price(ledger: Ledger, reader: LedgerReader) -> Non
     assert unpriced.cost is None
 
 
-def test_what_is_no_dimension_is_refused(reader: LedgerReader) -> None:
+def test_an_unknown_dimension_is_rejected(reader: LedgerReader) -> None:
     with pytest.raises(ValueError, match="colour: not a dimension of a ledger; use namespace, name, node, "):
         reader.allocated(ALWAYS, ("tenant", "colour"))
 
 
-def test_windows_in_a_row_add_up_to_the_whole(ledger: Ledger, reader: LedgerReader) -> None:
+def test_consecutive_windows_add_up_to_the_total(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, 1007), segment(1007, None)), pod("b", segment(1003, 1404))))
 
     cuts = [900, 1001, 1006, 1007, 1300, 2000, 6000]

@@ -1,4 +1,4 @@
-"""What every reader tells of usage, capacity, preemptions and observation gaps."""
+"""The contract of every ledger reader for usage, capacity, preemptions and observation gaps."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,15 +18,17 @@ from gputally.model.node import NodeRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import ACCOUNTED_S, ALWAYS, FACTS, NODE, PREEMPTION, pod, segment, step, us
-from tests.contract.test_usage import HELD, HOUR, UNHELD
-from tests.contract.test_usage import told as told_by_agents
+from tests.contract.test_usage import ASSIGNMENT_HOUR, HOUR, UNALLOCATED_HOUR, reported
 
 
-def test_usage_is_told_by_the_hours_that_begin_in_the_window(ledger: Ledger, reader: LedgerReader) -> None:
-    hours = [replace(HELD, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
-    unallocated = [replace(UNHELD, key=UNHELD.key._replace(start_us=each.hour.start_us), open=False) for each in hours]
+def test_usage_has_the_hours_that_start_in_the_window(ledger: Ledger, reader: LedgerReader) -> None:
+    hours = [replace(ASSIGNMENT_HOUR, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
+    unallocated = [
+        replace(UNALLOCATED_HOUR, key=UNALLOCATED_HOUR.key._replace(start_us=each.hour.start_us), open=False)
+        for each in hours
+    ]
     unallocated = [replace(each, hour=replace(each.hour, start_us=each.key.start_us)) for each in unallocated]
-    ledger.write(told_by_agents(*hours, *unallocated))
+    ledger.write(reported(*hours, *unallocated))
 
     assert list(reader.usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == hours[1:3]
     assert list(reader.unallocated_usage(Window(US_PER_HOUR, 3 * US_PER_HOUR))) == unallocated[1:3]
@@ -58,14 +60,14 @@ def capacity(start: int, end: int, physical: int = 8, *, uid: str = "node-1") ->
 def facts(
     *changes: tuple[int, int], gone: int | None = None, gone_by: int | None = None, uid: str = "node-1"
 ) -> Changes:
-    """What a node offered since when, in whole GPUs."""
+    """A node whose whole GPUs change at these times."""
     history = tuple((us(at), replace(FACTS, physical=physical * GPU)) for at, physical in changes)
     gone_us, by_us = (None if at is None else us(at) for at in (gone, gone_by))
     record = NodeRecord(uid=uid, name="n1", created_us=history[0][0], facts=history, gone_us=gone_us, gone_by_us=by_us)
     return step(nodes={uid: record}, capacity={(uid, at_us): ("n1", each) for at_us, each in history})
 
 
-def test_capacity_lasts_until_it_changes_or_the_node_is_gone(ledger: Ledger, reader: LedgerReader) -> None:
+def test_capacity_lasts_until_it_changes_or_the_node_is_deleted(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(facts((900, 8), (1100, 4), gone=1500))
     ledger.write(facts((1500, 2), uid="node-2"))
 
@@ -89,7 +91,7 @@ def test_capacity_lasts_until_it_changes_or_the_node_is_gone(ledger: Ledger, rea
     ],
 )
 @pytest.mark.parametrize("pods", [1, 5000])
-def test_of_the_time_in_which_a_node_went_its_capacity_lasted_as_long_as_pods_had_some(
+def test_capacity_of_a_node_deleted_in_a_gap_lasts_as_long_as_its_pods(
     ledger: Ledger,
     reader: LedgerReader,
     ended: dict[str, int | None],
@@ -106,7 +108,7 @@ def test_of_the_time_in_which_a_node_went_its_capacity_lasted_as_long_as_pods_ha
     assert list(reader.capacity(window(1000, 1200))) == [capacity(1000, 1200)]
 
 
-def test_a_preemption_is_told_once_as_it_was_counted_last(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: LedgerReader) -> None:
     late = replace(PREEMPTION, released_us=us(1200))
     for at, each in ((1000, PREEMPTION), (1300, late)):
         ledger.write(step(at=at, counted_preemptions={each.victim_uid: each}))
@@ -135,7 +137,7 @@ def test_a_preemption_is_told_once_as_it_was_counted_last(ledger: Ledger, reader
     assert list(reader.preemptions(Window(8, 9))) == []
 
 
-def test_gaps_are_told_of_watches_allocations_and_nodes(ledger: Ledger, reader: LedgerReader) -> None:
+def test_gaps_cover_watches_allocations_and_nodes(ledger: Ledger, reader: LedgerReader) -> None:
     gone = replace(NODE, gone_us=us(1200), gone_by_us=us(1260))
     ledger.write(
         step(
@@ -153,7 +155,7 @@ def test_gaps_are_told_of_watches_allocations_and_nodes(ledger: Ledger, reader: 
     assert [tuple_of(each)[3:] for each in reader.gaps(window(1120, 1140))] == [(1120, 1140)] * 2
 
 
-def test_a_gap_that_a_later_revision_has_closed_is_none(ledger: Ledger, reader: LedgerReader) -> None:
+def test_a_gap_closed_by_a_later_revision_is_not_returned(ledger: Ledger, reader: LedgerReader) -> None:
     gap = Gap(from_us=us(1100), to_us=us(1150))
     ledger.write(step(pod("a", segment(1, 2), gap=gap)))
     ledger.write(step(pod("a", segment(1, 2), gap=None, revision=2)))

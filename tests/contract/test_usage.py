@@ -1,4 +1,4 @@
-"""What every ledger does with what agents measured."""
+"""The contract of every ledger for usage measured by agents."""
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
 from tests.contract.test_ledger import saved_by
 
-HOLDER = AssignmentRecord(
+ASSIGNMENT = AssignmentRecord(
     key=AssignmentKey("e1", "MIG-7", "ml", "pod-a", "main", us(1000)),
     node="n1",
     gpu="GPU-0",
@@ -42,14 +42,16 @@ HOUR = Hour(
     memory_us=us(20),
     energy=7,
 )
-HELD = AssignmentHour(assignment=HOLDER, hour=HOUR)
-UNHELD = UnallocatedHour(key=GpuKey("e1", "GPU-0", 0), node="n1", hour=GpuHour(start_us=0, unattributed=5, energy=6))
+ASSIGNMENT_HOUR = AssignmentHour(assignment=ASSIGNMENT, hour=HOUR)
+UNALLOCATED_HOUR = UnallocatedHour(
+    key=GpuKey("e1", "GPU-0", 0), node="n1", hour=GpuHour(start_us=0, unattributed=5, energy=6)
+)
 AGENT = AgentPod(uid="agent-1", node="n1", address="10.0.0.7", created_us=us(900))
 AGENT_KEY = ("agent", AGENT.uid)
 
 
-def told(*rows: AssignmentHour | UnallocatedHour, at: int = 1000) -> Changes:
-    """What agents told, in one step with a counter of it."""
+def reported(*rows: AssignmentHour | UnallocatedHour, at: int = 1000) -> Changes:
+    """Usage rows as one set of changes, with a counter."""
     return step(
         at=at,
         assignment_usage={
@@ -60,53 +62,56 @@ def told(*rows: AssignmentHour | UnallocatedHour, at: int = 1000) -> Changes:
     )
 
 
-def test_hours_that_agents_may_still_tell_of_come_back_as_they_were_written(back_end: BackEnd) -> None:
-    saved = saved_by(back_end, told(HELD, UNHELD))
+def test_open_hours_are_loaded_as_they_were_written(back_end: BackEnd) -> None:
+    saved = saved_by(back_end, reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR))
 
-    assert (saved.assignment_usage, saved.unallocated_usage) == ((HELD,), (UNHELD,))
+    assert (saved.assignment_usage, saved.unallocated_usage) == ((ASSIGNMENT_HOUR,), (UNALLOCATED_HOUR,))
     assert saved.series[Total.MEASURED, ("a", "b", "c")].a == 1000
 
 
 @pytest.mark.parametrize("uid", [None, "", "uid-a"])
-def test_whose_it_is_may_be_undecided_nobody_or_a_pod(back_end: BackEnd, uid: str | None) -> None:
-    row = replace(HELD, assignment=replace(HOLDER, pod_uid=uid, until_us=us(1020), after_us=us(999)))
+def test_an_assignment_may_have_an_undecided_pod_no_pod_or_a_pod(back_end: BackEnd, uid: str | None) -> None:
+    row = replace(ASSIGNMENT_HOUR, assignment=replace(ASSIGNMENT, pod_uid=uid, until_us=us(1020), after_us=us(999)))
 
-    assert saved_by(back_end, told(row)).assignment_usage == (row,)
+    assert saved_by(back_end, reported(row)).assignment_usage == (row,)
 
 
-def test_an_hour_told_again_replaces_itself(back_end: BackEnd) -> None:
-    later = replace(HELD, hour=replace(HOUR, to_us=us(1030), energy=9))
-    warmer = replace(UNHELD, hour=replace(UNHELD.hour, energy=8))
+def test_a_repeated_hour_replaces_the_earlier_one(back_end: BackEnd) -> None:
+    later = replace(ASSIGNMENT_HOUR, hour=replace(HOUR, to_us=us(1030), energy=9))
+    warmer = replace(UNALLOCATED_HOUR, hour=replace(UNALLOCATED_HOUR.hour, energy=8))
 
-    saved = saved_by(back_end, told(HELD, UNHELD), told(later, warmer))
+    saved = saved_by(back_end, reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR), reported(later, warmer))
 
     assert (saved.assignment_usage, saved.unallocated_usage) == ((later,), (warmer,))
 
 
-def test_of_a_holder_the_last_that_is_known_counts_whichever_hour_tells_it(back_end: BackEnd) -> None:
-    ended = replace(HOLDER, seen_us=us(1030), until_us=us(1030), pod_uid="uid-a")
-    rows = [replace(HELD, assignment=ended), replace(HELD, hour=replace(HOUR, start_us=US_PER_HOUR))]
+def test_all_hours_of_an_assignment_have_its_latest_state(back_end: BackEnd) -> None:
+    ended = replace(ASSIGNMENT, seen_us=us(1030), until_us=us(1030), pod_uid="uid-a")
+    rows = [
+        replace(ASSIGNMENT_HOUR, assignment=ended),
+        replace(ASSIGNMENT_HOUR, hour=replace(HOUR, start_us=US_PER_HOUR)),
+    ]
 
-    saved = saved_by(back_end, told(*rows))
+    saved = saved_by(back_end, reported(*rows))
 
     assert [row.assignment for row in saved.assignment_usage] == [ended, ended]
 
 
-def test_the_hours_of_a_holder_come_in_their_order(back_end: BackEnd) -> None:
-    hours = [replace(HELD, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
+def test_the_hours_of_an_assignment_are_sorted(back_end: BackEnd) -> None:
+    hours = [replace(ASSIGNMENT_HOUR, hour=replace(HOUR, start_us=number * US_PER_HOUR)) for number in range(4)]
 
-    assert saved_by(back_end, told(*reversed(hours))).assignment_usage == tuple(hours)
+    assert saved_by(back_end, reported(*reversed(hours))).assignment_usage == tuple(hours)
 
 
-def test_what_no_agent_tells_any_more_is_not_taken_up_again(back_end: BackEnd) -> None:
-    closed = told(replace(HELD, open=False), replace(UNHELD, open=False))
+def test_closed_hours_are_not_loaded(back_end: BackEnd) -> None:
+    closed = reported(replace(ASSIGNMENT_HOUR, open=False), replace(UNALLOCATED_HOUR, open=False))
 
-    saved = saved_by(back_end, told(HELD, UNHELD), closed)
+    saved = saved_by(back_end, reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR), closed)
 
     assert (saved.assignment_usage, saved.unallocated_usage) == ((), ())
 
 
-def test_a_pod_that_left_comes_back_with_its_segments(back_end: BackEnd) -> None:
+def test_a_departed_pod_is_loaded_with_its_segments(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010), segment(1010, 1020, price=None))
 
     saved = saved_by(back_end, step(record, pods={"a": record}), step(record, pods={"a": None}, departed={"a": record}))
@@ -114,7 +119,7 @@ def test_a_pod_that_left_comes_back_with_its_segments(back_end: BackEnd) -> None
     assert (saved.pods, saved.departed) == ((), (record,))
 
 
-def test_agents_and_pods_that_left_are_kept_until_they_are_dropped(back_end: BackEnd) -> None:
+def test_agents_and_departed_pods_are_stored_until_they_are_dropped(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010))
     there = step(record, departed={"a": record}, documents={AGENT_KEY: AGENT})
     gone = step(departed={"a": None}, documents={AGENT_KEY: None})
@@ -124,18 +129,24 @@ def test_agents_and_pods_that_left_are_kept_until_they_are_dropped(back_end: Bac
     assert (saved.departed, saved.documents) == ((), {})
 
 
-def test_steps_merged_into_one_say_the_same(back_end: BackEnd) -> None:
+def test_merged_changes_equal_separate_ones(back_end: BackEnd) -> None:
     record = pod("a", segment(1000, 1010))
-    first = told(HELD, UNHELD).followed_by(step(record, departed={"a": record}, documents={AGENT_KEY: AGENT}))
-    second = told(replace(HELD, hour=replace(HOUR, energy=9)), at=1100)
+    first = reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR).followed_by(
+        step(record, departed={"a": record}, documents={AGENT_KEY: AGENT})
+    )
+    second = reported(replace(ASSIGNMENT_HOUR, hour=replace(HOUR, energy=9)), at=1100)
 
     saved = saved_by(back_end, first.followed_by(second))
 
     assert [row.hour.energy for row in saved.assignment_usage] == [9]
-    assert (saved.unallocated_usage, saved.departed, saved.documents["agent"]) == ((UNHELD,), (record,), (AGENT,))
+    assert (saved.unallocated_usage, saved.departed, saved.documents["agent"]) == (
+        (UNALLOCATED_HOUR,),
+        (record,),
+        (AGENT,),
+    )
 
 
-def test_rows_of_usage_that_wait_are_counted() -> None:
+def test_pending_usage_rows_count_towards_the_weight() -> None:
     record = pod("a", segment(1000, 1010))
 
-    assert told(HELD, UNHELD).followed_by(step(departed={"a": record})).weight == 4
+    assert reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR).followed_by(step(departed={"a": record})).weight == 4

@@ -1,5 +1,5 @@
-"""Ways to divide the GPUs of a node, as both programs see them: the node's labels and offer, and what NVML and the
-kubelet tell of the same node."""
+"""Ways to divide the GPUs of a node, as both programs observe them: the node's labels and resources, and what NVML
+and the kubelet report for the same node."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -26,9 +26,9 @@ MEMORY_MIB: Final = 81920
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """GPUs of one model with 80 GB: `profiles` are the MIG devices of each GPU, none for a whole one.
+    """GPUs of one model with 80 GB. `profiles` are the MIG devices of each GPU, empty for a whole GPU.
 
-    `replicas` are by the resource's own name, without `.shared`, as GPU Feature Discovery labels them.
+    `replicas` are keyed by resource name without `.shared`, as GPU Feature Discovery labels them.
     """
 
     profiles: tuple[tuple[str, ...], ...] = ((),)
@@ -38,12 +38,12 @@ class Layout:
 
     @property
     def node(self) -> NodeForm:
-        """As the API shows it."""
+        """The node in the API."""
         units = [resource for resource, _ in self._devices()]
         return NodeForm(labels=self._labels(), capacity={name: units.count(name) for name in units})
 
     def pod(self, name: str, resource: str, count: int = 1) -> PodForm:
-        """A pod that runs from 10 on with so many units."""
+        """A pod that runs from 10 s on and requests `count` units."""
         return PodForm(name=name, created=10, node="n1", scheduled=10, started=10, resource=resource, gpus=count)
 
     def shares(self, *pods: PodForm, rules: Rules = Rules()) -> dict[str, int]:  # noqa: B008 - frozen
@@ -54,14 +54,14 @@ class Layout:
         return found
 
     def usage(self, *pods: PodForm, rules: Rules = Rules(), until: float = 10) -> UsageReport:  # noqa: B008 - frozen
-        """What the agent reports of the pods, each idle `until` then on the next devices of its resource."""
+        """The agent's report, for pods that are idle until `until` on the next free devices of their resource."""
         readings, offer = self._readings(rules), Offer()
         parts, devices = Parts(readings), self._devices()
         offer.told({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
         assignments = []
         for pod in pods:
-            mine = [device for name, device in devices if name == pod.resource][: pod.gpus]
-            devices = [entry for entry in devices if entry[1] not in mine]
+            assigned = [device for name, device in devices if name == pod.resource][: pod.gpus]
+            devices = [entry for entry in devices if entry[1] not in assigned]
             assignments += [
                 DeviceAssignment(
                     namespace="ml",
@@ -71,16 +71,16 @@ class Layout:
                     device=parse(device),
                     unit=Wanted(rules=rules).unit(pod.resource),
                 )
-                for device in mine
+                for device in assigned
             ]
-        books = DeviceAccounts(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
+        accounts = DeviceAccounts(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
         for reading in readings:
-            books.read(reading)
-        books.allocated(allocations(assignments, offer.replicas, parts, at_us=us(10)))
+            accounts.read(reading)
+        accounts.allocated(allocations(assignments, offer.replicas, parts, at_us=us(10)))
         for reading in readings:
             idle = tuple(replace(part, busy=(Span(us(10), us(until), 0),)) for part in reading.parts)
-            books.read(replace(reading, at_us=us(until), parts=idle))
-        return books.report(us(until), "n1", "e1")
+            accounts.read(replace(reading, at_us=us(until), parts=idle))
+        return accounts.report(us(until), "n1", "e1")
 
     def _labels(self) -> dict[str, str]:
         profile = f"-MIG-{self.profiles[0][0]}" if self.single else ""
@@ -99,7 +99,7 @@ class Layout:
         return labels
 
     def _devices(self) -> list[tuple[str, str]]:
-        """(resource, device id) of all units offered."""
+        """(resource, device ID) of all advertised units."""
         found = []
         for gpu, profiles in enumerate(self.profiles):
             parts = [(f"MIG-{gpu}-{i}", f"nvidia.com/mig-{each}") for i, each in enumerate(profiles)]

@@ -1,4 +1,4 @@
-"""What a ledger says, as any process may read it."""
+"""Reads a ledger as any process can."""
 
 from pathlib import Path
 
@@ -9,6 +9,6 @@ ALWAYS = Window(0, 10**18)
 
 
 def segments_in(ledger: str | Path) -> list[SegmentRecord]:
-    """All segments; those that last end when all was accounted."""
+    """All segments; open ones end at the accounted time."""
     with open_reader(str(ledger)) as reader:
         return list(reader.segments(ALWAYS))

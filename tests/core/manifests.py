@@ -1,4 +1,4 @@
-"""API objects as the server writes them, told in seconds since midnight of 2026-07-01 (UTC)."""
+"""API objects as the server returns them, with times in seconds since midnight of 2026-07-01 (UTC)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ MIDNIGHT = datetime(2026, 7, 1, tzinfo=UTC)
 MIDNIGHT_S = 1_782_864_000
 GPU_NAME = "nvidia.com/gpu"
 NEVER = "1970-01-01T00:00:00Z"
-"""What containerd writes for the start of a container that never ran."""
+"""What containerd reports as the start of a container that never ran."""
 
 
 def us(seconds: float) -> int:
@@ -24,20 +24,20 @@ def us(seconds: float) -> int:
 
 
 def instant(seconds: int) -> str:
-    """The same as the API writes it: whole seconds."""
+    """The instant `seconds` after midnight, as the API writes it."""
     return (MIDNIGHT + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodForm:
-    """One form of a pod. `unscheduled` is when its scheduler called it so, not hearing that it was bound.
+    """One version of a pod. `unscheduled` is when its scheduler marked it unschedulable, unaware of the binding.
 
-    `deleted` is when its deletion was asked for; `marked` is its DisruptionTarget's time.
+    `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition.
 
-    `accepted` is when its kubelet took it up, by default when it started; `start_failed` when its runtime failed to
-    start the container, which it tells with a start in 1970. `inits` are its init containers as (start, finish or
-    None); the main one is `lost` when its kubelet cannot find it, and `waiting` after a run that finished. Kubelets
-    write by a clock that is `clock` ahead.
+    `accepted` is when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed
+    to start the container, which it reports with a start in 1970. `inits` are its init containers as (start, finish
+    or None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. The
+    kubelet's clock is `clock` seconds ahead.
     """
 
     name: str = "a"
@@ -74,7 +74,7 @@ class PodForm:
     owners: tuple[Json, ...] = ()
 
     def manifest(self) -> Json:
-        """What the API shows."""
+        """The object in the API."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -191,9 +191,9 @@ def _run(started: int, finished: int | None, clock: int) -> Json:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeForm:
-    """One form of a node. `allocatable` is `capacity` unless given; `ready_since` is its Ready condition's time.
+    """One version of a node. `allocatable` is by default `capacity`; `ready_since` is its Ready condition's time.
 
-    `machine` is the system UUID of what it runs on.
+    `machine` is the system UUID of its machine.
     """
 
     name: str = "n1"
@@ -211,7 +211,7 @@ class NodeForm:
     machine: str = ""
 
     def manifest(self) -> Json:
-        """What the API shows."""
+        """The object in the API."""
         capacity = dict(self.capacity) if self.capacity is not None else {GPU_NAME: self.gpus}
         allocatable = dict(self.allocatable) if self.allocatable is not None else capacity
         since = self.created if self.ready_since is None else self.ready_since
@@ -237,7 +237,7 @@ class NodeForm:
 
 
 def preempted_event(victim: PodForm, *, by: PodForm, related: bool = True, reason: str = "Preempted") -> Json:
-    """What kube-scheduler tells of a preemption; 1.36 leaves `related` out and names the preemptor in the text only."""
+    """kube-scheduler's Event for a preemption; 1.36 omits `related` and names the preemptor only in the message."""
     uid = by.uid or f"uid-{by.name}"
     named = {"kind": "Pod", "namespace": by.namespace, "name": by.name, "uid": uid, "apiVersion": "v1"}
     return {

@@ -1,4 +1,4 @@
-"""One pod with one GPU of n1, whose agent tells what it did."""
+"""One pod with one GPU of n1, and usage reports of the agent there."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from tests.core.usage import usage
 
 POD = ("gold", "ml", "A100")
 STRANGER = ("unknown", "ml", "A100")
-"""What no pod did that is known."""
+"""The labels of usage without a known pod."""
 
 
 def started(replay: Replay) -> Replay:
-    """The pod runs since 12, and is known at 20."""
+    """The pod runs from 12 on; the pod watch is complete up to 20."""
     replay.see(NODE, RUNNING, at=13)
     complete(replay, at=20)
     return replay
 
 
 def complete(replay: Replay, *, at: float) -> None:
-    """The watch of pods has told all that happened before."""
+    """Apply a bookmark: the pod watch is complete up to `at`."""
     replay.apply(Bookmark(kind=Kind.PODS, version="9", at_us=us(at), since_us=us(at)))
 
 
 def tell(replay: Replay, *assignments: AssignmentReport, at: float, **more: Any) -> None:  # noqa: ANN401 - any field of a report
-    """The agent answers."""
+    """Apply a usage report of the agent."""
     replay.apply(usage(*assignments, at=at, **more))

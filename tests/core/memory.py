@@ -1,4 +1,4 @@
-"""What a ledger keeps between two processes, without a ledger: changes merged into what the next one starts from."""
+"""An in-memory ledger: merges changes into the state from which the next process starts."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 
 
-def still_there(changed: Mapping[Key, Kept | None]) -> dict[Key, Kept]:
-    """Without what is dropped."""
+def without_dropped(changed: Mapping[Key, Kept | None]) -> dict[Key, Kept]:
+    """Without the dropped entries."""
     return {key: each for key, each in changed.items() if each is not None}
 
 
-def keep(kept: dict[str, bytes], key: str, record: object | None) -> None:
-    """As JSON, or not any more."""
+def store(kept: dict[str, bytes], key: str, record: object | None) -> None:
+    """Store the record as JSON; None drops it."""
     if record is None:
         kept.pop(key, None)
     else:
@@ -38,7 +38,7 @@ def keep(kept: dict[str, bytes], key: str, record: object | None) -> None:
 
 
 class Memory:
-    """Records are kept as JSON, as ledgers keep them, so that whatever JSON would lose is missed."""
+    """Stores records as JSON, like real ledgers, so that tests notice what JSON loses."""
 
     def __init__(self, *, accounting_start_us: int) -> None:
         self.accounting_start_us = self.evaluated_us = self.at_us = accounting_start_us
@@ -55,7 +55,7 @@ class Memory:
         self.interruptions = dict[tuple[Kind, int], int]()
 
     def write(self, changes: Changes) -> None:
-        """Take in one step of the accounting."""
+        """Merge one set of changes."""
         self.evaluated_us, self.at_us = changes.evaluated_us, changes.at_us
         self._expect_known(changes)
         for kept, records in (
@@ -64,19 +64,19 @@ class Memory:
             (self.departed, changes.departed),
         ):
             for uid, record in records.items():
-                keep(kept, uid, record)
+                store(kept, uid, record)
         for (part, key), document in changes.documents.items():
-            keep(self.documents[part], key, document)
+            store(self.documents[part], key, document)
         self.revisions |= changes.revisions
-        self.series = still_there(self.series | changes.series)
-        self.known_values = still_there(self.known_values | changes.known_values)
+        self.series = without_dropped(self.series | changes.series)
+        self.known_values = without_dropped(self.known_values | changes.known_values)
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
         self.assignment_usage |= changes.assignment_usage
         self.unallocated_usage |= changes.unallocated_usage
 
     def _expect_known(self, changes: Changes) -> None:
-        """What a ledger need not write again is what was written before."""
+        """Check that the parts marked as known equal what was written before."""
         for uid, known in changes.known.items():
             if uid in changes.revisions and known.segments:
                 before, after = self.revisions[uid].segments, changes.revisions[uid].segments
@@ -87,7 +87,7 @@ class Memory:
                 assert tuple(written[: known.terms]) == tuple(record.terms[: known.terms])
 
     def saved(self) -> Saved:
-        """What the next process starts from."""
+        """The state from which the next process starts."""
         return Saved(
             accounting_start_us=self.accounting_start_us,
             evaluated_us=self.evaluated_us,

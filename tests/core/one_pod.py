@@ -1,4 +1,4 @@
-"""One pod on one node, through the stages of its life."""
+"""One pod on one node, in each stage of its lifecycle."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ BY_LABEL = Rules(
 
 
 def cluster(rules: Rules = Rules(), node: NodeForm = NODE) -> Replay:  # noqa: B008 - frozen
-    """A fleet that has seen the node."""
+    """A fleet that has observed the node."""
     replay = Replay(rules=rules)
     replay.see(node, at=1)
     return replay

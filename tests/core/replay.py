@@ -1,4 +1,4 @@
-"""A fleet fed, scraped and restarted as the runtime does it, all in seconds; a counter that falls fails the test."""
+"""Feeds, scrapes and restarts a fleet as the runtime does, with times in seconds. Fails if a counter decreases."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -22,7 +22,7 @@ ZERO = Rules()
 
 
 class Replay:
-    """Opens its books `opened` seconds after midnight. Namespace `ml` is known from the start.
+    """Accounting starts `opened` seconds after midnight. Namespace `ml` is known from the start.
 
     A new series is published as 0 for `zero` seconds.
     """
@@ -40,23 +40,23 @@ class Replay:
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
 
     def see(self, *forms: Form, at: float, since: float | None = None) -> None:
-        """ADDED or MODIFIED, or an item of a listing."""
+        """An ADDED or MODIFIED event, or an item of a list."""
         for form in forms:
             kind, found = _object(form)
             self.apply(Upserted(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
 
     def see_pod(self, pod: Pod, *, at: float) -> None:
-        """A pod in a form that `PodForm` has not."""
+        """A pod that `PodForm` cannot express."""
         self.apply(Upserted(kind=Kind.PODS, object=pod, at_us=us(at), since_us=us(at)))
 
     def lose(self, *forms: Form, at: float, since: float | None = None) -> None:
-        """DELETED, with the last form."""
+        """A DELETED event with the last version."""
         for form in forms:
             kind, found = _object(form)
             self.apply(Deleted(kind=kind, object=found, at_us=us(at), since_us=us(at if since is None else since)))
 
     def relist(self, kind: Kind, *forms: Form, at: float, since: float | None) -> None:
-        """A whole listing; `since` is when the watch was last complete."""
+        """A complete relist; `since` is when the watch was last complete."""
         self.apply(RelistStarted(kind=kind, at_us=us(at)))
         self.see(*forms, at=at, since=since)
         since_us = None if since is None else us(since)
@@ -79,25 +79,25 @@ class Replay:
         self.fleet.apply(observation)
 
     def flush(self) -> None:
-        """Bring the memory up to date."""
+        """Write the pending changes to the memory."""
         changes = self.fleet.drain()
         for record in changes.revisions.values():
             self._balance(self.memory.revisions[record.uid].segments if record.uid in self.memory.revisions else (), -1)
             self._balance(record.segments, 1)
-        assert changes.live == self.ledger, "the counters differ from the ledger's own segments"
+        assert changes.live == self.ledger, "the counters differ from the segments in the ledger"
         self.memory.write(changes)
 
     def scrape(self, at: float) -> Snapshot:
-        """Evaluate, keep, and only then believe: no counter is lower than before."""
+        """Publish and flush, then check that no counter decreased."""
         snapshot = publish(self.fleet, now_us=us(at), ledger=None)
         self.flush()
         for total, rows in snapshot.totals.items():
             for row in rows:
-                self._look_at(total, row, snapshot.now_us)
+                self._check(total, row, snapshot.now_us)
         return snapshot
 
-    def _look_at(self, total: Total, row: Point, now_us: int) -> None:
-        """A series begins where it was, never falls, and then says by how much it is ahead of the truth."""
+    def _check(self, total: Total, row: Point, now_us: int) -> None:
+        """A series continues at its last value, never falls, and then reports its overcount."""
         key = total, row.labels
         series = self.fleet.totals.series[key]
         before = self._published.get(key, 0)
@@ -105,7 +105,7 @@ class Replay:
         if series.shown_us is not None and now_us >= series.shown_us:
             assert row.value == series.at(now_us) + row.ahead
         else:
-            assert row.value == before, f"{total} {row.labels} went on at {row.value} from {before}"
+            assert row.value == before, f"{total} {row.labels} changed from {before} to {row.value} before it was shown"
         self._published[key] = row.value
 
     def _new_fleet(self, at: float | None = None) -> Fleet:
@@ -113,26 +113,26 @@ class Replay:
         return Fleet(rules=self.rules, book=self.book, saved=saved, zero_us=self._zero_us)
 
     def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None, at: float | None = None) -> None:
-        """A new process; what was not flushed is lost. Its watches begin with the namespaces; it is `at`, if given."""
+        """Start a new process, by default at the saved time; unflushed changes are lost. It lists namespaces first."""
         self.rules, self.book = rules or self.rules, book or self.book
         self.fleet = self._new_fleet(at)
         since = (self.fleet.now_us - us(0)) / US_PER_SECOND
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=since)
 
     def true(self, total: Total, at: float) -> dict[Labels, int]:
-        """The unrounded truth of a family by labels, without zeros."""
+        """The exact values of a family by labels, without zeros."""
         self.fleet.nodes.catch_up(at_us=self.fleet.now_us)
         values = {labels: series.at(us(at)) for labels, series in self.fleet.totals.truth(total)}
         return {labels: value for labels, value in values.items() if value}
 
     def gpu_seconds(self, at: float, total: Total = Total.ALLOCATED) -> dict[Labels, Fraction]:
-        """The truth of a family of GPU-time in GPU-seconds, without zeros."""
+        """The exact values of a GPU-time family in GPU-seconds, without zeros."""
         return {labels: Fraction(value, GPU_SECOND) for labels, value in self.true(total, at).items()}
 
     def by_state(self, at: float, total: Total = Total.ALLOCATED) -> dict[str, Fraction]:
-        """GPU-seconds by state, whatever the other labels."""
-        place = 3 if total is Total.ALLOCATED else 2
-        return _summed((labels[place], value) for labels, value in self.gpu_seconds(at, total).items())
+        """GPU-seconds by state, summed over the other labels."""
+        position = 3 if total is Total.ALLOCATED else 2
+        return _summed((labels[position], value) for labels, value in self.gpu_seconds(at, total).items())
 
     def capacity(self, at: float) -> dict[str, Fraction]:
         """GPU-seconds of capacity by state."""
@@ -143,19 +143,19 @@ class Replay:
         return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(total, at).items()}
 
     def segments(self, name: str = "a") -> Sequence[Segment]:
-        """The allocation of a pod as last handed to the ledger."""
+        """The allocation of a pod as last written to the ledger."""
         self.flush()
         return self.memory.revisions[f"uid-{name}"].segments if f"uid-{name}" in self.memory.revisions else ()
 
     def spans(self, name: str = "a") -> list[tuple[str, float, float | None]]:
-        """The same as (state, start, end) in seconds."""
+        """The segments as (state, start, end) in seconds."""
         return [
             (s.state.value, _seconds(s.start_us), None if s.end_us is None else _seconds(s.end_us))
             for s in self.segments(name)
         ]
 
     def _balance(self, segments: Iterable[Segment], sign: int) -> None:
-        """Kept from the segments alone, as the ledger does."""
+        """Add the segments to the ledger's total, computed from segments alone."""
         a, b = self.ledger
         for s in segments:
             start_us = max(s.start_us, self.memory.accounting_start_us)

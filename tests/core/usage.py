@@ -1,4 +1,4 @@
-"""What agents tell, in seconds since midnight, whole GPUs and fractions of them."""
+"""Usage reports of agents, in seconds since midnight and GPUs."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ FIRST_HOUR = us(0)
 
 
 def gpu_us(gpu_seconds: float) -> int:
-    """GPU-seconds as agents tell them."""
+    """GPU-seconds in the unit of reports, µs·µGPU."""
     return round(gpu_seconds * US_PER_SECOND * GPU)
 
 
 def hour(
     from_s: float, to_s: float, *, measured: float = 0, used: float = 0, burst: float = 0, joules: float = 0
 ) -> Hour:
-    """Amounts of the first hour, in GPU-seconds and joules."""
+    """Usage in the first hour, in GPU-seconds and joules."""
     return Hour(
         start_us=FIRST_HOUR,
         from_us=us(from_s),
@@ -37,7 +37,7 @@ def assignment(
     until: float | None = None,
     **more: Any,  # noqa: ANN401 - any field of an assignment
 ) -> AssignmentReport:
-    """A container with one whole GPU; it was last found there at the end of `hours`, or at its own."""
+    """A container with one whole GPU, last seen at the end of `hours`, or at `until`."""
     latest_us = max((each.to_us for each in hours), default=us(since))
     seen: float | None = more.pop("seen", None)
     fields: dict[str, Any] = {
@@ -59,18 +59,18 @@ def assignment(
 
 
 def gpu(*, unattributed: float = 0, joules: float = 0, watermark: float = 0) -> GpuReport:
-    """What nobody held of GPU-0 in the first hour."""
+    """The unattributed usage of GPU-0 in the first hour."""
     amounts = GpuHour(start_us=FIRST_HOUR, unattributed=gpu_us(unattributed), energy=round(joules * 1000))
     return GpuReport(uuid="GPU-0", model="NVIDIA A100", source="samples", watermark_us=us(watermark), hours=(amounts,))
 
 
 def report(*assignments: AssignmentReport, at: float, ahead: float = 0, **more: Any) -> UsageReport:  # noqa: ANN401 - any field of a report
-    """The answer at `at` of the agent of n1, whose clock is `ahead` and whose watermark and kubelet are up to date."""
+    """The report at `at` of n1's agent, whose clock is `ahead` seconds ahead; watermark and kubelet are current."""
     now_us = us(at + ahead)
     fields: dict[str, Any] = {"epoch": "e1", "node": "n1", "watermark_us": now_us, "allocations_us": now_us}
     return UsageReport(version=1, now_us=now_us, assignments=assignments, **fields | more)
 
 
 def usage(*assignments: AssignmentReport, at: float, **more: Any) -> UsageReported:  # noqa: ANN401 - any field of a report
-    """The same as it arrives, at `at` by our clock."""
+    """The report as received at `at` by the aggregator's clock."""
     return UsageReported(report=report(*assignments, at=at, **more), at_us=us(at))

@@ -1,4 +1,4 @@
-"""The pages a user reads, and what is in them."""
+"""The user-facing pages and their contents."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def commands(text: str, program: str) -> list[str]:
-    """What is typed after `$ PROGRAM ` in the console blocks, comments left out."""
+    """The arguments after `$ PROGRAM ` in console blocks, without comments."""
     lines = (line for block in blocks(text, "console") for line in block.splitlines())
     return [line.removeprefix(f"$ {program} ").partition(" #")[0] for line in lines if line.startswith(f"$ {program} ")]
 
 
 def table(text: str, heading: str) -> list[list[str]]:
-    """The cells of the table whose first column has this heading, without backticks; the head itself left out."""
+    """The rows of the table whose first column has this heading, without the header row and backticks."""
     _, head, rest = text.partition(f"| {heading} |")
     assert head, f"there is no table with a column {heading}"
     rows = re.match(r"[^\n]*\n\|[- |]+\|\n((?:\|.*\|\n)*)", rest)

@@ -21,7 +21,7 @@ FILES = sorted(set((ROOT / "examples").rglob("*.yaml")) - {ROOT / "examples" / "
 
 
 @pytest.mark.parametrize(("page", "command"), USED)
-def test_a_command_shown_is_understood_and_its_files_exist(page: str, command: str) -> None:
+def test_a_documented_command_parses_and_its_files_exist(page: str, command: str) -> None:
     parser().parse_args(shlex.split(command))
 
     paths = [word for word in shlex.split(command) if word.startswith(("examples/", "deploy/"))]
@@ -49,14 +49,14 @@ def test_every_flag_mentioned_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize(("page", "block"), YAML)
-def test_a_file_shown_has_no_problems(page: str, block: str, tmp_path: Path) -> None:
+def test_a_documented_file_has_no_problems(page: str, block: str, tmp_path: Path) -> None:
     file = tmp_path / f"{Path(page).stem}.yaml"
     file.write_text(block)
 
     assert check([file]) == []
 
 
-def test_the_web_configuration_shown_has_no_problems(tmp_path: Path) -> None:
+def test_the_documented_web_configuration_has_no_problems(tmp_path: Path) -> None:
     [shown] = blocks(TEXTS["docs/web.md"], "yaml")
     file = tmp_path / "web.yml"
     file.write_text(shown)
@@ -64,7 +64,7 @@ def test_the_web_configuration_shown_has_no_problems(tmp_path: Path) -> None:
     assert read_web_config(file).tls
 
 
-def test_both_kinds_of_files_are_shown() -> None:
+def test_both_kinds_of_files_are_documented() -> None:
     assert {block.splitlines()[0] for _, block in YAML} == {"kind: Configuration", "kind: PriceBook"}
 
 

@@ -8,20 +8,20 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 
 
 def anchors(text: str) -> set[str]:
-    """Headings as they are linked to."""
+    """The anchors of the headings."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_links_inside_the_project_lead_somewhere(page: str) -> None:
+def test_internal_links_have_a_target(page: str) -> None:
     targets = [target for target in LINK.findall(TEXTS[page]) if "://" not in target]
-    missing = [target for target in targets if not leads_somewhere(page, target)]
+    missing = [target for target in targets if not has_target(page, target)]
 
     assert missing == []
 
 
-def leads_somewhere(page: str, target: str) -> bool:
+def has_target(page: str, target: str) -> bool:
     path, _, anchor = target.partition("#")
     found = (ROOT / page).parent / path if path else ROOT / page
     return found.exists() and (not anchor or anchor in anchors(found.read_text()))

@@ -20,7 +20,7 @@ FORMER = re.compile(r"^\| (`gputally_[^|]*) \|(?= `gputally_)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_every_metric_mentioned_exists_and_has_the_labels_it_is_asked_for(page: str) -> None:
+def test_every_metric_mentioned_exists_and_has_the_selected_labels(page: str) -> None:
     for name, selector in re.findall(r"\b(gputally_[a-z_]+)(?:\{([^}]*)\})?", FORMER.sub("|", TEXTS[page])):
         assert set(re.findall(r"(\w+)=", selector)) <= set(labels_of(name)), name
 
@@ -31,7 +31,7 @@ def test_the_changelog_names_every_metric() -> None:
     assert set(re.findall(r"`(gputally_\w+)`", FORMER.sub("|", unreleased))) == METRICS.keys()
 
 
-def test_a_renamed_metric_is_gone() -> None:
+def test_the_old_name_of_a_renamed_metric_does_not_exist() -> None:
     former = {name for cell in FORMER.findall(TEXTS["CHANGELOG.md"]) for name in re.findall(r"gputally_\w+", cell)}
 
     assert len(former) == 13
@@ -68,5 +68,5 @@ def test_every_state_is_explained_in_the_order_of_precedence(states: type[State]
     assert [row[0] for row in table(rest, "`state`")] == [state.value for state in states]
 
 
-def test_every_check_of_the_books_is_explained() -> None:
+def test_every_reconciliation_check_is_explained() -> None:
     assert {row[0] for row in table(ARCHITECTURE, "`check`")} == an_hour().differences.keys()

@@ -19,7 +19,7 @@ WALKED = {
     ("apps", "statefulsets"): ("apps/v1", "StatefulSet"),
     ("apps", "daemonsets"): ("apps/v1", "DaemonSet"),
 }
-"""Each resource by API group and plural, and the kind as owner references name it."""
+"""API group and plural of each resource, and its version and kind in owner references."""
 
 Rights = dict[tuple[str, str], frozenset[str]]
 
@@ -40,7 +40,7 @@ def granted() -> Rights:
     }
 
 
-def test_the_manifest_grants_what_the_aggregator_asks_for_and_nothing_else() -> None:
+def test_the_manifest_grants_exactly_what_the_aggregator_requests() -> None:
     watched = {_resource(resource.path): WATCHED for resource in resources(Rules())}
     walked = dict.fromkeys(WALKED, frozenset({"get"}))
 
@@ -48,16 +48,16 @@ def test_the_manifest_grants_what_the_aggregator_asks_for_and_nothing_else() -> 
 
 
 @pytest.mark.parametrize(("version", "kind"), WALKED.values())
-def test_an_owner_that_may_be_read_is_asked_for(version: str, kind: str) -> None:
+def test_an_owner_with_read_permission_is_requested(version: str, kind: str) -> None:
     assert unknown_owner({}, _owner(version, kind), {}) is not None
 
 
 @pytest.mark.parametrize(("version", "kind"), [("batch/v1", "Job")])
-def test_an_owner_at_which_the_walk_ends_is_not_asked_for(version: str, kind: str) -> None:
+def test_an_owner_at_which_the_walk_ends_is_not_requested(version: str, kind: str) -> None:
     assert unknown_owner({}, _owner(version, kind), {}) is None
 
 
-def test_every_right_is_explained_and_no_other() -> None:
+def test_exactly_the_granted_permissions_are_explained() -> None:
     rows = table(TEXTS["docs/permissions.md"], "API group")
     explained: Rights = {
         ("" if group == "core" else group, resource): frozenset(verbs.split(", ")) for group, resource, verbs, _ in rows

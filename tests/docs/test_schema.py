@@ -1,4 +1,4 @@
-"""Pages that name the ledger's schema name the present one."""
+"""Pages that name the ledger's schema version name the current one."""
 
 import re
 
@@ -8,7 +8,7 @@ from tests.docs.pages import TEXTS
 NEWEST = max(version for version, _ in migrations())
 
 
-def test_the_copy_that_an_upgrade_leaves_is_named_as_it_is() -> None:
+def test_pages_name_the_copy_that_an_upgrade_leaves_with_the_current_version() -> None:
     named = {page: re.findall(r"\.before-(\d+)", text) for page, text in TEXTS.items()}
 
     found = {page: versions for page, versions in named.items() if versions}
@@ -16,5 +16,5 @@ def test_the_copy_that_an_upgrade_leaves_is_named_as_it_is() -> None:
     assert {version for versions in found.values() for version in versions} == {f"{NEWEST:04}"}
 
 
-def test_the_changelog_names_the_present_schema() -> None:
+def test_the_changelog_names_the_current_schema_version() -> None:
     assert re.findall(r"schema is (\d+)", TEXTS["CHANGELOG.md"])[0] == str(NEWEST)

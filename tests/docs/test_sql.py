@@ -15,7 +15,7 @@ HOUR = 3600
 (QUERY,) = blocks(TEXTS["docs/architecture.md"], "sql")
 
 
-class Filed(Memory):
+class StoredMemory(Memory):
     def __init__(self, ledger: SqliteLedger) -> None:
         super().__init__(accounting_start_us=us(-HOUR))
         self.ledger = ledger
@@ -25,13 +25,13 @@ class Filed(Memory):
         self.ledger.write(changes)
 
 
-def test_the_query_of_a_month_counts_running_pods_and_only_what_lies_inside(tmp_path: Path) -> None:
+def test_the_monthly_query_counts_running_pods_and_cuts_to_the_month(tmp_path: Path) -> None:
     path = tmp_path / "gputally.db"
     early = replace(RUNNING, name="early", labels={"team": "red"}, created=-HOUR, scheduled=-HOUR, started=-HOUR)
     ended = replace(FINISHED, name="ended", labels={"team": "blue"}, scheduled=HOUR, started=HOUR, finished=3 * HOUR)
     with SqliteLedger(path) as ledger:
         replay = Replay(rules=BY_LABEL, opened=-HOUR)
-        replay.memory = Filed(ledger)
+        replay.memory = StoredMemory(ledger)
         replay.see(replace(NODE, created=-HOUR), early, at=1)
         replay.see(ended, at=3 * HOUR)
         replay.fleet.advance(us(4 * HOUR))

@@ -1,4 +1,4 @@
-"""A real control plane for all end-to-end tests of a run; each test has a namespace and a pool of nodes of its own."""
+"""One real control plane for all end-to-end tests; each test has its own namespace and node pool."""
 
 import os
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def place(api: Api) -> AsyncIterator[str]:
-    """A new namespace; the test's nodes are of the pool of that name, its tiers begin with it and a dash."""
+    """A new namespace. The test's node pool has the same name, and its tiers start with `NAMESPACE-`."""
     name = f"e2e-{next(NUMBERS)}"
     await api.create(namespace(name))
     yield name
@@ -48,7 +48,7 @@ async def place(api: Api) -> AsyncIterator[str]:
 
 
 async def vacate(api: Api, place: str) -> None:
-    """Leave no pod and no node behind; the namespace goes first, so that no controller makes pods anew."""
+    """Delete all pods and nodes; the namespace first, so that no controller recreates pods."""
     await api.delete(f"/api/v1/namespaces/{place}")
     pods = f"/api/v1/namespaces/{place}/pods"
     await api.delete(pods, grace_seconds=0)

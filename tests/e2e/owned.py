@@ -1,4 +1,4 @@
-"""Workloads of every kind that the walk to a pod's owners passes, each owned by something above it."""
+"""Workloads of every kind in the owner walk, each with an owner above it."""
 
 from tests.cluster.api import Api
 from tests.cluster.manifests import POOL, Json, gpu_node, gpu_pod, metadata, workload
@@ -7,7 +7,7 @@ KINDS = ("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet")
 
 
 async def furnish(api: Api, place: str) -> None:
-    """A node, and on it one pod for each kind of workload: its job is the ConfigMap `top-KIND`, in small letters."""
+    """A node with one pod for each kind of workload; the pod's job is the ConfigMap `top-KIND`, in lower case."""
     await api.create(gpu_node(f"{place}-node", pool=place))
     for kind in ("ReplicaSet", "StatefulSet", "DaemonSet"):
         await api.create(await owned_workload(api, kind, place))
@@ -20,7 +20,7 @@ async def furnish(api: Api, place: str) -> None:
 
 
 async def owned_workload(api: Api, kind: str, place: str) -> Json:
-    """A Deployment is paused, or it would make a ReplicaSet of its own, whose pods need no walk."""
+    """Create a workload owned by a ConfigMap. A Deployment is paused, so that it makes no ReplicaSet itself."""
     top = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(f"top-{kind.lower()}", place)}
     specs: dict[str, Json] = {
         "DaemonSet": {},
@@ -33,7 +33,7 @@ async def owned_workload(api: Api, kind: str, place: str) -> Json:
 
 
 def replica_set_without_hash(deployment: Json, place: str) -> Json:
-    """As a tool makes one that knows no Deployment controller."""
+    """A ReplicaSet as a tool other than the Deployment controller makes it."""
     made = made_of("ReplicaSet", "deployment", place, {"replicas": 1})
     made["metadata"] |= {"name": "hand-made", "ownerReferences": [controller(deployment)]}
     return made
@@ -47,6 +47,6 @@ def made_of(kind: str, app: str, place: str, spec: Json) -> Json:
 
 
 def controller(owner: Json) -> Json:
-    """A reference to an owner that controls."""
+    """An owner reference to the controller."""
     fields = {"apiVersion": owner["apiVersion"], "kind": owner["kind"]}
     return fields | {name: owner["metadata"][name] for name in ("name", "uid")} | {"controller": True}

@@ -1,4 +1,4 @@
-"""ServiceAccounts on the real API server, each with exactly the rights that a test gives it."""
+"""ServiceAccounts on the real API server, each with exactly the permissions that a test grants."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ Right = tuple[str, str, str]
 
 
 def rights_of(rules: Sequence[Json]) -> list[Right]:
-    """The rules of a role, one right at a time."""
+    """The single permissions in the rules of a role."""
     return [
         (group, resource, verb)
         for rule in rules
@@ -26,13 +26,13 @@ def rights_of(rules: Sequence[Json]) -> list[Right]:
 
 
 async def grant(api: Api, name: str, place: str, rights: Sequence[Right]) -> list[Json]:
-    """A new ServiceAccount with these rights; returns what was made for it."""
+    """Create a ServiceAccount with these permissions; returns the created objects."""
     account = await api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, place)})
     return [account, *await bind(api, name, place, rights, role=name)]
 
 
 async def bind(api: Api, account: str, place: str, rights: Sequence[Right], *, role: str) -> list[Json]:
-    """Grant these rights to a ServiceAccount, by a role of its own; returns what was made."""
+    """Grant these permissions to a ServiceAccount with a separate role; returns the created objects."""
     rules = [{"apiGroups": [group], "resources": [resource], "verbs": [verb]} for group, resource, verb in rights]
     binding = cluster_role_binding(role)
     binding["subjects"] = [{"kind": "ServiceAccount", "name": account, "namespace": place}]
@@ -40,7 +40,7 @@ async def bind(api: Api, account: str, place: str, rights: Sequence[Right], *, r
 
 
 async def logged_in(api: Api, control_plane: ControlPlane, account: str, place: str, file: Path) -> Path:
-    """`file`, with a kubeconfig for the ServiceAccount."""
+    """Write a kubeconfig for the ServiceAccount to `file`; returns it."""
     there = f"/api/v1/namespaces/{place}/serviceaccounts/{account}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = (await api.call("POST", there, json=request))["status"]["token"]
@@ -50,7 +50,7 @@ async def logged_in(api: Api, control_plane: ControlPlane, account: str, place: 
 
 
 async def until_granted(api: Api, account: str, place: str, rights: Sequence[Right]) -> None:
-    """The API server learns of new rights a moment after it has stored them."""
+    """Wait until the API server applies new permissions, which is shortly after it stores them."""
     async with asyncio.timeout(10):
         for right in rights:
             while not await allowed(api, account, place, right):  # noqa: ASYNC110 - a server sends no signal

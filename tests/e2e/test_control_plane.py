@@ -1,4 +1,4 @@
-"""The harness itself: real controllers act, kwok's pods live as annotated, and what is killed comes back."""
+"""Tests of the harness: real controllers act, kwok's pods follow their annotations, killed servers restart."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ from tests.cluster.objects import Items, condition, container_state, in_phase, s
 pytestmark = pytest.mark.e2e
 
 
-async def test_inference_takes_the_gpus_of_training(api: Api, place: str) -> None:
+async def test_inference_preempts_training(api: Api, place: str) -> None:
     pods = await furnish(api, place, nodes=8)
     await api.create(priority_class(f"{place}-training", 500))
     await api.create(priority_class(f"{place}-inference", 10_000))
@@ -62,7 +62,7 @@ async def test_inference_takes_the_gpus_of_training(api: Api, place: str) -> Non
     assert {preemptor(event) for event in events} == uids(preemptors)
 
 
-async def test_the_recorded_times_lie_as_far_apart_as_the_annotations_say(api: Api, place: str) -> None:
+async def test_container_times_follow_the_annotations(api: Api, place: str) -> None:
     pods = await furnish(api, place, nodes=1)
     await api.create(pod("batch", place, start_after="2s", run_for="3s", exit_as="Failed"))
 
@@ -75,7 +75,7 @@ async def test_the_recorded_times_lie_as_far_apart_as_the_annotations_say(api: A
     assert end["exitCode"] == 1
 
 
-async def test_a_deleted_pod_stops_when_its_annotation_says(api: Api, place: str) -> None:
+async def test_a_deleted_pod_stops_at_the_time_in_its_annotation(api: Api, place: str) -> None:
     pods = await furnish(api, place, nodes=1)
     await api.create(pod("stubborn", place, stop_after="2s"))
     await api.wait_for_items(pods, lambda items: len(in_phase(items, "Running")) == 1)
@@ -105,8 +105,8 @@ async def test_workload_controllers_work(api: Api, place: str) -> None:
 
 
 async def test_a_node_declared_lost_stays_lost_and_is_evicted(api: Api, place: str) -> None:
-    pods = await furnish(api, place, nodes=2)  # when all are lost, nothing is evicted
-    await api.create(impatient(pod("training", place)))
+    pods = await furnish(api, place, nodes=2)  # with all nodes lost, no pod is evicted
+    await api.create(evicted_at_once(pod("training", place)))
     [running] = await api.wait_for_items(pods, lambda items: len(in_phase(items, "Running")) == 1)
     node = f"/api/v1/nodes/{running['spec']['nodeName']}"
 
@@ -117,7 +117,7 @@ async def test_a_node_declared_lost_stays_lost_and_is_evicted(api: Api, place: s
     assert condition(await api.get(node), "Ready")["status"] == "Unknown"
 
 
-async def test_gputally_has_the_rights_bound_to_it_and_no_others(control_plane: ControlPlane, api: Api) -> None:
+async def test_the_user_gputally_has_exactly_the_permissions_bound_to_it(control_plane: ControlPlane, api: Api) -> None:
     reads_pods = cluster_role("e2e-reads-pods", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
     async with Api(control_plane.url, control_plane.token("gputally"), control_plane.ca_file) as user:
         with pytest.raises(Refused, match="pods is forbidden"):
@@ -132,9 +132,7 @@ async def test_gputally_has_the_rights_bound_to_it_and_no_others(control_plane: 
         await api.delete(path(manifest))
 
 
-async def test_what_is_killed_comes_back_with_all_its_objects(
-    control_plane: ControlPlane, api: Api, place: str
-) -> None:
+async def test_killed_servers_restart_with_all_objects(control_plane: ControlPlane, api: Api, place: str) -> None:
     pods = await furnish(api, place, nodes=1, gpus=2)
     await api.create(pod("first", place))
     before = await api.wait_for_items(pods, lambda items: len(in_phase(items, "Running")) == 1)
@@ -147,7 +145,7 @@ async def test_what_is_killed_comes_back_with_all_its_objects(
     assert uids(before) < uids(after)
 
 
-async def test_a_server_that_dies_shows_its_last_words(tmp_path: Path) -> None:
+async def test_a_server_that_dies_shows_the_end_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(ComponentFailed, match="unknown flag: --no-such-flag"):
         async with ControlPlane(tmp_path, api_server_args=["--no-such-flag"]):
             pass
@@ -163,7 +161,7 @@ def test_servers_die_with_the_tests_that_started_them(tmp_path: Path) -> None:
 
         tests.kill()
 
-        assert pipe.read() == ""  # ends when the server, its last writer, is gone
+        assert pipe.read() == ""  # ends when the server, the last writer, has died
     tests.wait()
 
 
@@ -175,7 +173,7 @@ async def furnish(api: Api, place: str, *, nodes: int, gpus: int = 1) -> str:
 
 
 def pod(name: str, place: str, *, gpus: int = 1, **conducts: str) -> Json:
-    """A pod for the test's own nodes."""
+    """A pod for this test's nodes."""
     return gpu_pod(name, place, gpus=gpus, annotations=conduct(**conducts), nodeSelector={POOL: place})
 
 
@@ -183,14 +181,14 @@ def of_tier(tier: str, pod: Json) -> Json:
     return pod | {"spec": pod["spec"] | {"priorityClassName": tier}}
 
 
-def impatient(pod: Json) -> Json:
-    """To be evicted at once from a node that is lost."""
+def evicted_at_once(pod: Json) -> Json:
+    """The pod, without a delay before eviction from a lost node."""
     unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
     return pod | {"spec": pod["spec"] | {"tolerations": [unreachable | {"tolerationSeconds": 0}]}}
 
 
 async def deleted(api: Api, pods: str, *, since: str, number: int) -> Items:
-    """The last states of the next pods to go."""
+    """The final versions of the next deleted pods."""
     gone: Items = []
     async with asyncio.timeout(30), aclosing(api.watch(pods, since=since)) as events:
         async for event in events:
@@ -202,7 +200,7 @@ async def deleted(api: Api, pods: str, *, since: str, number: int) -> Items:
 
 
 async def preemptions(api: Api, place: str, *, number: int) -> Items:
-    """The Events that tell of them; the scheduler sends these in the background."""
+    """The Events of preemptions, which the scheduler sends in the background."""
     events = f"/api/v1/namespaces/{place}/events"
     return preempted(await api.wait_for_items(events, lambda items: len(preempted(items)) == number))
 
@@ -212,7 +210,7 @@ def preempted(events: Items) -> Items:
 
 
 def preemptor(event: Json) -> str:
-    """The preemptor's UID; in place of `related`, v1.36 has it in the text alone."""
+    """The preemptor's UID; v1.36 omits `related` and has it only in the message."""
     uid: str = event["related"]["uid"] if "related" in event else event["message"].split()[3]
     return uid
 
@@ -222,7 +220,7 @@ async def wait_for_status(api: Api, manifest: Json, **status: object) -> None:
 
 
 async def until_allowed(user: Api, path: str) -> None:
-    """The API server learns of new bindings a moment after it has stored them."""
+    """Wait until the API server applies a new binding, which is shortly after it stores it."""
     async with asyncio.timeout(10):
         while True:
             with suppress(Refused):

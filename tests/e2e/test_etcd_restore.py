@@ -1,4 +1,4 @@
-"""A control plane whose etcd is restored from a backup: versions go back, and nothing that follows may be missed."""
+"""A control plane whose etcd is restored from a backup: versions decrease, and later changes must not be missed."""
 
 import asyncio
 import shutil
@@ -32,33 +32,33 @@ SERVERS = ("kube-apiserver", "etcd")
 
 @pytest.fixture
 async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
-    """One of its own: a restore takes everybody's objects back."""
+    """A separate control plane, because a restore affects all objects."""
     async with ControlPlane(tmp_path) as plane:
         yield plane
 
 
-async def test_a_relabel_after_a_restore_is_told_though_versions_went_back(plane: ControlPlane) -> None:
+async def test_a_relabel_after_a_restore_is_observed_despite_lower_versions(plane: ControlPlane) -> None:
     async with Api(plane.url, plane.token("admin"), plane.ca_file) as api:
         await api.create(namespace("red"))
         await api.create(gpu_pod("train", "red", gpus=1))
         await stopped(plane, lambda data: shutil.copytree(data, data.with_name("backup")))
-        told: list[str] = []
-        watching = asyncio.create_task(watch(plane, told))
+        observed: list[str] = []
+        watching = asyncio.create_task(watch(plane, observed))
         for number in range(100):
             await api.patch(PATH, {"metadata": {"labels": {"team": f"t{number}"}}})
-        await until(lambda: told[-1:] == ["t99"])
+        await until(lambda: observed[-1:] == ["t99"])
 
         await stopped(plane, restore)
         await api.patch(PATH, {"metadata": {"labels": {"team": "blue"}}})
 
-        await until(lambda: told[-1:] == ["blue"])
+        await until(lambda: observed[-1:] == ["blue"])
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
 
 
 async def stopped(plane: ControlPlane, work: Callable[[Path], object]) -> None:
-    """Do `work` on etcd's data while nobody uses it."""
+    """Call `work` on etcd's data while the servers are stopped."""
     for name in SERVERS:
         plane.kill(name)
     work(plane.scratch / "etcd")
@@ -71,8 +71,8 @@ def restore(data: Path) -> None:
     shutil.copytree(data.with_name("backup"), data)
 
 
-async def watch(plane: ControlPlane, told: list[str]) -> None:
-    """Note the team of each form of a pod that is told."""
+async def watch(plane: ControlPlane, observed: list[str]) -> None:
+    """Note the team of each form of a pod that is observed."""
     tls = ssl.create_default_context(cafile=str(plane.ca_file))
     access = Access(server=plane.url, login="test", authorization=lambda: f"Bearer {plane.token('admin')}", tls=tls)
     async with new_session() as session:
@@ -81,12 +81,12 @@ async def watch(plane: ControlPlane, told: list[str]) -> None:
         async for batch in run_reflector(
             api, PODS, health=health, clock=lambda: time.time_ns() // 1000, backoff=backoff
         ):
-            told += [
+            observed += [
                 (each.object.metadata.labels or {}).get("team", "") for each in batch if isinstance(each, Upserted)
             ]
 
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - plain state has no event to wait for
+        while not condition():  # noqa: ASYNC110 - plain state has no event
             await asyncio.sleep(0.05)

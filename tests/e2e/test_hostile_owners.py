@@ -1,4 +1,4 @@
-"""What a tenant writes into ownerReferences: real API server, the chart's rights, and its audit log as the witness."""
+"""Forged ownerReferences of a tenant: on a real API server, with the chart's role, checked in the audit log."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from tests.prometheus.daemon import eventually
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of what is killed
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
 ]
 
 logger = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ logger = logging.getLogger(__name__)
 HONEST, HOSTILE = "honest", "hostile"
 ACCOUNT = "aggregator"
 LARGE_PODS, LARGE_BYTES = 1500, 40_000
-"""What a list of all pods would bring: 60 MB."""
-SECRETIVE = "extension-apiserver-authentication"
-"""A ConfigMap of kube-system that every API server makes."""
+"""A list of all pods would return 60 MB."""
+FOREIGN_CONFIG_MAP = "extension-apiserver-authentication"
+"""A ConfigMap in kube-system that every API server creates."""
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -44,8 +44,8 @@ POLICY = {
 FORGED = [
     *[{"kind": "../../pods#", "name": f"list-{number}"} for number in range(8)],
     *[{"kind": "../../pods?watch=true#", "name": f"watch-{number}"} for number in range(8)],
-    {"kind": "ConfigMap", "name": f"../../kube-system/configmaps/{SECRETIVE}"},
-    {"kind": "ConfigMap", "name": f"..%2F..%2Fkube-system%2Fconfigmaps%2F{SECRETIVE}"},
+    {"kind": "ConfigMap", "name": f"../../kube-system/configmaps/{FOREIGN_CONFIG_MAP}"},
+    {"kind": "ConfigMap", "name": f"..%2F..%2Fkube-system%2Fconfigmaps%2F{FOREIGN_CONFIG_MAP}"},
     {"kind": "Node", "name": ".."},
     {"apiVersion": "v1?x=#", "kind": "Pod", "name": "version"},
     {"apiVersion": "../version?x=", "kind": "Pod", "name": "group"},
@@ -66,11 +66,11 @@ EXPECTED = {
     f"/api/v1/namespaces/{HOSTILE}/pods/%3Fwatch%3Dtrue%23",
     f"/api/v1/namespaces/{HOSTILE}/secrets/token",
 }
-"""Every request that the walk may make. The last two are refused: each asks for one object of the tenant's own."""
+"""Every request that the walk may send. The last two are forbidden; each reads one object of the tenant."""
 
 
 class Cluster(NamedTuple):
-    """A control plane, its administrator's view, and what its audit log tells of our ServiceAccount."""
+    """A control plane, a client with admin rights, and the audit log of the product's ServiceAccount."""
 
     control_plane: ControlPlane
     api: Api
@@ -100,7 +100,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 async def large_pods(api: Api, first: int) -> None:
-    """Every fourth of them; they ask for no GPU and are never scheduled."""
+    """Create every fourth large pod; they request no GPU and are never scheduled."""
     gates = [{"name": "example.com/never"}]
     for number in range(first, LARGE_PODS, 4):
         large = gpu_pod(f"large-{number}", HOSTILE, gpus=0, schedulingGates=gates)
@@ -110,7 +110,7 @@ async def large_pods(api: Api, first: int) -> None:
 
 @pytest.fixture
 async def product(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Product]:
-    """The aggregator with what the chart grants, and `get` on what the test's own CRD defines."""
+    """The aggregator with the permissions of the chart, and `get` on the test's custom resource."""
     rights = [*chart_rights(), ("ml.example", "buecher", "get")]
     await grant(cluster.api, ACCOUNT, HONEST, rights)
     await until_granted(cluster.api, ACCOUNT, HONEST, rights)
@@ -121,7 +121,7 @@ async def product(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Product]:
 
 
 async def until_watching(cluster: Cluster) -> None:
-    """The audit log has all watches of the product: what is requested later, it does for the tenant's pods."""
+    """Wait until the audit log has all watches: all later requests are lookups for the tenant's pods."""
 
     async def watched() -> set[str]:
         return {uri.partition("?")[0] for verb, uri in cluster.requests() if verb == "watch"}
@@ -130,7 +130,9 @@ async def until_watching(cluster: Cluster) -> None:
     await eventually(watched, lambda found: found >= wanted, within=30, what="the watches in the audit log")
 
 
-async def test_forged_owners_reach_nothing_and_delay_nobody(cluster: Cluster, product: Product) -> None:
+async def test_forged_owners_read_no_foreign_object_and_delay_no_other_lookup(
+    cluster: Cluster, product: Product
+) -> None:
     await define(cluster.api)
     await product.start()
     await until_watching(cluster)
@@ -173,7 +175,7 @@ def honest_jobs() -> list[tuple[str, str]]:
 
 
 async def define(api: Api) -> None:
-    """A kind whose plural nobody could guess."""
+    """Define a kind with an irregular plural."""
     schema = {"openAPIV3Schema": {"type": "object"}}
     spec = {
         "group": "ml.example",
@@ -190,7 +192,7 @@ async def define(api: Api) -> None:
 
 
 async def a_book(api: Api) -> Json:
-    """An object of that kind, owned by a ConfigMap."""
+    """Create an object of that kind, owned by a ConfigMap."""
     top = await api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("top-book", HONEST)})
     owned = metadata("book", HONEST) | {"ownerReferences": [controller(top)]}
     book = {"apiVersion": "ml.example/v1", "kind": "Buch", "metadata": owned}
@@ -203,7 +205,7 @@ def owned_by(owner: Json) -> Json:
 
 
 def forged(number: int, reference: Json) -> Json:
-    """A pod that is never scheduled, owned by what does not exist."""
+    """A pod that is never scheduled, with an owner that does not exist."""
     pod = gpu_pod(f"forged-{number}", HOSTILE, schedulingGates=[{"name": "example.com/never"}])
     owner = {"apiVersion": "v1", "uid": f"forged-{number}", "controller": True} | reference
     pod["metadata"]["ownerReferences"] = [owner]
@@ -211,7 +213,7 @@ def forged(number: int, reference: Json) -> Json:
 
 
 def chart_rights() -> list[Right]:
-    """Of the manifest, which a test of the docs holds to be those of the chart."""
+    """The permissions in the manifest; a chart test checks that the chart's role is equal."""
     documents = yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text())
     return rights_of(next(each["rules"] for each in documents if each["kind"] == "ClusterRole"))
 

@@ -1,4 +1,4 @@
-"""Each right of the chart's role is needed, and all of them are enough: the aggregator as that ServiceAccount."""
+"""Every permission of the chart's role is necessary, and together they are sufficient for the aggregator."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from itertools import count
@@ -15,7 +15,7 @@ from tests.e2e.rights import Right, allowed, bind, grant, logged_in, revoke, rig
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of what is killed
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
 ]
 
 NUMBERS = count(1)
@@ -29,18 +29,18 @@ AND revision = (SELECT max(revision) FROM allocations b WHERE b.pod_uid = a.pod_
 WALKED = {kind: f"{kind.lower()}s" for kind in KINDS}
 
 Started = Callable[..., Coroutine[None, None, Product]]
-"""With rights, and the name of the account if it matters."""
+"""Called with permissions, and optionally the name of the account."""
 
 
 @pytest.fixture
 def rights(tmp_path: Path) -> list[Right]:
-    """All that the chart grants."""
+    """All permissions that the chart grants."""
     return rights_of(of_kind(objects(rendered({}, tmp_path)), "ClusterRole")["rules"])
 
 
 @pytest.fixture
 async def launch(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Started]:
-    """Launches the aggregator as a ServiceAccount with these rights and no others."""
+    """Launches the aggregator as a ServiceAccount with exactly the given permissions."""
     made = []
     products: list[Product] = []
 
@@ -65,7 +65,9 @@ def without(rights: list[Right], resource: str, verb: str) -> list[Right]:
     return kept
 
 
-async def test_with_all_rights_everything_works(launch: Started, rights: list[Right], api: Api, place: str) -> None:
+async def test_all_features_work_with_all_permissions(
+    launch: Started, rights: list[Right], api: Api, place: str
+) -> None:
     await furnish(api, place)
 
     product = await launch(rights)
@@ -79,7 +81,7 @@ async def test_with_all_rights_everything_works(launch: Started, rights: list[Ri
 
 
 def expected_jobs(**others: tuple[str, str]) -> list[tuple[str, str]]:
-    """What the pods' jobs are called, if not `others` by their kind of workload."""
+    """The jobs of the pods; `others` overrides them by kind of workload."""
     jobs = {kind: ("ConfigMap", f"top-{kind.lower()}") for kind in KINDS} | others
     return sorted(jobs.values(), key=lambda job: job[1])
 
@@ -89,7 +91,9 @@ def refused_watches(samples: Samples, **labels: str) -> float:
 
 
 @pytest.mark.parametrize("resource", REQUIRED)
-async def test_without_a_list_it_does_not_start(resource: str, launch: Started, rights: list[Right]) -> None:
+async def test_the_aggregator_does_not_start_without_a_required_list_permission(
+    resource: str, launch: Started, rights: list[Right]
+) -> None:
     product = await launch(without(rights, resource, "list"))
 
     assert await product.ended() == 3
@@ -97,7 +101,7 @@ async def test_without_a_list_it_does_not_start(resource: str, launch: Started, 
 
 
 @pytest.mark.parametrize("resource", OPTIONAL)
-async def test_without_what_can_be_done_without_it_starts_and_takes_it_up_when_it_is_granted(
+async def test_the_aggregator_starts_without_optional_permissions_and_uses_them_once_granted(
     resource: str, launch: Started, rights: list[Right], api: Api, place: str
 ) -> None:
     account = f"without-{resource}"
@@ -115,9 +119,7 @@ async def test_without_what_can_be_done_without_it_starts_and_takes_it_up_when_i
 
 
 @pytest.mark.parametrize("resource", LISTED)
-async def test_without_a_watch_it_learns_nothing_new_and_says_so(
-    resource: str, launch: Started, rights: list[Right]
-) -> None:
+async def test_a_missing_watch_permission_is_reported(resource: str, launch: Started, rights: list[Right]) -> None:
     product = await launch(without(rights, resource, "watch"))
     await product.ready()
 
@@ -139,7 +141,7 @@ async def test_without_a_watch_it_learns_nothing_new_and_says_so(
         ("DaemonSet", {"DaemonSet": ("DaemonSet", "daemonset")}),
     ],
 )
-async def test_without_a_get_the_walk_to_a_job_ends_below(
+async def test_without_a_get_permission_the_owner_walk_ends_at_the_kind_below(
     kind: str, jobs: dict[str, tuple[str, str]], launch: Started, rights: list[Right], api: Api, place: str
 ) -> None:
     await furnish(api, place)
@@ -151,13 +153,13 @@ async def test_without_a_get_the_walk_to_a_job_ends_below(
     assert f"those of kind {kind} stay unknown" in product.log.read_text()
 
 
-async def test_every_right_has_a_test(rights: list[Right]) -> None:
+async def test_every_permission_has_a_test(rights: list[Right]) -> None:
     tested = {(resource, verb) for resource in LISTED for verb in ("list", "watch")}
 
     assert {right[1:] for right in rights} == tested | {(resource, "get") for resource in WALKED.values()}
 
 
-async def test_the_account_may_change_nothing_and_read_no_secret(
+async def test_the_account_cannot_change_pods_or_read_secrets(
     launch: Started, rights: list[Right], api: Api, place: str
 ) -> None:
     await launch(rights)

@@ -1,4 +1,4 @@
-"""An agent as the network sees it: it answers /v1/usage as the test says."""
+"""An HTTP server in place of an agent, which serves /v1/usage as the test specifies."""
 
 import asyncio
 import ssl
@@ -14,20 +14,20 @@ Body = UsageReport | bytes
 
 
 class FakeAgent:
-    """Answers with `body`, which may be made anew for each request; with a `token` it answers nobody without it."""
+    """Responds with `body`, or its result if it is callable; with a `token`, other requests get 401."""
 
     def __init__(self, body: Body | Callable[[], Body], *, token: str = "") -> None:
         self.body = body
         self.token = token
         self.status = 200
         self.requests = 0
-        self.assignment = asyncio.Event()
-        """Once cleared, answers break off after their beginning until it is set."""
-        self.assignment.set()
+        self.complete = asyncio.Event()
+        """While cleared, responses pause after their first byte."""
+        self.complete.set()
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """One request."""
+        """Handle one request."""
         self.requests += 1
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return web.Response(status=401)
@@ -36,14 +36,14 @@ class FakeAgent:
         response = web.StreamResponse(status=self.status, headers={"Location": "/elsewhere"})
         await response.prepare(request)
         await response.write(encoded[:1])
-        await self.assignment.wait()
+        await self.complete.wait()
         await response.write(encoded[1:])
         return response
 
 
 @asynccontextmanager
 async def serving(agent: FakeAgent, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeAgent]:
-    """The agent listens at its `url`."""
+    """Serve the agent at its `url`."""
     application = web.Application()
     application.router.add_get("/v1/usage", agent.answer)
     runner = web.AppRunner(application, shutdown_timeout=0.1, access_log=None)
@@ -54,5 +54,5 @@ async def serving(agent: FakeAgent, tls: ssl.SSLContext | None = None) -> AsyncI
         agent.url = f"{'https' if tls else 'http'}://{host}:{port}"
         yield agent
     finally:
-        agent.assignment.set()
+        agent.complete.set()
         await runner.cleanup()

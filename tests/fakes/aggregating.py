@@ -14,7 +14,7 @@ from tests.fakes.until import until
 async def aggregating(
     settings: Settings, cluster: SimCluster, *, real_time: bool = False
 ) -> AsyncIterator[tuple[RunningAggregator, str]]:
-    """A running aggregator and its URL; it is asked to stop at the end. Its time is the simulated one, or real."""
+    """A running aggregator and its URL, stopped on exit. It uses simulated time, or real time."""
     started = asyncio.get_running_loop().create_future()
     clock = None if real_time else cluster.clock.now_us
     task = asyncio.create_task(aggregate(settings, clock, started=started.set_result))

@@ -1,4 +1,4 @@
-"""A throw-away authority with a server and a client certificate, made by openssl."""
+"""A temporary CA with a server and a client certificate, created by openssl."""
 
 import ssl
 import subprocess
@@ -8,7 +8,7 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 class Certificates:
-    """PEM files: `authority`, and certificate and key of `server` (for 127.0.0.1) and `client`."""
+    """PEM files: the CA `authority`, and certificate and key of `server` (for 127.0.0.1) and `client`."""
 
     def __init__(self, folder: Path) -> None:
         self.authority = folder / "ca.crt"
@@ -24,29 +24,29 @@ class Certificates:
         return self.folder / f"{name}.key"
 
     def renew(self, name: str) -> None:
-        """Put another certificate and key in the place of those of `name`."""
+        """Replace certificate and key of `name`."""
         self._sign(name, f"/CN={name}", authority=self.authority)
 
-    def stranger(self, name: str) -> None:
-        """A certificate that signed itself."""
+    def self_signed(self, name: str) -> None:
+        """Create a self-signed certificate."""
         self._sign(name, f"/CN={name}", authority=None)
 
     def expired(self, name: str) -> None:
-        """A certificate that the authority signed, for until yesterday."""
+        """Create a certificate signed by the CA that expired yesterday."""
         request, key = self.folder / f"{name}.csr", self.key(name)
         openssl("req", "-new", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
         signer = ("-CA", self.authority, "-CAkey", self.key("ca"))
         openssl("x509", "-req", "-in", request, *signer, "-days", "-1", "-out", self.certificate(name))
 
     def client_context(self, name: str = "") -> ssl.SSLContext:
-        """TLS as a client speaks it, which shows the certificate of that name if there is one."""
+        """A client's TLS context, with the certificate of that name if given."""
         context = ssl.create_default_context(cafile=str(self.authority))
         if name:
             context.load_cert_chain(self.certificate(name), self.key(name))
         return context
 
     def server_context(self, *, wants_client: bool) -> ssl.SSLContext:
-        """TLS as the API server speaks it; with `wants_client` no other client gets in."""
+        """The API server's TLS context; `wants_client` requires a client certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(self.authority))
         context.load_cert_chain(self.certificate("server"), self.key("server"))
         context.verify_mode = ssl.CERT_REQUIRED if wants_client else ssl.CERT_NONE

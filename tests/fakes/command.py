@@ -1,4 +1,4 @@
-"""The program as a process of its own."""
+"""Runs the program as a separate process."""
 
 import asyncio
 import os
@@ -12,12 +12,12 @@ import aiohttp
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 20
-"""No test waits this long; it turns a hang into a failure."""
+"""A timeout that only a hanging test reaches."""
 Samples = dict[str, float]
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Done(NamedTuple):
 async def start(
     *arguments: str | Path, home: Path = Path("/nonexistent"), environment: Mapping[str, str] | None = None
 ) -> Process:
-    """Start `gputally ARGUMENTS` for a user at `home`, out of any cluster, with more of an `environment`."""
+    """Start `gputally ARGUMENTS` with this home and extra environment variables, outside any cluster."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUTALLY_", "KUBE"))}
     command = (sys.executable, "-m", "gputally", *map(str, arguments))
     return await asyncio.create_subprocess_exec(
@@ -36,7 +36,7 @@ async def start(
 
 
 async def done(process: Process) -> Done:
-    """Wait for its end."""
+    """Wait until the process has ended."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         out, err = await process.communicate()
     assert process.returncode is not None
@@ -44,12 +44,12 @@ async def done(process: Process) -> Done:
 
 
 async def run(*arguments: str | Path) -> Done:
-    """Start it and wait for its end."""
+    """Run `gputally ARGUMENTS` until it has ended."""
     return await done(await start(*arguments))
 
 
 async def get(url: str) -> tuple[int, str]:
-    """Status and text; 0 while nobody listens."""
+    """Status and text of the response; status 0 if the connection fails."""
     try:
         async with aiohttp.ClientSession() as session, session.get(url) as response:
             return response.status, await response.text()
@@ -58,7 +58,7 @@ async def get(url: str) -> tuple[int, str]:
 
 
 async def until_ready(url: str, process: Process) -> None:
-    """Until /readyz says so; a process that ended instead is a failure."""
+    """Wait for /readyz; fails if the process ends first."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (await get(f"{url}/readyz"))[0] != 200:
             assert process.returncode is None, (await done(process)).err
@@ -66,7 +66,7 @@ async def until_ready(url: str, process: Process) -> None:
 
 
 async def scrape(url: str) -> Samples:
-    """All samples by name and labels as they are written."""
+    """All samples, by name with labels as exposed."""
     status, text = await get(f"{url}/metrics")
     assert status == 200
     return {
@@ -75,7 +75,7 @@ async def scrape(url: str) -> Samples:
 
 
 def fallen(before: Samples, after: Samples) -> list[str]:
-    """Counters of the fleet that are lower than before, or missing."""
+    """Fleet counters that decreased or disappeared."""
     ours = ("watch", "ledger", "skipped", "label", "agent", "usage_faults")
     own = (*(f"gputally_{name}" for name in ours), "process_", "python_")
     counters = (name for name in before if name.partition("{")[0].endswith("_total") and not name.startswith(own))
@@ -83,5 +83,5 @@ def fallen(before: Samples, after: Samples) -> list[str]:
 
 
 def sum_of(samples: Samples, name: str) -> float:
-    """Over all series of one name."""
+    """The sum over all series of one metric."""
     return sum(value for sample, value in samples.items() if sample.partition("{")[0] == name)

@@ -1,4 +1,4 @@
-"""What an API server tells of its kinds, for a scripted one."""
+"""API discovery documents for the scripted API server."""
 
 from tests.cluster.manifests import Json
 from tests.fakes.scripted_api import Request, ScriptedApi
@@ -9,11 +9,11 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
     "batch/v1": {"Job": ("jobs", True), "CronJob": ("cronjobs", True)},
     "ml.example/v1": {"Buch": ("buecher", True)},
 }
-"""By group-version: each kind, its plural and whether it is namespaced."""
+"""For each group-version: its kinds, their plurals, and whether they are namespaced."""
 
 
 def group_list(*api_versions: str) -> Json:
-    """The document at /apis, which has no core group."""
+    """The document at /apis, without the core group."""
     groups = [
         {"name": each.partition("/")[0], "versions": [{"groupVersion": each, "version": "v1"}]}
         for each in api_versions or KINDS
@@ -23,7 +23,7 @@ def group_list(*api_versions: str) -> Json:
 
 
 def resource_list(api_version: str) -> Json:
-    """The document of one group-version: each kind with its subresource `status` before it, which is no resource."""
+    """The document of one group-version; the subresource `status` precedes each kind."""
     resources = [
         {"name": f"{plural}{subresource}", "kind": kind, "namespaced": namespaced, "verbs": ["get", "list"]}
         for kind, (plural, namespaced) in KINDS[api_version].items()
@@ -33,7 +33,7 @@ def resource_list(api_version: str) -> Json:
 
 
 def answered(request: Request) -> bool:
-    """Answer a request for discovery; False for one that is not."""
+    """Answer a discovery request; False for any other request."""
     match request.target.removeprefix("/").split("/"):
         case ["apis"]:
             request.answer(group_list())
@@ -47,7 +47,7 @@ def answered(request: Request) -> bool:
 
 
 async def beyond_discovery(server: ScriptedApi) -> Request:
-    """The next request that is not for discovery."""
+    """Answer discovery requests; returns the next other request."""
     while answered(request := await server.request()):
         pass
     return request

@@ -26,7 +26,7 @@ print(json.dumps({{
 
 
 def kubeconfig(folder: Path, server: str, user: Mapping[str, Any], **cluster: Any) -> str:  # noqa: ANN401 - any JSON
-    """Write a kubeconfig of one context."""
+    """Write a kubeconfig with one context."""
     folder.mkdir(exist_ok=True)
     settings = {"server": server} | {name.replace("_", "-"): value for name, value in cluster.items()}
     document = {
@@ -40,7 +40,7 @@ def kubeconfig(folder: Path, server: str, user: Mapping[str, Any], **cluster: An
 
 
 def plugin(folder: Path, expires: str) -> dict[str, Any]:
-    """A user whose exec plugin counts its runs in the token."""
+    """A user whose exec plugin returns a token with its run number."""
     script = folder / "plugin"
     script.write_text(PLUGIN.format(python=sys.executable, folder=str(folder)))
     script.chmod(0o755)
@@ -54,7 +54,7 @@ def plugin(folder: Path, expires: str) -> dict[str, Any]:
 
 
 async def headers_of(api: Api, server: ScriptedApi) -> Mapping[str, str]:
-    """What the server gets to see of one request."""
+    """The headers that the server receives in a request."""
     answer = asyncio.create_task(api.get_json("/version", {}, OwnerMeta))
     request = await server.request()
     request.answer({"metadata": {}})

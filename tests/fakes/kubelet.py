@@ -1,4 +1,4 @@
-"""A kubelet that serves the PodResources API on a real unix socket, as a test tells it to."""
+"""A fake kubelet that serves the PodResources API on a real unix socket, as the test specifies."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ from gputally.devices.kubelet.messages import (
 
 Context = ServicerContext[bytes, bytes]
 Devices = Mapping[str, Sequence[str]]
-"""Device ids by resource."""
+"""Device IDs by resource."""
 Message = dict[str, Any]
-"""A message as plain data, under the names of api.proto."""
+"""A message as plain data, with the field names of api.proto."""
 
 
 def pod(
@@ -36,7 +36,7 @@ def pod(
 
 
 def containing(devices: Devices) -> list[Message]:
-    """One entry for each device, as kubelets write them."""
+    """One entry per device, as kubelets report them."""
     return [{"resource_name": name, "device_ids": [each]} for name, ids in devices.items() for each in ids]
 
 
@@ -47,19 +47,19 @@ def claim(name: str, *resources: Message) -> Message:
 
 
 def claimed(device: str, *, driver: str = "gpu.nvidia.com", pool: str = "node-1") -> Message:
-    """A device of a claim, as kubelets since 1.31 tell it."""
+    """A device of a claim, as kubelets since 1.31 report it."""
     return {"driver_name": driver, "pool_name": pool, "device_name": device}
 
 
 def cdi(*names: str) -> Message:
-    """The devices of a claim, as kubelets before 1.31 tell them."""
+    """The devices of a claim, as kubelets before 1.31 report them."""
     return {"cdi_devices": [{"name": name} for name in names]}
 
 
 class Kubelet:
-    """Answers from `pods` and `allocatable` while `answers` is set; `refusal` comes first, for any call.
+    """Answers from `pods` and `allocatable` while `answers` is set; a `refusal` fails every call.
 
-    `unserved` methods are UNIMPLEMENTED. `raw` is sent as it is instead of a list.
+    `unserved` methods are UNIMPLEMENTED. `raw` replaces the list response.
     """
 
     def __init__(self, path: Path, *, unserved: Iterable[str] = ()) -> None:
@@ -74,7 +74,7 @@ class Kubelet:
         self._server: Server | None = None
 
     async def start(self) -> None:
-        """Serve; the socket is made anew."""
+        """Serve at a new socket."""
         methods = {"List": self._list, "Get": self._get, "GetAllocatableResources": self._allocatable}
         handlers = {name: self._handler(answer) for name, answer in methods.items() if name not in self._unserved}
         self._server = server()
@@ -90,7 +90,7 @@ class Kubelet:
 
     @property
     def connections(self) -> int:
-        """How many are open at this moment: the sockets that bear our path, less the one that listens."""
+        """The number of open connections: all sockets with this path except the listening one."""
         sockets = Path("/proc/self/net/unix").read_text().splitlines()
         return sum(line.endswith(f" {self.path}") for line in sockets) - 1
 
@@ -122,7 +122,7 @@ class Kubelet:
 
 @asynccontextmanager
 async def running(path: Path, *, unserved: Iterable[str] = ()) -> AsyncIterator[Kubelet]:
-    """A kubelet that serves at `path`, all but the `unserved` methods."""
+    """A kubelet that serves at `path`, except the `unserved` methods."""
     kubelet = Kubelet(path, unserved=unserved)
     await kubelet.start()
     try:

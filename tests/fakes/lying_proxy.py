@@ -1,4 +1,4 @@
-"""A load balancer before an API server, behind which some connections lead to a server with a wrong clock."""
+"""A load balancer in front of API servers; some connections reach a server with a wrong clock."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,30 +14,30 @@ DAY_S = 24 * 3600
 
 
 class LyingProxy:
-    """Passes requests on to `server`; of its own answers only the Date may be wrong, on every connection that lies."""
+    """Forwards requests to `server`; on a lying connection, every response has a wrong Date."""
 
     def __init__(self, server: ClientSession) -> None:
         self.url = ""
         self.lies = 0
-        """How many of the next new connections lie."""
+        """The number of next new connections that lie."""
         self.lied = 0
-        """Answers with a wrong Date."""
+        """The number of responses with a wrong Date."""
         self._server = server
         self._connections: dict[Transport, bool] = {}
         self._watching: Transport | None = None
 
     def lie(self) -> None:
-        """The next new connection lies; a watch that is open is to be opened anew."""
+        """Make the next new connection lie; breaks the open watch."""
         self.lies = 1
         if self._watching:
             self._watching.abort()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """One request."""
+        """Forward one request."""
         is_lie = self._is_lie(request)
-        given = {name: request.headers[name] for name in ("Authorization", "Accept") if name in request.headers}
+        forwarded = {name: request.headers[name] for name in ("Authorization", "Accept") if name in request.headers}
         timeout = ClientTimeout(total=None)
-        async with self._server.get(request.rel_url, headers=given, timeout=timeout) as answer:
+        async with self._server.get(request.rel_url, headers=forwarded, timeout=timeout) as answer:
             date = parsedate_to_datetime(answer.headers["Date"]).timestamp() + DAY_S * is_lie
             headers = {"Date": formatdate(date, usegmt=True), "Content-Type": answer.headers["Content-Type"]}
             response = web.StreamResponse(status=answer.status, headers=headers)
@@ -48,10 +48,10 @@ class LyingProxy:
                     await response.write(chunk)
                 await response.write_eof()
             except ConnectionError:
-                pass  # who asked has gone
+                pass  # the client has disconnected
             finally:
                 if answer.connection and answer.connection.transport:
-                    answer.connection.transport.abort()  # a watch that is not over, with TLS, would not close in time
+                    answer.connection.transport.abort()  # an open watch with TLS would not close in time
         return response
 
     def _is_lie(self, request: web.Request) -> bool:
@@ -67,7 +67,7 @@ class LyingProxy:
 
 @asynccontextmanager
 async def lying_proxy(server: ClientSession) -> AsyncIterator[LyingProxy]:
-    """At a free port, until the context ends."""
+    """Serve at a free port."""
     proxy = LyingProxy(server)
     app = web.Application()
     app.router.add_get("/{path:.*}", proxy.handle)

@@ -1,4 +1,4 @@
-"""A small site on loopback behind a web configuration, and hands that reach for it."""
+"""A small site on loopback with a web configuration, and a client for it."""
 
 import asyncio
 import base64
@@ -25,27 +25,27 @@ gputally_nodes 3.0
 
 
 class Answer(NamedTuple):
-    """What came back; status 0 if nothing did."""
+    """A response; status 0 if the connection failed."""
 
     status: int
     text: str = ""
     headers: Mapping[str, str] = {}
 
 
-class Heard(NamedTuple):
-    """What came back on one connection, and whether the server ended it."""
+class Received(NamedTuple):
+    """The data received on one connection, and whether the server closed it."""
 
     data: bytes
     hung_up: bool
 
     @property
     def statuses(self) -> list[int]:
-        """Of all answers."""
+        """The status codes of all responses."""
         return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", self.data)]
 
 
-class Entrance:
-    """Where the site answers. Connections are not kept unless the test keeps them."""
+class SiteClient:
+    """A client of the site, with a new connection for each request."""
 
     def __init__(self, scheme: str, host: str, port: int) -> None:
         self.url = f"{scheme}://{host}:{port}"
@@ -53,7 +53,7 @@ class Entrance:
         self.port = port
 
     async def get(self, path: str = "/metrics", *, shown: str = "", tls: ssl.SSLContext | None = None) -> Answer:
-        """One request on a connection of its own, which has `shown` in its header Authorization."""
+        """Send one request on a new connection, with `shown` as the Authorization header."""
         headers = {"Authorization": shown} if shown else {}
         try:
             connector = aiohttp.TCPConnector(ssl=tls or True)
@@ -65,25 +65,25 @@ class Entrance:
         except (aiohttp.ClientError, OSError):
             return Answer(0)
 
-    async def say(self, data: bytes, *, within: float = 5) -> Heard:
-        """What comes back to these bytes until the server hangs up, or that time is over."""
+    async def send(self, data: bytes, *, within: float = 5) -> Received:
+        """Send raw bytes; returns the data received until the server closes the connection or time is up."""
         reader, writer = await asyncio.open_connection(self.host, self.port)
-        heard = bytearray()
+        received = bytearray()
         try:
             writer.write(data)
             async with asyncio.timeout(within):
                 while chunk := await reader.read(65_536):
-                    heard += chunk
+                    received += chunk
         except TimeoutError:
-            return Heard(bytes(heard), hung_up=False)
-        except ConnectionError:  # it hung up on what was still being sent
+            return Received(bytes(received), hung_up=False)
+        except ConnectionError:  # the server closed it during the send
             pass
         finally:
             writer.close()
-        return Heard(bytes(heard), hung_up=True)
+        return Received(bytes(received), hung_up=True)
 
 
-async def page(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape of Scrape
+async def page(openmetrics: bool) -> bytes:  # noqa: FBT001 - the signature of Scrape
     return PAGE + b"# EOF\n" if openmetrics else PAGE
 
 
@@ -93,11 +93,11 @@ async def policies(
     *,
     tokens: Mapping[str, Callable[[], str]] | None = None,
     scrape: Scrape | None = None,
-) -> AsyncIterator[Entrance]:
-    """The site is served while the context is open."""
+) -> AsyncIterator[SiteClient]:
+    """Serve the site while the context is open."""
 
     async def usage(_request: web.Request) -> web.Response:
-        return web.Response(text="what every pod did")
+        return web.Response(text="usage of all pods")
 
     site = Site(
         title="t",
@@ -110,21 +110,21 @@ async def policies(
     )
     entered = policy_source(config)
     async with serve(site, addresses=["127.0.0.1:0"], policy_source=entered) as [address]:
-        yield Entrance(entered().scheme, address.host, address.port)
+        yield SiteClient(entered().scheme, address.host, address.port)
 
 
 def basic(user: str, password: str) -> str:
-    """The value of a header Authorization."""
+    """The value of an Authorization header."""
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def hashed(password: str, *, cost: int = 4) -> str:
-    """By bcrypt, as htpasswd writes it."""
+    """A bcrypt hash as htpasswd writes it."""
     return bcrypt.hashpw(password.encode(), bcrypt.gensalt(cost)).decode().replace("$2b$", "$2y$")
 
 
 def config(folder: Path, text: str) -> Path:
-    """A web configuration in that folder."""
+    """Write a web configuration file in that folder."""
     file = folder / "web.yml"
     file.write_text(text)
     return file

@@ -1,4 +1,4 @@
-"""A real HTTP server whose every answer a test gives by hand, request by request."""
+"""A real HTTP server whose responses the test gives, request by request."""
 
 import asyncio
 import json
@@ -10,16 +10,16 @@ from typing import Any
 from aiohttp import web
 
 PATIENCE_SECONDS = 10
-"""No test waits this long; it turns a hang into a failure."""
+"""A timeout that only a hanging test reaches."""
 
 
 class Request:
-    """A request under way: look at it, then answer it whole or as a stream."""
+    """An open request, to be answered with one response or a stream."""
 
     def __init__(self, raw: web.Request) -> None:
         self.path = raw.path
         self.target = raw.raw_path
-        """Path and query as they came over the wire, nothing decoded."""
+        """Path and query as received, without decoding."""
         self.query: Mapping[str, str] = dict(raw.query)
         self.headers: Mapping[str, str] = raw.headers
         self.port: int = raw.transport.get_extra_info("peername")[1] if raw.transport else 0
@@ -28,12 +28,12 @@ class Request:
         self._stream: web.StreamResponse | None = None
 
     def answer(self, body: object = None, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        """Answer with `body` as JSON, or as it is when it is bytes."""
+        """Answer with `body`: bytes as they are, other values as JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.answered.set_result(web.Response(body=data, status=status, headers=headers))
 
     def refuse(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None, **more: Any) -> None:  # noqa: ANN401 - any JSON
-        """Answer with a Status, as the API server refuses."""
+        """Answer with an error Status, as the API server does."""
         self.answer(
             {"kind": "Status", "code": status, "message": message, "metadata": {}, **more},
             status,
@@ -41,7 +41,7 @@ class Request:
         )
 
     async def send(self, *lines: bytes) -> None:
-        """Stream `lines` in one write; none opens the stream alone. What has no line end stays without."""
+        """Stream `lines` in one write, without adding line ends; without lines, only open the stream."""
         if self._stream is None:
             self._stream = web.StreamResponse()
             await self._stream.prepare(self._raw)
@@ -49,7 +49,7 @@ class Request:
             await self._stream.write(b"".join(lines))
 
     async def close(self) -> None:
-        """End the stream as the server does after timeoutSeconds."""
+        """End the stream, as the server does after timeoutSeconds."""
         await self.send()
         assert self._stream is not None
         await self._stream.write_eof()
@@ -63,12 +63,12 @@ class Request:
 
 
 class ScriptedApi:
-    """Hands its requests to the test in the order of their coming."""
+    """Passes its requests to the test in the order of arrival."""
 
     def __init__(self) -> None:
         self.url = ""
         self.newest = "1000000"
-        """The version that the server has come to."""
+        """The latest resource version of the server."""
         self._incoming: asyncio.Queue[Request] = asyncio.Queue()
         self._open: list[Request] = []
 
@@ -79,11 +79,11 @@ class ScriptedApi:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether no request waits to be looked at."""
+        """Whether no request is pending."""
         return self._incoming.empty()
 
     async def handle(self, raw: web.Request) -> web.StreamResponse:
-        """Wait for the test's answer; whoever only asks how far the server is gets one at once."""
+        """Wait for the test's answer; requests for only the latest version are answered at once."""
         request = Request(raw)
         if raw.query.get("limit") == "1":
             return web.json_response({"metadata": {"resourceVersion": self.newest}})
@@ -93,7 +93,7 @@ class ScriptedApi:
             return await request.answered
 
     def leave(self) -> None:
-        """Give up every request still open."""
+        """Cancel every open request."""
         for request in self._open:
             request.answered.cancel()
 

@@ -1,4 +1,4 @@
-"""What watches would tell of a busy fleet: the same for the same seed, each change of a pod with a version."""
+"""Watch events of a busy fleet: deterministic for a seed, with a version for each change of a pod."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ PODS_PER_MINUTE = 30
 
 @dataclass(frozen=True)
 class Step:
-    """A pod takes a new form at a second."""
+    """A new version of a pod at a time in seconds."""
 
     at: int
     form: PodForm
@@ -35,15 +35,15 @@ class Step:
 
 
 def stream(seed: int, pods: int) -> tuple[Observation, ...]:
-    """The lives of so many pods, to their ends. The n-th observation has the resourceVersion n, from 1 on."""
+    """The complete lifecycles of `pods` pods. The n-th observation has the resourceVersion n, starting at 1."""
     chance = Random(seed)
     steps = [step for number in range(pods) for step in life(chance, number, pods)]
     steps.sort(key=lambda step: (step.at, step.form.name))
-    return tuple(_told(step, version) for version, step in enumerate(steps, 1))
+    return tuple(_observation(step, version) for version, step in enumerate(steps, 1))
 
 
 def life(chance: Random, number: int, pods: int) -> Iterator[Step]:
-    """Created, bound, started, perhaps asked to stop or preempted, and gone; some forms nobody sees."""
+    """Created, bound, started, sometimes deleted or preempted, and gone; some versions are not observed."""
     created = 60 + chance.randrange(60 * pods // PODS_PER_MINUTE)
     tier = chance.choice(tuple(TIERS))
     form = PodForm(name=f"pod-{number}", created=created, gpus=chance.choice((1, 2, 8)), tier=tier)
@@ -66,8 +66,8 @@ def life(chance: Random, number: int, pods: int) -> Iterator[Step]:
     yield Step(finished + chance.randrange(5), form, gone=True)
 
 
-def surroundings(at_us: int) -> Iterator[Observation]:
-    """The listings of namespaces and nodes that every start begins with."""
+def initial_listings(at_us: int) -> Iterator[Observation]:
+    """The listings of namespaces and nodes at each start."""
     found: dict[Kind, list[Object]] = {
         Kind.NAMESPACES: [as_namespace(namespace())],
         Kind.NODES: [as_node(form) for form in NODES],
@@ -78,7 +78,7 @@ def surroundings(at_us: int) -> Iterator[Observation]:
         yield RelistFinished(kind=kind, version="1", at_us=at_us, since_us=None, as_of_us=at_us)
 
 
-def _told(step: Step, version: int) -> Observation:
+def _observation(step: Step, version: int) -> Observation:
     at_us = us(step.at)
-    told = Deleted if step.gone else Upserted
-    return told(kind=Kind.PODS, object=as_pod(replace(step.form, version=version)), at_us=at_us, since_us=at_us)
+    observed = Deleted if step.gone else Upserted
+    return observed(kind=Kind.PODS, object=as_pod(replace(step.form, version=version)), at_us=at_us, since_us=at_us)

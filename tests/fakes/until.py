@@ -1,15 +1,15 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for a condition instead of a fixed time."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Final
 
 PATIENCE_SECONDS: Final = 20
-"""No test waits this long; it turns a hang into a failure."""
+"""A timeout that only a hanging test reaches."""
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Return once `condition` holds; everything else in the loop goes on meanwhile."""
+    """Wait until `condition` is true, while other tasks run."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - what is waited for sends no signal
+        while not condition():  # noqa: ASYNC110 - the condition sends no signal
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The same families built with prometheus_client, the reference for every byte."""
+"""The same families rendered by prometheus_client, as the byte-for-byte reference."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -20,15 +20,15 @@ Families = Iterable[tuple[Metric[Any], Iterable[Row | HistogramRow]]]
 
 
 def rendered(families: Families, *, openmetrics: bool) -> bytes:
-    """What prometheus_client writes; without `_created` in the older format."""
+    """The output of prometheus_client; the older text format has no `_created`."""
     registry = CollectorRegistry()
     registry.register(_Collector([_family(metric, rows, created=openmetrics) for metric, rows in families]))
     return generate_openmetrics(registry) if openmetrics else generate_latest(registry)
 
 
 def generate_openmetrics(registry: CollectorRegistry) -> bytes:
-    """The client's OpenMetrics text, with the type that the client leaves out."""
-    text: bytes = exposition.generate_latest(registry)  # type: ignore[no-untyped-call]  # the client's gap
+    """The client's OpenMetrics text; adds the missing type annotation."""
+    text: bytes = exposition.generate_latest(registry)  # type: ignore[no-untyped-call]  # untyped in the client
     return text
 
 

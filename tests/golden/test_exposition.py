@@ -40,7 +40,7 @@ NASTY: Families = [
 
 
 @FORMATS
-def test_every_byte_is_the_clients(*, openmetrics: bool) -> None:
+def test_the_exposition_equals_the_clients_byte_for_byte(*, openmetrics: bool) -> None:
     assert render(NASTY, openmetrics=openmetrics) == rendered(NASTY, openmetrics=openmetrics)
 
 
@@ -65,9 +65,7 @@ births = st.none() | st.integers(min_value=0, max_value=4 * 10**15)
 @example(
     text="", rows=[Row(("", ""), value) for value in (1e-4, 9.999e-5, 999_999.9999999999, 1e6, 1e15, 1e16, 5e-324)]
 )
-def test_any_labels_and_values_are_written_as_the_client_writes_them(
-    *, text: str, rows: list[Row], openmetrics: bool
-) -> None:
+def test_any_labels_and_values_are_rendered_as_by_the_client(*, text: str, rows: list[Row], openmetrics: bool) -> None:
     families: Families = [
         (metric(MetricType.COUNTER, "gputally_some_total", "b", "a", text=text), rows),
         (metric(MetricType.GAUGE, "gputally_other", "b", "a", text=text), rows),
@@ -86,7 +84,7 @@ def histogram_rows(draw: st.DrawFn) -> HistogramRow:
 
 @FORMATS
 @given(rows=st.lists(histogram_rows()))
-def test_any_histogram_is_written_as_the_client_writes_it(*, rows: list[HistogramRow], openmetrics: bool) -> None:
+def test_any_histogram_is_rendered_as_by_the_client(*, rows: list[HistogramRow], openmetrics: bool) -> None:
     families: Families = [(metric(MetricType.HISTOGRAM, "gputally_some_seconds", "z", "a"), rows)]
 
     assert render(families, openmetrics=openmetrics) == rendered(families, openmetrics=openmetrics)

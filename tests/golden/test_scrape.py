@@ -1,4 +1,4 @@
-"""The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pod that waits, one that vanished."""
+"""The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pending pod, and a vanished pod."""
 
 import subprocess
 from decimal import Decimal
@@ -56,7 +56,7 @@ BOOK = PriceBook(
         ),
     ),
 )
-"""Half price for scavengers; the A100s have none."""
+"""Half price for scavengers; the A100s have no price."""
 BOUND = {"train": ("scavenger", 8, "n1", 10), "batch": ("normal", 2, "n2", 12), "lab": ("normal", 1, "n2", 14)}
 KIND_OF = {
     Pod: Kind.PODS,
@@ -91,7 +91,7 @@ HEALTH_NOW = Health(
 
 
 class Tape:
-    """Tells a fleet what happened, in seconds since midnight."""
+    """Feeds observations to a fleet, with times in seconds since midnight."""
 
     def __init__(self) -> None:
         saved = Saved(accounting_start_us=us(0), evaluated_us=us(0), at_us=us(0))
@@ -105,7 +105,7 @@ class Tape:
             )
 
     def listed(self, at: float, *pods: Object, since: float) -> None:
-        """All pods there are; the watch was last complete at `since`."""
+        """A relist of all pods; the watch was last complete at `since`."""
         self.fleet.apply(RelistStarted(kind=Kind.PODS, at_us=us(at)))
         self.seen(at, *pods, since=since)
         self.fleet.apply(
@@ -117,7 +117,7 @@ class Tape:
 
 
 def an_hour() -> Snapshot:
-    """The first hour of the books. What is new at a scrape is exposed as 0 first, so there are some before the last."""
+    """The first hour of accounting. A new series is first exposed as 0, so there are earlier scrapes."""
     tape = Tape()
     tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
@@ -134,14 +134,14 @@ def an_hour() -> Snapshot:
     done = pod("batch", "normal", 2, node="n2", created=5, scheduled=12, started=32, finished=1790, phase="Succeeded")
     tape.seen(1790, done)
     tape.scrape(1800)
-    tape.listed(2400, done, waits, api(scheduled=630, started=650), since=2300)  # lab is not there any more
+    tape.listed(2400, done, waits, api(scheduled=630, started=650), since=2300)  # without lab, which has vanished
     tape.scrape(3000)
     measure(tape, at=3590, since=650, used=1200)
     return tape.scrape(3600)
 
 
 def preempt(tape: Tape) -> None:
-    """Serving takes four of training's eight GPUs: asked for at 600, free at 620, bound at 630."""
+    """Serving preempts training for four GPUs: requested at 600, released at 620, bound at 630."""
     held = partial(pod, "train", "scavenger", 8, node="n1", created=5, scheduled=10, started=30, marked=600)
     tape.seen(590, api())
     tape.seen(600, held(deleted=600))
@@ -153,15 +153,15 @@ def preempt(tape: Tape) -> None:
 
 
 def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 100) -> None:
-    """One of serving's GPUs is measured; somebody uses another without having it, and a third pod is not known."""
+    """One GPU of serving is measured; there is also unattributed usage, and usage of an unknown pod."""
     amounts = hour(since, at, measured=at - since, used=used, burst=used / 10, joules=used * 300)
     serving = assignment(amounts, namespace="serving", pod="api", since=since)
-    stranger = assignment(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
+    unknown = assignment(hour(700, 900, measured=200, used=20, joules=9000), pod="ghost", since=700, until=900)
     tape.fleet.apply(Bookmark(kind=Kind.PODS, version="900", at_us=us(at), since_us=us(at)))
     tape.fleet.apply(
         usage(
             serving,
-            replace(stranger, device="GPU-1"),
+            replace(unknown, device="GPU-1"),
             at=at,
             gpus=(gpu(unattributed=at / 100, joules=at, watermark=at),),
         )
@@ -169,7 +169,7 @@ def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 1
 
 
 def api(*, scheduled: int | None = None, started: int | None = None) -> Pod:
-    """On a node whose clock is a minute behind."""
+    """The pod `api`, on a node whose clock is a minute behind."""
     where = "" if scheduled is None else "n1"
     times: dict[str, Any] = {"created": 590, "scheduled": scheduled, "accepted": scheduled, "started": started}
     return pod("api", "critical", 4, namespace="serving", node=where, clock=-60, **times)
@@ -185,7 +185,7 @@ def pod(name: str, tier: str, gpus: int, **form: Any) -> Pod:  # noqa: ANN401 - 
 
 
 def scrape(*, openmetrics: bool) -> bytes:
-    """Rows are sorted: the order in which groups first appear is nobody's business."""
+    """The exposition with sorted rows, because the order of first appearance does not matter."""
     snapshot = an_hour()
     families: list[tuple[Metric[Any], Rows]] = [(metric, metric.rows(snapshot)) for metric in FLEET]
     families += [(metric, metric.rows(HEALTH_NOW)) for metric in HEALTH]
@@ -198,7 +198,7 @@ def test_the_scrape_of_an_hour_is_as_recorded(golden: Golden, *, openmetrics: bo
     golden.check(name, scrape(openmetrics=openmetrics))
 
 
-def test_the_books_of_the_hour_add_up() -> None:
+def test_the_reconciliation_differences_of_the_hour_are_zero() -> None:
     assert set(an_hour().differences.values()) == {0}
 
 
@@ -209,7 +209,7 @@ def test_a_scrape_has_every_metric_of_the_catalog_and_no_other() -> None:
     assert exposed == {metric.name.removesuffix("_total") for metric in ALL}
 
 
-def test_promtool_finds_nothing_to_mend() -> None:
+def test_promtool_finds_no_problem() -> None:
     tool = promtool.program()
     if tool is None:
         pytest.skip(promtool.REMEDY)

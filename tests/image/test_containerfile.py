@@ -1,4 +1,4 @@
-"""Both ways to the image run it alike, for what the Containerfile says is what the other way takes."""
+"""Both ways to build the image use the same settings, which come from the Containerfile."""
 
 import re
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from hack.lock import of_today
 TEXT = CONTAINERFILE.read_text()
 
 
-def test_the_image_is_run_as_nobody_in_particular() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     found = settings(TEXT)
 
     assert found["User"] == f"{USER}:{USER}"
@@ -28,11 +28,11 @@ def test_the_image_is_run_as_nobody_in_particular() -> None:
     assert f"/{LAUNCHER.rpartition('/')[0]}" in variables[0].removeprefix("PATH=").split(":")
 
 
-def test_it_has_the_version_of_the_product() -> None:
+def test_the_image_has_the_version_of_the_product() -> None:
     assert version() == __version__
 
 
-def test_a_renewal_takes_the_debian_packages_of_its_day() -> None:
+def test_a_renewal_uses_the_debian_packages_of_its_day() -> None:
     renewed = of_today(TEXT, datetime(2027, 2, 3, 4, 5, tzinfo=UTC))
 
     assert "\nARG SNAPSHOT=20270203T000000Z\n" in renewed
@@ -43,6 +43,6 @@ def test_every_layer_is_copied_in_order() -> None:
     assert re.findall("COPY --from=build /layers/(.*)/ /\n", TEXT) == list(LAYERS)
 
 
-def test_an_instruction_that_is_not_understood_is_not_passed_over() -> None:
+def test_an_unsupported_instruction_is_rejected() -> None:
     with pytest.raises(ValueError, match="VOLUME"):
         settings("\nFROM scratch\nUSER 1\nVOLUME /data\n")

@@ -1,4 +1,4 @@
-"""What the image is made of is pinned, and the pins are those that pyproject.toml asks for."""
+"""The contents of the image are pinned, and the pins satisfy pyproject.toml."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ RENEW = "run `python -m hack.lock`"
 
 
 @LOCKS
-def test_each_requirement_is_locked_in_its_range(lock: Path) -> None:
+def test_each_requirement_is_locked_within_its_range(lock: Path) -> None:
     pins = pinned(lock)
 
     for each in map(Requirement, wanted()[lock]):
@@ -26,27 +26,27 @@ def test_each_requirement_is_locked_in_its_range(lock: Path) -> None:
         assert each.specifier.contains(pins[name]), f"{name} {pins[name]} is not {each.specifier}; {RENEW}"
 
 
-def test_nothing_is_locked_that_nothing_needs() -> None:
+def test_only_needed_packages_are_locked() -> None:
     lock, *_ = wanted()
 
     assert set(pinned(lock)) == needed(wanted()[lock]), RENEW
 
 
 @LOCKS
-def test_every_pin_has_a_hash_for_each_architecture_or_one_for_all(lock: Path) -> None:
+def test_every_pin_has_one_hash_or_one_per_architecture(lock: Path) -> None:
     hashes = [len(re.findall("--hash=sha256:[0-9a-f]{64}", entry)) for entry in entries(lock)]
 
     assert set(hashes) <= {1, 2}
 
 
-def test_what_only_people_need_is_left_out() -> None:
+def test_packages_for_interactive_use_are_left_out() -> None:
     lock, *_ = wanted()
 
     assert LEFT_OUT.isdisjoint(pinned(lock))
 
 
 def entries(lock: Path) -> list[str]:
-    """The lines of each package as one."""
+    """One joined line per package."""
     text = lock.read_text().replace("\\\n", "")
     return [line for line in text.splitlines() if not line.startswith("#")]
 
@@ -57,7 +57,7 @@ def pinned(lock: Path) -> dict[str, Version]:
 
 
 def needed(requirements: Iterable[str]) -> set[str]:
-    """The packages, and what they need in turn, as those say that are installed here."""
+    """The packages and their transitive requirements, according to the installed versions."""
     found = set[str]()
     waiting = [Requirement(each) for each in requirements]
     while waiting:

@@ -1,4 +1,4 @@
-"""Small dashboards and rules that pass every check, to be broken in one place."""
+"""Small dashboards and rules that pass every check, as a base for tests that break one part."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ def target(expr: str, **changes: object) -> Json:
 
 
 def panel(*targets: Json, unit: str = "short", **changes: object) -> Json:
-    """A panel of pods, of whatever else its changes say."""
+    """A panel of pods, with changes."""
     return {
         "id": 1,
         "type": "timeseries",
@@ -62,7 +62,7 @@ def panel(*targets: Json, unit: str = "short", **changes: object) -> Json:
 
 
 def table(columns: Mapping[str, str], keys: Mapping[str, str]) -> Json:
-    """A table with a query for each column (head: expression) by the labels `keys` (label: head)."""
+    """A table with a query per column (heading: expression) and the key labels `keys` (label: heading)."""
     letters = dict(zip("ABCDEF", columns, strict=False))
     targets = [target(columns[head], refId=letter, format="table") for letter, head in letters.items()]
     heads = {**keys, **{f"Value #{letter}": head for letter, head in letters.items()}}
@@ -71,7 +71,7 @@ def table(columns: Mapping[str, str], keys: Mapping[str, str]) -> Json:
 
 
 def override(head: str, **properties: object) -> Json:
-    """Settings for the column of a table with that head."""
+    """Settings of the table column with that heading."""
     set_ = [{"id": name, "value": value} for name, value in properties.items()]
     return {"matcher": {"id": "byName", "options": head}, "properties": set_}
 
@@ -105,7 +105,7 @@ DATASOURCE: Final = {"name": "datasource", "label": "Data source", "type": "data
 
 
 def board(*panels: Json, variables: Sequence[Json] = (variable("cluster"),), **changes: object) -> Json:
-    """A dashboard of these panels."""
+    """A dashboard with these panels."""
     return {
         "uid": "gputally-small",
         "title": "Small",
@@ -117,7 +117,7 @@ def board(*panels: Json, variables: Sequence[Json] = (variable("cluster"),), **c
 
 
 def alert(expr: str = "sum by (cluster, tier) (pods) > 5", **changes: object) -> Json:
-    """An alert that is well made, but for the changes."""
+    """A correct alert, with changes."""
     return {
         "alert": "PodsWait",
         "expr": expr,
@@ -128,7 +128,7 @@ def alert(expr: str = "sum by (cluster, tier) (pods) > 5", **changes: object) ->
 
 
 def annotations(**changes: str) -> dict[str, str]:
-    """Texts of an alert that say what they should, but for the changes."""
+    """Correct annotations of an alert, with changes."""
     return {
         "summary": "Pods wait.",
         "description": "{{ $value }} pods of {{ $labels.tier }} wait.",
@@ -143,7 +143,7 @@ def rules(*found: Json) -> Json:
 
 
 def loaded(*boards: Json, rule: Json | None = None, root: Path = Path("nowhere")) -> Loaded:
-    """These documents as if they were read from files: the dashboards small, small1 and so on."""
+    """These documents as if read from files: dashboards small, small1 and so on."""
     documents = {f"dashboards/generated/small{number or ''}.json": each for number, each in enumerate(boards)}
     return Loaded(
         root=root,
@@ -154,6 +154,6 @@ def loaded(*boards: Json, rule: Json | None = None, root: Path = Path("nowhere")
 
 
 def answered(found: Loaded) -> tuple[list[Answer], list[Problem]]:
-    """The answers to all of its queries, and those that have none."""
+    """The answers to all queries, and the problems of queries without an answer."""
     questions = list(asked(found))
     return answers(questions, with_recorded(questions, KNOWN))

@@ -1,4 +1,4 @@
-"""The recommended routes: who hears of which alert, and of which not while another says more."""
+"""The recommended Alertmanager configuration: the receiver of each alert, and the inhibitions."""
 
 import re
 import shutil
@@ -30,15 +30,15 @@ def amtool() -> str:
 
 
 def output(amtool: str, *arguments: str) -> str:
-    ended = subprocess.run(
+    result = subprocess.run(
         [amtool, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    assert ended.returncode == 0, ended.stdout
-    return ended.stdout.strip()
+    assert result.returncode == 0, result.stdout
+    return result.stdout.strip()
 
 
-def meant(matchers: Sequence[str]) -> set[str]:
-    """The alerts that the matchers of `alertname` let pass."""
+def matched(matchers: Sequence[str]) -> set[str]:
+    """The alerts that the `alertname` matchers match."""
     found = set(SEVERITIES)
     for matcher in matchers:
         parts = re.fullmatch(r'alertname(=~|!=|=)"(.*)"', matcher)
@@ -49,13 +49,13 @@ def meant(matchers: Sequence[str]) -> set[str]:
 
 
 def words() -> Iterator[str]:
-    """What the file says of names of alerts, word by word."""
+    """The alert names and patterns in the file."""
     for name in re.findall(r'alertname(?:=~|!=|=)"(.*?)"', FILE.read_text()):
         yield from name.split("|")
 
 
 def labels_of(alert: str) -> set[str]:
-    """Those that its test expects it to have."""
+    """The labels that the alert's promtool test expects."""
     tests = yaml.safe_load((ROOT / "tests" / "promtool" / f"{alert}.yaml").read_text())["tests"]
     [fires] = [test for test in tests if test["name"] == "fires"]
     return {
@@ -71,7 +71,7 @@ def test_the_configuration_loads(amtool: str) -> None:
 
 
 @pytest.mark.parametrize("alert", SEVERITIES)
-def test_an_alert_goes_where_its_severity_says(amtool: str, alert: str) -> None:
+def test_an_alert_is_routed_by_its_severity(amtool: str, alert: str) -> None:
     labels = (f"alertname={alert}", f"severity={SEVERITIES[alert]}", "cluster=c1", "instance=n1")
 
     found = output(amtool, "config", "routes", "test", f"--config.file={FILE}", *labels)
@@ -79,31 +79,31 @@ def test_an_alert_goes_where_its_severity_says(amtool: str, alert: str) -> None:
     assert found == RECEIVER[SEVERITIES[alert]]
 
 
-def test_what_nobody_thought_of_is_a_ticket(amtool: str) -> None:
+def test_an_unknown_alert_is_routed_to_tickets(amtool: str) -> None:
     assert output(amtool, "config", "routes", "test", f"--config.file={FILE}", "alertname=Else") == "tickets"
 
 
-def test_inference_that_waits_pages_once_for_all_tiers_and_tenants_of_a_cluster() -> None:
+def test_pending_inference_pages_once_per_cluster() -> None:
     [pages] = [route for route in ROUTES["route"]["routes"] if route["receiver"] == "pager"]
 
     assert "group_by" not in pages
     assert ROUTES["route"]["group_by"] == ["alertname", "cluster"]
 
 
-def test_every_alert_that_tells_of_a_node_is_grouped_by_it() -> None:
+def test_alerts_about_a_node_are_grouped_by_node() -> None:
     [by_node] = [route for route in ROUTES["route"]["routes"] if "instance" in route.get("group_by", ())]
 
-    assert meant(by_node["matchers"]) == {alert for alert in SEVERITIES if "instance" in labels_of(alert)}
+    assert matched(by_node["matchers"]) == {alert for alert in SEVERITIES if "instance" in labels_of(alert)}
 
 
 @pytest.mark.parametrize("word", sorted(set(words())))
-def test_every_alert_that_is_named_exists(word: str) -> None:
+def test_every_named_alert_exists(word: str) -> None:
     assert [name for name in SEVERITIES if re.fullmatch(word, name)] != []
 
 
 @pytest.mark.parametrize("rule", INHIBITIONS, ids=lambda rule: str(rule["source_matchers"][0]))
-def test_alerts_that_must_agree_in_a_label_have_it(rule: Mapping[str, Any]) -> None:
-    sources, targets = meant(rule["source_matchers"]), meant(rule["target_matchers"])
+def test_alerts_in_an_inhibition_have_its_equal_labels(rule: Mapping[str, Any]) -> None:
+    sources, targets = matched(rule["source_matchers"]), matched(rule["target_matchers"])
 
     assert sources
     assert targets
@@ -111,18 +111,18 @@ def test_alerts_that_must_agree_in_a_label_have_it(rule: Mapping[str, Any]) -> N
         assert set(rule["equal"]) <= labels_of(alert), alert
 
 
-def test_no_alert_is_held_back_by_itself_or_by_one_that_it_holds_back() -> None:
+def test_no_alert_inhibits_itself_and_no_two_inhibit_each_other() -> None:
     pairs = {
         (source, target)
         for rule in INHIBITIONS
-        for source in meant(rule["source_matchers"])
-        for target in meant(rule["target_matchers"])
+        for source in matched(rule["source_matchers"])
+        for target in matched(rule["target_matchers"])
     }
 
     assert [pair for pair in pairs if (pair[1], pair[0]) in pairs] == []
 
 
-def test_what_pages_is_never_held_back() -> None:
-    held_back = {alert for rule in INHIBITIONS for alert in meant(rule["target_matchers"])}
+def test_critical_alerts_are_never_inhibited() -> None:
+    inhibited = {alert for rule in INHIBITIONS for alert in matched(rule["target_matchers"])}
 
-    assert [alert for alert in held_back if SEVERITIES[alert] == "critical"] == []
+    assert [alert for alert in inhibited if SEVERITIES[alert] == "critical"] == []

@@ -1,4 +1,4 @@
-"""The alerts as they are declared: each has its terms, its name says of what it is, and none forgets the cluster."""
+"""The declared alerts: each has its settings, its name follows the conventions, and it keeps the cluster label."""
 
 import re
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ EXPRESSIONS = {
     **{name: recording.expression for name, recording in RECORDINGS.items()},
 }
 GENERATED_TERMS = {"severity", "for"}
-"""What the generator itself takes from the configuration."""
+"""Settings that the generator uses itself."""
 
 
 def named(text: str) -> set[str]:
-    """What the text wants from the configuration."""
+    """The settings that the text refers to."""
     return set(re.findall(r"\$([a-z_]+)", text)) - {"labels", "value"}
 
 
@@ -34,41 +34,41 @@ def overlaid(tmp_path: Path, text: str) -> Path:
 
 
 def written(tmp_path: Path, text: str) -> Iterator[str]:
-    """The expressions of all rules, with a configuration of one's own."""
+    """The expressions of all rules with a custom configuration."""
     config = read(overlaid(tmp_path, text))
     for group in groups().values():
         for each in yaml.safe_load(rule_file(group, config))["groups"]:
             yield from (rule["expr"] for rule in each["rules"])
 
 
-def test_each_group_is_called_as_its_file() -> None:
+def test_each_group_has_the_name_of_its_file() -> None:
     assert {name: group.name for name, group in groups().items()} == {name: name for name in groups()}
 
 
-def test_the_configuration_speaks_of_the_alerts_there_are() -> None:
+def test_the_configuration_names_exactly_the_existing_alerts() -> None:
     assert CONFIG.alerts.keys() == ALERTS.keys()
 
 
 @pytest.mark.parametrize("name", ALERTS)
-def test_every_term_of_an_alert_is_used(name: str) -> None:
+def test_every_setting_of_an_alert_is_used(name: str) -> None:
     alert = ALERTS[name]
 
     assert set(CONFIG.alerts[name]) - GENERATED_TERMS <= named(alert.expression + alert.description)
 
 
 @pytest.mark.parametrize("name", ALERTS)
-def test_an_alert_has_a_severity_and_says_how_long_it_waits(name: str) -> None:
+def test_an_alert_has_a_severity_and_a_for_duration(name: str) -> None:
     assert CONFIG.alerts[name]["severity"] in ("critical", "warning", "info")
     assert "for" in CONFIG.alerts[name]
 
 
-def test_only_what_somebody_must_mend_at_night_pages() -> None:
+def test_only_urgent_alerts_are_critical() -> None:
     pages = {name for name, terms in CONFIG.alerts.items() if terms["severity"] == "critical"}
 
     assert pages == {"InferencePodsPending", "GputallyAbsent"}
 
 
-def test_alerts_about_ourselves_begin_with_our_name() -> None:
+def test_only_alerts_about_gputally_start_with_gputally() -> None:
     ours = {alert.name for alert in groups()["exporter"].alerts}
     fleet = {
         alert.name
@@ -82,7 +82,7 @@ def test_alerts_about_ourselves_begin_with_our_name() -> None:
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_what_is_aggregated_keeps_the_cluster(name: str) -> None:
+def test_aggregations_keep_the_cluster_label(name: str) -> None:
     kept = re.findall(r"\b(?:max|min|sum|count|avg)\b(?:\s+by \(([^)]*)\))?\s*\(", EXPRESSIONS[name])
 
     assert [labels for labels in kept if "cluster" not in labels.split(", ")] == []
@@ -97,14 +97,14 @@ def test_a_recorded_series_is_named_by_level_metric_and_operation(name: str) -> 
     assert operation
 
 
-def test_an_objective_of_ones_own_is_used_wherever_it_counts(tmp_path: Path) -> None:
+def test_a_custom_objective_is_used_in_all_expressions(tmp_path: Path) -> None:
     expressions = list(written(tmp_path, "objective: {seconds: 300, share: 0.999}"))
 
     assert sum('le=~"300([.]0)?"' in each for each in expressions) == 5 + 2
     assert sum("* 0.001" in each for each in expressions) == 2
 
 
-def test_an_objective_that_no_bucket_ends_at_is_refused(tmp_path: Path) -> None:
+def test_an_objective_that_is_not_a_bucket_bound_is_rejected(tmp_path: Path) -> None:
     file = overlaid(tmp_path, "objective: {seconds: 90}")
 
     with pytest.raises(ConfigInvalid, match=r"ours\.yaml: seconds: 90 is none of 1, 2, 5, 10, 30, 60, 120"):

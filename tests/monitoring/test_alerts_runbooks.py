@@ -1,4 +1,4 @@
-"""The runbooks: what they tell somebody to type works, and says what the alert says."""
+"""The runbooks: their queries and statements work, and their text matches the alert."""
 
 import re
 import sqlite3
@@ -24,7 +24,7 @@ STATEMENTS = [(name, block) for name, page in PAGES.items() for block in blocks(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_answers_the_same_questions_in_the_same_order(name: str) -> None:
+def test_all_runbooks_have_the_same_sections(name: str) -> None:
     assert re.findall(r"^#+ (.+)$", PAGES[name], re.MULTILINE) == [
         name,
         "Meaning",
@@ -36,7 +36,7 @@ def test_a_page_answers_the_same_questions_in_the_same_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_names_only_terms_that_its_alert_has(name: str) -> None:
+def test_a_runbook_names_only_settings_of_its_alert(name: str) -> None:
     _, _, wrong = PAGES[name].partition("## When it is wrong")
     config = read()
 
@@ -53,17 +53,17 @@ def test_the_index_has_every_alert_with_its_severity_and_summary() -> None:
     assert rows == [(name, name, config.terms(name)["severity"], ALERTS[name].summary) for name, *_ in rows]
 
 
-def test_the_page_about_alerts_counts_them_right() -> None:
+def test_the_alerts_page_has_the_correct_counts() -> None:
     assert TEXTS["docs/alerts.md"].startswith(f"# Alerts\n\n{len(ALERTS)} alerts in {len(groups())} groups,")
 
 
 @pytest.mark.parametrize(("name", "query"), QUERIES)
-def test_a_query_shown_can_be_read(name: str, query: str) -> None:
+def test_a_documented_query_is_valid(name: str, query: str) -> None:
     assert promql_parser.parse(query), name
 
 
 @pytest.mark.parametrize(("name", "statement"), STATEMENTS)
-def test_a_statement_shown_runs_on_a_ledger(name: str, statement: str) -> None:
+def test_a_documented_statement_runs_on_a_ledger(name: str, statement: str) -> None:
     connection = sqlite3.connect(":memory:")
     for _, script in migrations():
         connection.executescript(script)

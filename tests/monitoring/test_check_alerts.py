@@ -1,4 +1,4 @@
-"""Whether alerts have their texts, runbooks, dashboards and tests."""
+"""Checks that alerts have annotations, runbooks, dashboards and tests."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def series(*names: str) -> str:
 
 
 def written(changes: dict[str, str | None]) -> str:
-    """A file of tests, those that are None left out."""
+    """A file of tests, without those that are None."""
     fed = series('pods{tier="a"}')
     found = {name: text for name, text in {**GOOD, **changes}.items() if text is not None}
     parts = {
@@ -52,7 +52,7 @@ def problems(root: Path, *found: Json) -> list[str]:
     return [str(each) for each in every]
 
 
-def test_what_is_well_made_has_no_problem(root: Path) -> None:
+def test_a_correct_alert_has_no_problem(root: Path) -> None:
     assert problems(root) == []
 
 
@@ -86,13 +86,13 @@ def test_what_is_well_made_has_no_problem(root: Path) -> None:
         ),
     ],
 )
-def test_an_alert_that_does_not_say_what_it_should_is_named(root: Path, changed: Json, problem: str) -> None:
+def test_an_alert_with_wrong_labels_or_annotations_is_reported(root: Path, changed: Json, problem: str) -> None:
     [found] = problems(root, changed)
 
     assert found.startswith(f'{RULES}: alert "PodsWait": {problem}')
 
 
-def test_a_value_is_shown_as_what_it_measures(root: Path) -> None:
+def test_a_value_with_the_right_humanize_function_has_no_problem(root: Path) -> None:
     late = alert(
         "max by (cluster, tier) (time() - oldest_timestamp_seconds) > 60",
         annotations=annotations(description="For {{ $value | humanizeDuration }}."),
@@ -102,35 +102,35 @@ def test_a_value_is_shown_as_what_it_measures(root: Path) -> None:
     assert problems(root, late) == []
 
 
-def test_an_alert_without_a_runbook_is_named(root: Path) -> None:
+def test_an_alert_without_a_runbook_is_reported(root: Path) -> None:
     (root / RUNBOOK).unlink()
 
     assert problems(root) == [f'{RULES}: alert "PodsWait": it has no runbook; write {RUNBOOK}']
 
 
-def test_a_runbook_without_an_alert_is_named(root: Path) -> None:
+def test_a_runbook_without_an_alert_is_reported(root: Path) -> None:
     (root / "docs/runbooks/Gone.md").touch()
 
     assert problems(root) == ["docs/runbooks/Gone.md: there is no such alert; rename the runbook or take it out"]
 
 
-def test_alerts_of_one_name_are_named(root: Path) -> None:
+def test_alerts_with_the_same_name_are_reported(root: Path) -> None:
     assert 'alerts/generated: alert "PodsWait": declared 2 times; rename one' in problems(root, alert(), alert())
 
 
-def test_tests_without_an_alert_are_named(root: Path) -> None:
+def test_tests_without_an_alert_are_reported(root: Path) -> None:
     (root / "tests/promtool/Gone.yaml").touch()
 
     assert problems(root) == ["tests/promtool/Gone.yaml: there is no such alert; rename the tests or take them out"]
 
 
-def test_an_alert_without_tests_is_named(root: Path) -> None:
+def test_an_alert_without_tests_is_reported(root: Path) -> None:
     (root / TESTS).unlink()
 
     assert problems(root) == [f"{TESTS}: the alert has no tests; write quiet, fires, resolves, missing"]
 
 
-def test_tests_that_cannot_be_read_are_named(root: Path) -> None:
+def test_unreadable_tests_are_reported(root: Path) -> None:
     (root / TESTS).write_text("tests: 3\n")
 
     [problem] = problems(root)
@@ -142,7 +142,7 @@ OTHERS = "alert_rule_test: [{eval_time: 1m, alertname: Other}]"
 
 
 @pytest.mark.parametrize("name", list(GOOD))
-def test_a_test_that_is_not_there_is_named(root: Path, name: str) -> None:
+def test_a_missing_test_is_reported(root: Path, name: str) -> None:
     (root / TESTS).write_text(written({name: None}))
 
     assert problems(root) == [f"{TESTS}: {name}: there is no test of that name; write it"]
@@ -162,7 +162,7 @@ def test_a_test_that_is_not_there_is_named(root: Path, name: str) -> None:
         ("missing", OTHERS),
     ],
 )
-def test_a_test_that_does_not_show_what_it_is_called_after_is_named(root: Path, name: str, content: str) -> None:
+def test_a_test_that_does_not_show_what_its_name_says_is_reported(root: Path, name: str, content: str) -> None:
     (root / TESTS).write_text(written({name: content}))
 
     [problem] = problems(root)
@@ -170,7 +170,7 @@ def test_a_test_that_does_not_show_what_it_is_called_after_is_named(root: Path, 
     assert problem.startswith(f"{TESTS}: {name}: it does not show what it is called after; ")
 
 
-def test_an_alert_may_be_seen_to_fire_by_the_series_that_prometheus_keeps_of_it(root: Path) -> None:
+def test_a_firing_alert_may_be_shown_by_its_alerts_series(root: Path) -> None:
     samples = """[{labels: 'ALERTS{alertname="PodsWait", alertstate="firing"}', value: 1}]"""
     seen = f"promql_expr_test: [{{eval_time: 1m, expr: ALERTS, exp_samples: {samples}}}]"
     (root / TESTS).write_text(
@@ -189,7 +189,7 @@ def test_an_alert_may_be_seen_to_fire_by_the_series_that_prometheus_keeps_of_it(
         ("share_ratio", True),
     ],
 )
-def test_the_test_of_missing_series_leaves_out_one_that_the_alert_reads(
+def test_the_missing_test_must_omit_a_series_that_the_alert_reads(
     root: Path,
     fed: str,
     is_missing: bool,  # noqa: FBT001 - pytest calls by name

@@ -1,4 +1,4 @@
-"""Queries that lead nowhere, metrics that serve nobody, and entries of allow-lists that nothing needs."""
+"""Checks for invalid queries, unused metrics, and unused entries of allow-lists."""
 
 import pytest
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from tests.monitoring.documents import (
         ('{tier="a"}', "names no metric"),
     ],
 )
-def test_a_query_that_leads_nowhere_is_named(expr: str, problem: str) -> None:
+def test_an_invalid_query_is_reported(expr: str, problem: str) -> None:
     [found] = answered(loaded(board(panel(target(expr)))))[1]
     [in_alert] = answered(loaded(rule=rules(alert(expr))))[1]
 
@@ -49,13 +49,13 @@ def test_a_query_that_leads_nowhere_is_named(expr: str, problem: str) -> None:
     "text",
     ['{{ query "podz" | first | value }}', "{{ with query `podz` }}{{ end }}", "{{ printf `podz` | query }}"],
 )
-def test_the_queries_of_annotations_are_read_too(text: str) -> None:
+def test_queries_in_annotations_are_checked(text: str) -> None:
     [problem] = answered(loaded(rule=rules(alert(annotations=annotations(description=text)))))[1]
 
     assert str(problem).startswith(f'{RULES}: alert "PodsWait" description: podz is no metric')
 
 
-def test_the_queries_of_variables_are_read_too() -> None:
+def test_queries_in_variables_are_checked() -> None:
     [problem] = answered(loaded(board(variables=[variable("tier", "label_values(podz, tier)")])))[1]
 
     assert str(problem).startswith(f'{FILE}: variable "tier": podz is no metric')
@@ -71,7 +71,7 @@ def test_the_queries_of_variables_are_read_too() -> None:
         "pods > $least",
     ],
 )
-def test_variables_stand_for_values(expr: str) -> None:
+def test_variables_in_queries_are_replaced_by_values(expr: str) -> None:
     least = variable("least", "1,2", type="custom", current={"value": "2"})
 
     found, problems = answered(loaded(board(panel(target(expr)), variables=[least])))
@@ -80,13 +80,13 @@ def test_variables_stand_for_values(expr: str) -> None:
     assert [answer.asked.panel for answer in found if answer.asked.panel]
 
 
-def test_a_rule_that_records_itself_leads_nowhere() -> None:
+def test_a_rule_that_reads_its_own_series_is_reported() -> None:
     [problem] = answered(loaded(rule=rules({"record": "a:b", "expr": "sum(a:b)"})))[1]
 
     assert str(problem).startswith(f'{RULES}: recorded "a:b": a:b is no metric')
 
 
-def test_a_metric_that_serves_nobody_is_named() -> None:
+def test_an_unused_metric_is_reported() -> None:
     pods, waits = metric("pods", MetricType.GAUGE, "tier"), metric("wait_seconds", MetricType.HISTOGRAM, "tier")
     found, _ = answered(loaded(board(panel(target("rate(wait_seconds_count[5m])")), variables=[])))
 
@@ -99,7 +99,7 @@ def test_a_metric_that_serves_nobody_is_named() -> None:
     ]
 
 
-def test_what_nothing_needs_of_the_allow_lists_is_named() -> None:
+def test_unused_allow_list_entries_are_reported() -> None:
     foreign = {name: Foreign(dimension="count", reason="why") for name in ("pods", "up")}
     found, _ = answered(loaded(board(panel(target("sum by (instance) (pods)")), variables=[])))
 
@@ -120,7 +120,7 @@ def test_what_nothing_needs_of_the_allow_lists_is_named() -> None:
         board(panel(target("pods")), variables=[variable("cluster")]),
     ],
 )
-def test_a_label_of_the_target_is_needed_wherever_it_is_asked_for(document: dict[str, object]) -> None:
+def test_a_target_label_counts_as_used_in_every_place(document: dict[str, object]) -> None:
     found, _ = answered(loaded(document))
 
     assert list(allowances.problems(found, foreign={}, target=("cluster",))) == []

@@ -1,4 +1,4 @@
-"""Whether Grafana knows every field, panels are in their place, and links lead somewhere."""
+"""Checks that Grafana supports every field, panels are placed correctly, and links have a target."""
 
 from typing import Any
 
@@ -35,12 +35,12 @@ def of_schema(document: Json) -> list[str]:
     return [str(each) for each in schema.problems({FILE: document})]
 
 
-def test_what_is_well_made_has_no_problem() -> None:
+def test_a_correct_dashboard_has_no_problem() -> None:
     assert of_boards(board()) == of_navigation(board()) == of_schema(board()) == []
 
 
 def deep(document: Any, path: str, value: object) -> Any:  # noqa: ANN401 - JSON
-    """The document with one more value, at a path such as `panels.0.options.new`."""
+    """The document with an additional value at a path such as `panels.0.options.new`."""
     first, _, rest = path.partition(".")
     if isinstance(document, list):
         place = int(first)
@@ -59,13 +59,13 @@ def deep(document: Any, path: str, value: object) -> Any:  # noqa: ANN401 - JSON
         ("templating.list.1.new", "templating.list[1].new"),
     ],
 )
-def test_a_field_that_grafana_does_not_know_is_named(path: str, named: str) -> None:
+def test_a_field_unknown_to_grafana_is_reported(path: str, named: str) -> None:
     assert of_schema(deep(board(), path, 1)) == [
         f"{FILE}: {named}: Grafana has no such field there; leave it out, or write it as Grafana does"
     ]
 
 
-def test_what_the_models_of_grafana_cannot_read_is_named() -> None:
+def test_a_document_that_grafanas_models_reject_is_reported() -> None:
     [problem] = of_schema(deep(board(), "panels", [1]))
 
     assert problem.startswith(f"{FILE}: Grafana's models cannot read it: ")
@@ -104,11 +104,11 @@ def placed(number: int, title: str, **place: int) -> Json:
         ),
     ],
 )
-def test_a_panel_that_is_out_of_place_is_named(document: Json, problem: str) -> None:
+def test_a_panel_problem_is_reported(document: Json, problem: str) -> None:
     assert [each for each in of_boards(document) if each.startswith(f"{FILE}: {problem}")]
 
 
-def test_panels_may_touch() -> None:
+def test_adjacent_panels_have_no_problem() -> None:
     assert of_boards(board(placed(1, "A"), placed(2, "B", x=12), placed(3, "C", y=8))) == []
 
 
@@ -151,7 +151,7 @@ OTHER = board(uid="gputally-small1", variables=[variable("cluster"), variable("t
         ),
     ],
 )  # fmt: skip
-def test_a_link_or_variable_that_leads_nowhere_is_named(document: Json, problem: str) -> None:
+def test_a_broken_link_or_variable_is_reported(document: Json, problem: str) -> None:
     assert [each for each in of_navigation(document, OTHER) if each.startswith(f"{FILE}: {problem}")]
 
 
@@ -163,11 +163,11 @@ def test_a_link_or_variable_that_leads_nowhere_is_named(document: Json, problem:
         "https://example.com/",
     ],
 )
-def test_a_link_that_is_understood_has_no_problem(url: str) -> None:
+def test_a_valid_link_has_no_problem(url: str) -> None:
     assert [each for each in of_navigation(board(linked(panel(), url)), OTHER) if "link" in each] == []
 
 
-def test_a_variable_may_serve_another_variable() -> None:
+def test_a_variable_may_be_used_only_by_another_variable() -> None:
     tier = variable("tier", 'label_values(pods{cluster=~"$cluster"}, tier)')
     narrowed = panel(target('pods{tier=~"$tier"}'))
 

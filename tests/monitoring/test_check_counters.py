@@ -1,4 +1,4 @@
-"""Counters are read by their growth, gauges as they are."""
+"""Checks that counters are read through rate() or increase(), and gauges directly."""
 
 import pytest
 
@@ -22,13 +22,13 @@ def problems(expr: str, exempt: dict[tuple[str, str], str] | None = None) -> lis
         ("rate((sum(wait_seconds_sum))[1h:5m])", "wait_seconds_sum"),
     ],
 )
-def test_a_counter_read_as_it_is_is_named(expr: str, series: str) -> None:
+def test_a_counter_read_directly_is_reported(expr: str, series: str) -> None:
     assert problems(expr) == [
         f'{FILE}: panel "Pods": {series} is a counter read as it is; put it into rate() or increase()'
     ]
 
 
-def test_a_gauge_in_a_rate_is_named() -> None:
+def test_a_gauge_in_a_rate_is_reported() -> None:
     assert problems("rate(pods[5m])") == [
         f'{FILE}: panel "Pods": pods is no counter, but stands in rate(); use delta() or deriv()'
     ]
@@ -45,11 +45,11 @@ def test_a_gauge_in_a_rate_is_named() -> None:
         "delta(pods[5m])",
     ],
 )
-def test_what_is_read_as_what_it_is_has_no_problem(expr: str) -> None:
+def test_correct_functions_have_no_problem(expr: str) -> None:
     assert problems(expr) == []
 
 
-def test_an_exemption_serves_its_file_and_series_and_nothing_else() -> None:
+def test_an_exemption_applies_only_to_its_file_and_series() -> None:
     assert problems("held_gpu_seconds_total", {(FILE, "held_gpu_seconds_total"): "why"}) == []
     assert problems("sum(rate(paid_cost_total[5m]))", {(FILE, "paid_cost_total"): "why"}) == [
         f"monitoring/allowed.py: BARE {FILE} paid_cost_total: nothing needs it any more; take it out"

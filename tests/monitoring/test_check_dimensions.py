@@ -1,4 +1,4 @@
-"""What a query measures, from the names of what it reads."""
+"""The dimension of a query, derived from the names of its series."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def measured(expr: str) -> str:
         ("time() - oldest_timestamp_seconds > 300 or gpu_up == 0", "state"),
     ],
 )  # fmt: skip
-def test_the_dimension_follows_from_the_names_and_the_arithmetic(expr: str, dimension: str) -> None:
+def test_the_dimension_is_derived_from_names_and_arithmetic(expr: str, dimension: str) -> None:
     expected = named(dimension) if "·" not in dimension else None
 
     assert measured(expr) == str(expected or dimension)
@@ -92,7 +92,7 @@ def test_the_dimension_follows_from_the_names_and_the_arithmetic(expr: str, dime
         ("rate(paid_cost_total[5m]) / on (tier) share_ratio", "`/` mixes currencies; match `on (currency, ...)`"),
     ],
 )
-def test_what_does_not_go_together_is_named(expr: str, problem: str) -> None:
+def test_incompatible_dimensions_are_reported(expr: str, problem: str) -> None:
     assert problem in "\n".join(traced(parsed(expr), KNOWN).problems)
 
 
@@ -106,5 +106,5 @@ def test_what_does_not_go_together_is_named(expr: str, problem: str) -> None:
         "topk(3, sum by (tier, currency) (rate(paid_cost_total[5m])))",
     ],
 )
-def test_money_may_be_taken_out_of_its_currency_where_none_is_mixed(expr: str) -> None:
+def test_the_currency_may_be_dropped_if_currencies_are_not_mixed(expr: str) -> None:
     assert not traced(parsed(expr), KNOWN).problems

@@ -1,4 +1,4 @@
-"""What `python -m monitoring.check` makes of files."""
+"""Runs `python -m monitoring.check` on files."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ OBJECT = "alerts/generated/prometheusrules/small.yaml"
 
 
 def write(root: Path, files: Mapping[str, object]) -> None:
-    """The files as JSON, which is YAML too; text is left as it is."""
+    """Write the files as JSON, which is also YAML; text is written unchanged."""
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,8 +23,8 @@ def write(root: Path, files: Mapping[str, object]) -> None:
 
 
 def test_dashboards_and_rules_are_read_from_their_files(tmp_path: Path) -> None:
-    held = {"kind": "PrometheusRule", "spec": rules(alert())}
-    write(tmp_path, {FILE: board(), RULES: rules(alert()), OBJECT: held})
+    prometheus_rule = {"kind": "PrometheusRule", "spec": rules(alert())}
+    write(tmp_path, {FILE: board(), RULES: rules(alert()), OBJECT: prometheus_rule})
 
     found = load(tmp_path)
 
@@ -43,7 +43,7 @@ def test_dashboards_and_rules_are_read_from_their_files(tmp_path: Path) -> None:
         (RULES, "groups: []\nmore: 1", f"{RULES}: cannot be read: Object contains unknown field `more`"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path, file: str, content: str, problem: str) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, file: str, content: str, problem: str) -> None:
     write(tmp_path, {file: content})
 
     [found] = load(tmp_path).problems
@@ -51,14 +51,14 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path, file: str, cont
     assert str(found).startswith(problem)
 
 
-@pytest.mark.parametrize("held", [None, {"spec": rules()}, {"spec": None}, "[]"])
-def test_the_object_of_the_operator_holds_the_same_rules(tmp_path: Path, held: Json | str | None) -> None:
-    write(tmp_path, {RULES: rules(alert()), **({OBJECT: held} if held else {})})
+@pytest.mark.parametrize("prometheus_rule", [None, {"spec": rules()}, {"spec": None}, "[]"])
+def test_a_prometheus_rule_with_other_rules_is_reported(tmp_path: Path, prometheus_rule: Json | str | None) -> None:
+    write(tmp_path, {RULES: rules(alert()), **({OBJECT: prometheus_rule} if prometheus_rule else {})})
 
     assert list(map(str, load(tmp_path).problems)) == [f"{OBJECT}: holds other rules than {RULES}; run make generate"]
 
 
-def test_every_problem_is_printed_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_problem_is_printed_and_the_check_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expr = "rate(gputally_pending_pods[5m])"
     write(tmp_path, {FILE: board(panel(target(expr), unit="cps")), RULES: yaml.safe_dump(rules(alert("sum(")))})
 
@@ -73,7 +73,7 @@ def test_every_problem_is_printed_and_fails(tmp_path: Path, capsys: pytest.Captu
     assert shown.splitlines()[-1].startswith("1 queries of 1 dashboards and 1 rule files, 1 alerts: ")
 
 
-def test_a_gate_alone_looks_at_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_gate_runs_only_its_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {FILE: board(panel(target("rate(gputally_pending_pods[5m])"), description=""))})
 
     assert main(["alerts"], tmp_path) == 0
@@ -82,7 +82,7 @@ def test_a_gate_alone_looks_at_its_own(tmp_path: Path, capsys: pytest.CaptureFix
     assert "is no counter" not in capsys.readouterr().out
 
 
-def test_an_unknown_gate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_gate_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["panels"], tmp_path)
 

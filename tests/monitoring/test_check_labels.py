@@ -1,4 +1,4 @@
-"""Which labels are left where a query, its legend or its links ask for them."""
+"""Checks that labels used by queries, legends and links exist at that point."""
 
 import pytest
 
@@ -52,7 +52,7 @@ from tests.monitoring.documents import (
         ("sum by (tier) (rate(held_gpu_seconds_total[5m]))[1h:5m]", "tier"),
     ],
 )
-def test_labels_are_followed_through_the_query(expr: str, labels: str) -> None:
+def test_labels_are_traced_through_the_query(expr: str, labels: str) -> None:
     found = traced(parsed(expr), KNOWN)
 
     assert not found.problems
@@ -79,7 +79,7 @@ def test_labels_are_followed_through_the_query(expr: str, labels: str) -> None:
         ("histogram_quantile(0.9, rate(wait_seconds_sum[5m]))", "histogram_quantile(): no label le is left there"),
     ],
 )
-def test_a_label_that_is_not_there_is_named(expr: str, problem: str) -> None:
+def test_a_missing_label_in_a_query_is_reported(expr: str, problem: str) -> None:
     assert problem in "\n".join(traced(parsed(expr), KNOWN).problems)
 
 
@@ -89,7 +89,7 @@ def shown(*boards: dict[str, object], rule: dict[str, object] | None = None) -> 
     return "\n".join(map(str, queries.problems(found)))
 
 
-def test_what_is_well_made_has_no_problem() -> None:
+def test_correct_labels_have_no_problem() -> None:
     assert shown(board(), rule=rules(alert())) == ""
 
 
@@ -122,7 +122,9 @@ def test_what_is_well_made_has_no_problem() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_label_that_is_shown_but_gone_is_named_with_its_panel(document: dict[str, object], problem: str) -> None:
+def test_a_displayed_label_that_was_aggregated_away_is_reported_with_its_panel(
+    document: dict[str, object], problem: str
+) -> None:
     assert problem in shown(document)
 
 
@@ -156,11 +158,11 @@ def test_a_label_that_is_shown_but_gone_is_named_with_its_panel(document: dict[s
         ),
     ],
 )
-def test_a_label_that_an_alert_lacks_is_named_with_its_text(changes: dict[str, object], problem: str) -> None:
+def test_a_label_missing_in_an_alert_is_reported_with_its_text(changes: dict[str, object], problem: str) -> None:
     assert problem in shown(rule=rules({**alert(), **changes}))
 
 
-def test_recorded_series_have_the_labels_and_the_dimension_that_are_left_of_what_they_are_made_of() -> None:
+def test_recorded_series_have_the_labels_and_dimension_of_their_expression() -> None:
     record = {"record": "tier:held:rate5m", "expr": "sum by (tier) (rate(held_gpu_seconds_total[5m]))"}
     above = {"record": "held:max", "expr": "max by (tier) (tier:held:rate5m)", "labels": {"site": "a"}}
 

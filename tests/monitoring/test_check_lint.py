@@ -1,4 +1,4 @@
-"""The rules of Grafana's dashboard-linter, and the exclusions from them."""
+"""The rules of Grafana's dashboard-linter, and their exclusions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ MORE = 'job=~"$job", instance=~"$instance"'
 
 
 def good(*panels: Json, variables: Sequence[Json] = JOB_AND_INSTANCE, **changes: object) -> Json:
-    """A dashboard that all rules are content with."""
+    """A dashboard that passes all rules."""
     return board(*(panels or [panel(target(NARROWED))]), variables=variables, **changes)
 
 
@@ -39,7 +39,7 @@ def templating(*variables: Json) -> Json:
     return {"templating": {"list": list(variables)}}
 
 
-def test_what_is_well_made_breaks_no_rule() -> None:
+def test_a_correct_dashboard_violates_no_rule() -> None:
     assert found(good()) == []
 
 
@@ -166,7 +166,7 @@ def test_what_is_well_made_breaks_no_rule() -> None:
         ),
     ],
 )
-def test_each_rule_names_what_breaks_it(rule: str, document: Json, text: str) -> None:
+def test_each_rule_reports_its_violations(rule: str, document: Json, text: str) -> None:
     assert [name for name, what in found(document) if text in what] == [rule]
 
 
@@ -181,32 +181,32 @@ def test_each_rule_names_what_breaks_it(rule: str, document: Json, text: str) ->
         good({**panel(target(NARROWED)), "fieldConfig": {"defaults": {"mappings": [{"type": "value"}]}}}),
     ],
 )
-def test_the_rules_leave_alone_what_they_are_not_for(document: Json) -> None:
+def test_rules_ignore_documents_they_do_not_apply_to(document: Json) -> None:
     assert found(document) == []
 
 
-def test_panels_of_folded_rows_are_read_too() -> None:
+def test_panels_in_collapsed_rows_are_checked() -> None:
     row = {"id": 1, "type": "row", "title": "Row", "panels": [panel(target(NARROWED), description="")]}
 
     assert [rule for rule, _ in found(good(row))] == ["panel-title-description-rule"]
 
 
-HERE = Violation("panel-units-rule", "Small", "it is wrong", "Pods", 0)
+VIOLATION = Violation("panel-units-rule", "Small", "it is wrong", "Pods", 0)
 
 
 @pytest.mark.parametrize(
     ("exclusion", "left"),
     [
-        (None, [HERE]),
+        (None, [VIOLATION]),
         (Exclusion(reason="why"), []),
         (Exclusion(entries=[Entry(dashboard="Small", reason="why")]), []),
         (Exclusion(reason="why", entries=[Entry(dashboard="Small", panel="Pods", target_index=0)]), []),
     ],
 )
-def test_an_exclusion_covers_what_it_names(exclusion: Exclusion | None, left: list[Violation]) -> None:
+def test_an_exclusion_applies_to_what_it_names(exclusion: Exclusion | None, left: list[Violation]) -> None:
     exclusions = Exclusions({"panel-units-rule": exclusion} if exclusion else {})
 
-    assert list(remaining(".lint", [HERE], exclusions)) == left
+    assert list(remaining(".lint", [VIOLATION], exclusions)) == left
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,9 @@ def test_an_exclusion_covers_what_it_names(exclusion: Exclusion | None, left: li
     ],
 )
 def test_an_exclusion_needs_a_reason(exclusion: Exclusion | None, problem: str) -> None:
-    assert [str(each) for each in remaining(".lint", [HERE], Exclusions({"panel-units-rule": exclusion}))] == [problem]
+    assert [str(each) for each in remaining(".lint", [VIOLATION], Exclusions({"panel-units-rule": exclusion}))] == [
+        problem
+    ]
 
 
 @pytest.mark.parametrize(
@@ -233,14 +235,14 @@ def test_an_exclusion_needs_a_reason(exclusion: Exclusion | None, problem: str) 
         ("target-job-rule", Entry(dashboard="Small")),
     ],
 )
-def test_an_exclusion_that_excludes_nothing_is_named(rule: str, entry: Entry) -> None:
-    problem, left = remaining(".lint", [HERE], Exclusions({rule: Exclusion("why", [entry])}))
+def test_an_unused_exclusion_is_reported(rule: str, entry: Entry) -> None:
+    problem, left = remaining(".lint", [VIOLATION], Exclusions({rule: Exclusion("why", [entry])}))
 
     assert str(problem).endswith(": excludes nothing; take it out")
-    assert left == HERE
+    assert left == VIOLATION
 
 
-def test_the_file_is_read_in_the_format_of_the_linter(tmp_path: Path) -> None:
+def test_exclusions_are_read_in_the_format_of_the_linter(tmp_path: Path) -> None:
     (tmp_path / "dashboards").mkdir()
     (tmp_path / "dashboards/.lint").write_text(
         "exclusions:\n"
@@ -265,7 +267,7 @@ def test_problems_name_the_file_the_panel_and_the_rule(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_exclusions_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+def test_an_unreadable_exclusions_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "dashboards").mkdir()
     (tmp_path / "dashboards/.lint").write_text("warnings: {}\n")
 

@@ -23,7 +23,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("metric", GOOD, ids=lambda metric: metric.name)
-def test_a_name_by_the_conventions_passes(metric: Metric[object]) -> None:
+def test_a_conventional_name_passes(metric: Metric[object]) -> None:
     assert list(problems([metric])) == []
 
 
@@ -52,7 +52,7 @@ def test_a_name_by_the_conventions_passes(metric: Metric[object]) -> None:
         ("gputally_sync_timestamp", "end in _timestamp_seconds"),
     ],
 )
-def test_a_name_against_the_conventions_is_reported_with_the_remedy(name: str, problem: str) -> None:
+def test_an_unconventional_name_is_reported_with_the_fix(name: str, problem: str) -> None:
     [found] = problems([gauge(name)])
 
     assert found.place == name
@@ -80,7 +80,7 @@ def test_a_help_that_is_not_one_sentence_is_reported(help_text: str) -> None:
         (("tier", "tenant", "tier"), "declared 2 times"),
     ],
 )
-def test_a_label_that_would_hurt_is_reported(labels: tuple[str, ...], problem: str) -> None:
+def test_a_reserved_or_invalid_label_is_reported(labels: tuple[str, ...], problem: str) -> None:
     [found] = problems([gauge("gputally_gpus", labels=labels)])
 
     assert problem in found.text
@@ -109,9 +109,7 @@ def test_a_catalog_reports_the_problems_of_each_metric() -> None:
     ],
     ids=["same name", "counter and gauge", "counter and info"],
 )
-def test_names_that_two_metrics_would_expose_are_reported(
-    first: Metric[object], second: Metric[object], clash: str
-) -> None:
+def test_a_name_exposed_by_two_metrics_is_reported(first: Metric[object], second: Metric[object], clash: str) -> None:
     [found] = problems([first, second])
 
     assert (found.place, found.text) == (clash, "exposed by 2 metrics; rename one")

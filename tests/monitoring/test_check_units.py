@@ -1,4 +1,4 @@
-"""Whether a panel shows its values in the unit of what they measure."""
+"""Checks that a panel's unit matches the dimension of its queries."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def problems(document: Json, exempt: dict[tuple[str, str], str] | None = None) -
         ),
     ],
 )  # fmt: skip
-def test_the_unit_of_something_else_is_named(document: Json, problem: str) -> None:
+def test_a_wrong_unit_is_reported(document: Json, problem: str) -> None:
     assert any(problem in each for each in problems(document))
 
 
@@ -63,11 +63,11 @@ def test_the_unit_of_something_else_is_named(document: Json, problem: str) -> No
         ),
     ],
 )
-def test_the_unit_of_what_is_measured_has_no_problem(document: Json) -> None:
+def test_a_matching_unit_has_no_problem(document: Json) -> None:
     assert problems(document) == []
 
 
-def test_words_may_stand_for_a_state() -> None:
+def test_a_state_may_be_shown_as_text() -> None:
     document = panel(target("gpu_up"), unit="short", type="state-timeline")
     worded = {**document["fieldConfig"]["defaults"], "mappings": [{"type": "value"}]}
 
@@ -96,7 +96,7 @@ def test_a_table_of_money_has_a_column_for_the_currency() -> None:
     ]
 
 
-def test_a_unit_that_grafana_does_not_know_is_named() -> None:
+def test_a_unit_unknown_to_grafana_is_reported() -> None:
     document = panel(target("increase(paid_cost_total{currency='XYZ'}[1h])"), unit="currencyXYZ")
 
     assert problems(document) == [
@@ -104,7 +104,7 @@ def test_a_unit_that_grafana_does_not_know_is_named() -> None:
     ]
 
 
-def test_an_exemption_serves_its_panel_and_nothing_else() -> None:
+def test_an_exemption_applies_only_to_its_panel() -> None:
     document = panel(target("pods"), unit="s")
 
     assert problems(document, {(FILE, "Pods"): "why"}) == []

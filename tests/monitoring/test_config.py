@@ -13,7 +13,7 @@ def stated(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
+def test_a_custom_file_needs_only_the_differences(tmp_path: Path) -> None:
     mine = read(stated(tmp_path, "alerts: {InferencePodsPending: {seconds: 30}}\nhardware_xids: '48'"))
 
     assert mine.terms("InferencePodsPending")["seconds"] == 30
@@ -38,7 +38,7 @@ def test_a_file_of_ones_own_says_only_what_differs(tmp_path: Path) -> None:
         ("a: [", "mine.yaml: "),
     ],
 )
-def test_a_mistake_is_named_with_its_file_and_field(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_error_names_its_file_and_field(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ConfigInvalid, match=problem):
         read(stated(tmp_path, text))
 
@@ -48,7 +48,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read(tmp_path / "nowhere.yaml")
 
 
-def test_thresholds_of_ones_own_are_in_the_rules(tmp_path: Path) -> None:
+def test_custom_thresholds_are_in_the_rules(tmp_path: Path) -> None:
     config = read(stated(tmp_path, "alerts: {GpuLost: {severity: critical, for: 7m}}\ngrafana: https://g.example.com"))
     alert = Alert(
         name="GpuLost",
@@ -68,14 +68,14 @@ def test_thresholds_of_ones_own_are_in_the_rules(tmp_path: Path) -> None:
     assert "dashboard_url: https://g.example.com/d/gputally-node?var-gpu={{ $labels.gpu | urlquery }}\n" in text
 
 
-def test_a_threshold_that_nothing_states_is_named() -> None:
+def test_a_missing_threshold_is_reported() -> None:
     alert = Alert(name="GpuLost", expression="up > $nowhere", summary="", description="", dashboard="node")
 
     with pytest.raises(ConfigInvalid, match=r"alerts\.GpuLost\.nowhere: missing"):
         rule_file(Group(name="x", alerts=(alert,)), read())
 
 
-def test_an_alert_that_the_configuration_does_not_know_is_named() -> None:
+def test_an_alert_missing_in_the_configuration_is_reported() -> None:
     alert = Alert(name="Unheard", expression="up", summary="", description="", dashboard="node")
 
     with pytest.raises(ConfigInvalid, match=r"alerts\.Unheard: missing"):

@@ -30,7 +30,7 @@ GROUP = Group(name="gangs", alerts=(Alert(
 
 @pytest.fixture
 def gangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What is generated once a family of metrics has brought a dashboard and a file of alerts."""
+    """The generated files after a new dashboard and a new alert group are added."""
     for package, text in ((dashboards, NEW_BOARD), (alerts, NEW_GROUP)):
         folder = tmp_path / package.__name__
         folder.mkdir()
@@ -39,7 +39,7 @@ def gangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return dict(generated(read()))
 
 
-def test_a_new_file_is_all_that_a_new_dashboard_and_new_alerts_need(gangs: dict[str, str]) -> None:
+def test_a_new_dashboard_and_new_alerts_each_need_only_a_new_file(gangs: dict[str, str]) -> None:
     new = {name for name in gangs if "gangs" in name}
 
     assert new == {
@@ -49,7 +49,7 @@ def test_a_new_file_is_all_that_a_new_dashboard_and_new_alerts_need(gangs: dict[
     }
 
 
-def test_panels_follow_each_other_and_rows_begin_below_them(gangs: dict[str, str]) -> None:
+def test_panels_are_placed_in_order_and_rows_start_below_them(gangs: dict[str, str]) -> None:
     places = {
         panel["title"]: (panel["gridPos"]["x"], panel["gridPos"]["y"], panel["id"])
         for panel in json.loads(gangs["dashboards/generated/gangs.json"])["panels"]
@@ -64,7 +64,7 @@ def test_panels_follow_each_other_and_rows_begin_below_them(gangs: dict[str, str
     }
 
 
-def test_the_same_declarations_give_the_same_text() -> None:
+def test_generation_is_deterministic() -> None:
     assert generated(read()) == generated(read())
 
 
@@ -84,7 +84,7 @@ def test_dashboards_show_the_thresholds_of_the_alerts(tmp_path: Path) -> None:
     assert late[1] == {"color": "red", "value": 0.1}
 
 
-def test_a_threshold_that_no_alert_has_is_named() -> None:
+def test_a_threshold_missing_in_the_alerts_is_reported() -> None:
     board = Board(
         name="x", title="X", description="", variables=(), rows=(Row("r", (stat(Look("<GpuLost.secs>", "d")),)),)
     )
@@ -93,7 +93,7 @@ def test_a_threshold_that_no_alert_has_is_named() -> None:
         rendered(board, read())
 
 
-def test_dashboards_keep_their_addresses() -> None:
+def test_dashboards_keep_their_uids() -> None:
     assert {json.loads(text)["uid"] for name, text in generated(read()).items() if name.endswith(".json")} == {
         "gputally-agents",
         "gputally-condition",
@@ -107,7 +107,7 @@ def test_dashboards_keep_their_addresses() -> None:
     assert all(name == board.name for name, board in boards().items())
 
 
-def test_a_series_is_narrowed_by_the_choices_it_has_labels_for() -> None:
+def test_a_selector_uses_the_variables_that_the_series_has_labels_for() -> None:
     select = Selectors("cluster", "tier", "pool")
 
     assert select("gputally_pending_pods") == 'gputally_pending_pods{cluster=~"$cluster", tier=~"$tier"}'
@@ -119,12 +119,12 @@ def test_a_series_is_narrowed_by_the_choices_it_has_labels_for() -> None:
     )
 
 
-def test_a_series_that_is_not_declared_cannot_be_asked_for() -> None:
+def test_an_undeclared_series_cannot_be_selected() -> None:
     with pytest.raises(KeyError, match="gputally_pending_pds"):
         Selectors("tier")("gputally_pending_pds")
 
 
-def test_a_link_takes_along_the_cluster_the_time_and_what_was_clicked() -> None:
+def test_a_link_keeps_the_cluster_the_time_range_and_the_clicked_value() -> None:
     link = Link("Pending pods", "pending", {"tier": "preemptor_tier"})
     kept = "/d/gputally-pending?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}"
 

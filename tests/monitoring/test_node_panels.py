@@ -1,4 +1,4 @@
-"""What only shows on GPUs that few clusters have: queries of the committed dashboards, asked of promtool."""
+"""Dashboard queries for MIG and lost GPUs, which few clusters have, evaluated by promtool."""
 
 import subprocess
 from pathlib import Path
@@ -21,14 +21,14 @@ SLICED = (
 
 
 def answers(folder: Path, *, panel: str, series: tuple[str, ...], expected: dict[str, float]) -> str:
-    """What promtool has against the panel's first query giving these samples (labels: value); nothing is right."""
+    """promtool's failure output if the panel's first query does not return `expected` (labels: value), else ""."""
     promtool = program()
     if promtool is None:
         pytest.skip(REMEDY)
-    held = [line.rsplit(" ", 1) for line in series]
+    samples = [line.rsplit(" ", 1) for line in series]
     test = {
         "interval": "1m",
-        "input_series": [{"series": name, "values": f"{value}x10"} for name, value in held],
+        "input_series": [{"series": name, "values": f"{value}x10"} for name, value in samples],
         "promql_expr_test": [
             {
                 "expr": query(panel),
@@ -39,12 +39,12 @@ def answers(folder: Path, *, panel: str, series: tuple[str, ...], expected: dict
     }
     file = folder / "test.yaml"
     file.write_text(yaml.safe_dump({"tests": [test]}))
-    ended = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
-    return "" if ended.returncode == 0 else ended.stdout + ended.stderr
+    result = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    return "" if result.returncode == 0 else result.stdout + result.stderr
 
 
 def query(title: str) -> str:
-    """As Grafana asks it of all there is."""
+    """The panel's first query, as Grafana sends it with all values selected."""
     for board in ("node", "condition"):
         dashboard = read(ROOT / "dashboards" / "generated" / f"{board}.json")
         for panel in dashboard.panels:
@@ -58,14 +58,14 @@ def query(title: str) -> str:
     ("panel", "metric"),
     [("Temperature by GPU", "gputally_gpu_temperature_celsius"), ("Power by GPU", "gputally_gpu_power_watts")],
 )
-def test_a_gpu_in_slices_of_two_sizes_is_one_gpu(tmp_path: Path, panel: str, metric: str) -> None:
+def test_a_gpu_with_slices_of_two_sizes_is_one_gpu(tmp_path: Path, panel: str, metric: str) -> None:
     series = (*SLICED, f"{metric}{{{GPU}}} 61")
     expected = {'{instance="n1", gpu="GPU-1", minor="0"}': 61.0}
 
     assert answers(tmp_path, panel=panel, series=series, expected=expected) == ""
 
 
-def test_slices_are_told_apart(tmp_path: Path) -> None:
+def test_slices_are_distinguished(tmp_path: Path) -> None:
     busy = tuple(
         f'gputally_gpu_utilization_ratio{{{GPU}, device="{device}"}} {value}'
         for device, value in ((SMALL, 0.25), (LARGE, 0.5))
@@ -79,17 +79,17 @@ def test_slices_are_told_apart(tmp_path: Path) -> None:
     assert answers(tmp_path, panel="Utilisation by device", series=(*SLICED, *busy), expected=expected) == ""
 
 
-def test_a_lost_gpu_of_which_nothing_else_is_known_shows_as_lost(tmp_path: Path) -> None:
+def test_a_lost_gpu_without_other_series_is_shown_as_lost(tmp_path: Path) -> None:
     series = (f"gputally_gpu_up{{{GPU}}} 0",)
 
     assert answers(tmp_path, panel="GPU status", series=series, expected={f"{{{GPU}}}": 0.0}) == ""
 
 
-def test_a_query_that_gives_something_else_is_noticed(tmp_path: Path) -> None:
+def test_a_query_with_another_result_fails(tmp_path: Path) -> None:
     series = (f"gputally_gpu_up{{{GPU}}} 0",)
 
     assert "got:" in answers(tmp_path, panel="GPU status", series=series, expected={f"{{{GPU}}}": 1.0})
 
 
-def test_every_error_of_the_hardware_is_exposed_as_0_before_it_happens() -> None:
+def test_every_hardware_xid_is_exposed_as_0_before_it_occurs() -> None:
     assert {int(xid) for xid in configured().hardware_xids.split("|")} <= set(GRAVE_XIDS)

@@ -1,4 +1,4 @@
-"""The rules by Prometheus' own tool: they load, and each alert does in time what its tests say, and nothing else."""
+"""Tests the rules with promtool: they load, and each alert passes its promtool tests."""
 
 import subprocess
 from pathlib import Path
@@ -24,20 +24,20 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_rules_load_without_a_warning(promtool: str) -> None:
-    ended = run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *RULES)
+    result = run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *RULES)
 
-    assert ended.returncode == 0, ended.stdout
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("tests", TESTS, ids=lambda path: path.stem)
-def test_an_alert_does_what_its_tests_say(promtool: str, tests: Path) -> None:
-    ended = run(promtool, "test", "rules", tests)
+def test_an_alert_passes_its_promtool_tests(promtool: str, tests: Path) -> None:
+    result = run(promtool, "test", "rules", tests)
 
-    assert ended.returncode == 0, ended.stdout
+    assert result.returncode == 0, result.stdout
 
 
 def test_the_recommended_scrape_configuration_loads_with_all_rules(promtool: str) -> None:
-    ended = run(promtool, "check", "config", ROOT / "examples" / "prometheus.yml")
+    result = run(promtool, "check", "config", ROOT / "examples" / "prometheus.yml")
 
-    assert ended.returncode == 0, ended.stdout
-    assert f"{len(RULES)} rule files found" in ended.stdout
+    assert result.returncode == 0, result.stdout
+    assert f"{len(RULES)} rule files found" in result.stdout

@@ -1,4 +1,4 @@
-"""The agents of two nodes as processes of their own, and kubelets that say of the GPUs what the API's pods say."""
+"""Agents of two nodes as separate processes, and fake kubelets that assign GPUs to the pods in the API."""
 
 import asyncio
 import sys
@@ -22,15 +22,15 @@ from tests.nvml.script import Gpu
 
 @dataclass(frozen=True)
 class Measured:
-    """A node whose only GPU an agent measures."""
+    """A node whose only GPU is measured by an agent."""
 
     node: str
     gpu: ScriptedGpu
     kubelet: Kubelet
     url: str
 
-    def told(self, pods: Items) -> None:
-        """The kubelet knows now who of them holds the GPU."""
+    def assign(self, pods: Items) -> None:
+        """Make the kubelet report which of the pods holds the GPU."""
         self.kubelet.pods = [self._assignment(each["metadata"]) for each in pods if holds_gpu(each, self.node)]
 
     def _assignment(self, meta: Mapping[str, str]) -> Message:
@@ -38,13 +38,13 @@ class Measured:
 
 
 def holds_gpu(item: Mapping[str, Mapping[str, str]], node: str) -> bool:
-    """From the binding until the containers have exited."""
+    """Whether the pod holds the node's GPU: from its binding until its containers have exited."""
     return item["spec"].get("nodeName") == node and not is_terminal(dict(item))
 
 
 @asynccontextmanager
 async def agents_on(nodes: Mapping[str, Gpu], api: Api, scratch: Path) -> AsyncIterator[Sequence[Measured]]:
-    """An agent on each of the nodes, which has that GPU; all of them are ready."""
+    """A ready agent on each node with that GPU."""
     async with AsyncExitStack() as stack:
         found = [await stack.enter_async_context(_agent(node, gpu, home(scratch, node))) for node, gpu in nodes.items()]
         async with asyncio.TaskGroup() as tasks:
@@ -54,7 +54,7 @@ async def agents_on(nodes: Mapping[str, Gpu], api: Api, scratch: Path) -> AsyncI
 
 
 def home(scratch: Path, node: str) -> Path:
-    """A folder for what is of the node alone."""
+    """A new folder for the files of one node."""
     folder = scratch / node
     folder.mkdir()
     return folder
@@ -83,8 +83,8 @@ async def _agent(node: str, gpu: Gpu, scratch: Path) -> AsyncIterator[Measured]:
 
 
 async def _follow(api: Api, nodes: Sequence[Measured]) -> None:
-    """For ever: what the API tells of pods, the kubelets know."""
+    """Update the kubelets from the API's pods until cancelled."""
     async with aclosing(api.states(PODS)) as states:
         async for pods in states:
             for each in nodes:
-                each.told(pods)
+                each.assign(pods)

@@ -1,4 +1,4 @@
-"""Each story is played once, on the real control plane; the tests ask what became of it."""
+"""Runs each scenario once on the real control plane; the tests check the result."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -33,7 +33,7 @@ def dashboards() -> Boards:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def day(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Day]:
-    """Scenario S1 is over; both Prometheus servers still answer."""
+    """The finished scenario S1; both Prometheus servers still run."""
     scratch = tmp_path_factory.mktemp("day")
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(receiving())
@@ -49,7 +49,7 @@ async def day(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def posture(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[s2.Posture]:
-    """Scenario S2 is over; Prometheus still answers."""
+    """The finished scenario S2; Prometheus still runs."""
     scratch = tmp_path_factory.mktemp("posture")
     async with PrometheusServer(scratch / "prometheus", Configuration()) as prometheus:
         async with opened(control_plane, scratch, prometheus) as scene:

@@ -1,4 +1,4 @@
-"""What happened in a day of scenario S1, and whom to ask about it."""
+"""The events of a day of scenario S1, and the servers that observed it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Group = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """Of a group: how many pods wait, for how many GPUs, and when the first of them was created."""
+    """The pending pods of a group, their GPUs, and when the first one was created."""
 
     pods: int
     gpus: int
@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
 
 
 class Succession(NamedTuple):
-    """Another aggregator took over between these instants."""
+    """The period in which another aggregator took over."""
 
     before: float = NEVER
     after: float = NEVER
@@ -38,42 +38,42 @@ class Succession(NamedTuple):
 
 @dataclass(kw_only=True)
 class Day:
-    """Instants are whole seconds since the epoch but those of notifications; what was never reached is infinite."""
+    """Times are in s since the epoch: whole, except for notifications; infinite if never reached."""
 
     prometheus: Prometheus
     by_address: Prometheus
-    """The Prometheus to which each aggregator is another `instance`."""
+    """The Prometheus that sees each aggregator as a different `instance`."""
     ledger: Ledger
     record: Record
-    """Every form of every pod."""
+    """Every version of every pod."""
     scripts: Mapping[str, ScriptedGpu]
-    """The GPUs that agents measure, by node."""
+    """The measured GPUs, by node."""
 
     began: float = NEVER
     preempted_from: float = NEVER
-    """Until then training had all GPUs."""
+    """The end of the time when training had all GPUs."""
     large_created: Mapping[Group, float] = field(default_factory=dict)
-    """The pods that fit nowhere."""
+    """The creation times of pods that fit on no node."""
     waiting: Mapping[Group, Waiting] = field(default_factory=dict)
-    """By the API, at `waiting_at`."""
+    """The pending pods in the API at `waiting_at`."""
     waiting_at: float = NEVER
     paged: float = NEVER
     small_until: float = NEVER
-    """Until then there were 8 GPUs."""
+    """The end of the time with 8 GPUs."""
     compared_from: float = NEVER
-    """The other Prometheus scraped from then on."""
+    """The start of the scrapes by the other Prometheus."""
     noticed: Succession = field(default_factory=Succession)
-    """Both Prometheus servers went on scraping."""
+    """Both Prometheus servers continued scraping."""
     unnoticed: Succession = field(default_factory=Succession)
-    """The other Prometheus was killed before, and never saw the old one go."""
+    """The other Prometheus was killed before, so it did not see the old aggregator end."""
     resolved: float = NEVER
     warned: float = NEVER
-    """HighPreemptionRate reached its receiver."""
+    """When HighPreemptionRate reached its receiver."""
     ended: float = NEVER
     notifications: Sequence[Notification] = ()
     rules: Any = None
     alerts: Any = None
-    """As Prometheus had them in the end."""
+    """Prometheus' rules and alerts at the end."""
 
     @property
     def whole(self) -> Window:
@@ -81,14 +81,14 @@ class Day:
 
     @property
     def small(self) -> Window:
-        """Of the time in which there were 8 GPUs."""
+        """The time with 8 GPUs."""
         return window(self.began, self.small_until)
 
     def pods_on(self, node: str) -> list[list[Form]]:
-        """All forms of each pod that was bound to the node."""
+        """All versions of each pod that was bound to the node."""
         return [forms for forms in self.record.forms.values() if forms[-1][1]["spec"].get("nodeName") == node]
 
 
 def window(start: float, end: float) -> Window:
-    """As a dashboard shows it to someone whose Prometheus scrapes as often as ours."""
+    """A dashboard's time range, with the scrape interval of these tests."""
     return Window(start, end, scrape=SCRAPE_S)

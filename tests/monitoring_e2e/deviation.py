@@ -1,14 +1,13 @@
-"""How far a dashboard may be from the ledger, and how far it was.
+"""The allowed and actual deviation of dashboards from the ledger.
 
-`increase()` takes the growth from the first to the last sample of the window, and carries it on to the window's edges
-at the mean rate. Each of our series begins inside the window, and as 0, before which nothing is added. At the end the
-last sample is one interval old at most, so what a panel shows is off by what the GPUs of its group do in one interval:
-at most their number, times the interval. Half an interval more allows for scrapes that are not on time. Besides,
-counters may be ahead of the ledger by what they say themselves, as API times are whole seconds and tell of a moment
-ago.
+`increase()` takes the growth from the first to the last sample in the window and extrapolates it to the window's edges
+at the mean rate. Each series starts inside the window at 0, so nothing is extrapolated before it. The last sample is at
+most one interval old, so a panel's error is at most the number of GPUs of its group times the interval; half an
+interval more allows for late scrapes. Counters may also exceed the ledger by their exported overcount, because API
+times are whole seconds and in the past.
 
-A series that has just begun is not so well known: its second sample has all that went by before the first, so that its
-mean rate is too high at first. No window ends within a few scrapes of that, see `Scene.steady`.
+A new series is less exact: its second sample includes everything before the first, so its mean rate is too high at
+first. No window ends within a few scrapes after that, see `Scene.steady`.
 """
 
 import logging
@@ -22,26 +21,28 @@ from tests.monitoring_e2e.ledger import Sums
 logger = logging.getLogger(__name__)
 
 SLACK_S: Final = 1.5 * SCRAPE_S
-_AHEAD: Final = 'sum(gputally_overcount_gpu_seconds{counter="allocated"})'
+_OVERCOUNT: Final = 'sum(gputally_overcount_gpu_seconds{counter="allocated"})'
 
 
-def ahead(api: Prometheus, window: Window) -> float:
-    """GPU-seconds that the counters were ahead of the truth at its end."""
-    return api.query(_AHEAD, at=window.end).value
+def overcount_at_end(api: Prometheus, window: Window) -> float:
+    """The overcount in GPU-seconds at the end of the window."""
+    return api.query(_OVERCOUNT, at=window.end).value
 
 
-def beyond(shown: dict[str, float], told: dict[str, Sums], *, what: str, ahead: float, gap_s: float = 0) -> list[str]:
-    """The groups whose GPU-seconds `shown` differ too much; `gap_s` is a time that nobody scraped and none counts."""
+def deviations(
+    shown: dict[str, float], ledger: dict[str, Sums], *, what: str, overcount: float, gap_s: float = 0
+) -> list[str]:
+    """The groups whose `shown` GPU-seconds deviate too much; `gap_s` is the time without scrapes."""
     return [
         f"{what} of {name}: {shown.get(name, 0):.3f} instead of {sums.gpu_seconds:.3f}"
-        for name, sums in told.items()
+        for name, sums in ledger.items()
         if not -sums.most_gpus * (SLACK_S + gap_s)
-        <= _off(what, name, shown.get(name, 0), sums)
-        <= sums.most_gpus * SLACK_S + ahead
+        <= _deviation(what, name, shown.get(name, 0), sums)
+        <= sums.most_gpus * SLACK_S + overcount
     ]
 
 
-def _off(what: str, name: str, shown: float, sums: Sums) -> float:
-    off = shown - sums.gpu_seconds
-    logger.info("%s of %s: %.3f, by the ledger %.3f GPU-s: %+.3f", what, name, shown, sums.gpu_seconds, off)
-    return off
+def _deviation(what: str, name: str, shown: float, sums: Sums) -> float:
+    deviation = shown - sums.gpu_seconds
+    logger.info("%s of %s: %.3f, in the ledger %.3f GPU-s: %+.3f", what, name, shown, sums.gpu_seconds, deviation)
+    return deviation

@@ -1,4 +1,4 @@
-"""The GPUs of two nodes as their driver shows them, and how long they were busy."""
+"""The scripted GPUs of two nodes, and how long they were busy."""
 
 import time
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from tests.nvml.script import Gpu, Process, Script, Throttle, Xid, integral
 from tests.nvml.statement import US
 
 HEAT: Final = 269
-"""The field of NVML that counts how long heat held down the clocks."""
+"""The NVML field that counts the time of thermal throttling."""
 CONTAINED_ECC: Final = 94
 BEYOND_ALL_PIDS: Final = 4_200_000
-"""No process of this machine has such a number, so whose they are is as unknown as on a node without hostPID."""
+"""A PID that no process has, so its pod is unknown, as on a node without hostPID."""
 _A100: Final = Gpu(
     uuid="",
     model="NVIDIA A100-SXM4-80GB",
@@ -48,7 +48,7 @@ SICK: Final = replace(
 
 
 class Use(NamedTuple):
-    """Seconds for which pods held a GPU, and for which it was busy then."""
+    """Seconds in which pods held a GPU, and busy seconds in that time."""
 
     held: float
     busy: float
@@ -56,7 +56,7 @@ class Use(NamedTuple):
 
 @dataclass
 class ScriptedGpu:
-    """One GPU in a script of its own at `path`; instants in it count from now."""
+    """One GPU in a separate script at `path`; times in the script are relative to now."""
 
     path: Path
     gpu: Gpu
@@ -68,8 +68,8 @@ class ScriptedGpu:
     def write(self) -> None:
         Script(origin_us=self.origin_us, gpus=[self.gpu]).write(self.path)
 
-    def change(self, **fields: Any) -> None:  # noqa: ANN401 - as Gpu has them
-        """From the next call of the driver on it is like this."""
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - any field of Gpu
+        """Change the GPU from the next driver call on."""
         self.gpu = replace(self.gpu, **fields)
         self.write()
 
@@ -79,7 +79,7 @@ class ScriptedGpu:
         return float(percent_us / 100 / Fraction(US))
 
     def use(self, pods: Iterable[list[Form]], *, until_us: int) -> Use:
-        """By the `pods` of its node."""
+        """The use by `pods` of its node."""
         spans = [(start, min(end, until_us)) for start, end in map(span, pods) if start < until_us]
         held = sum(end - start for start, end in spans) / US
         return Use(held=held, busy=sum(self.busy_seconds(*each) for each in spans))

@@ -1,4 +1,4 @@
-"""What the ledger says of a window of time, read with plain SQL."""
+"""Reads a time window of the ledger with plain SQL."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ WHERE recorded_us = (SELECT max(recorded_us) FROM preemptions q WHERE q.victim_u
 
 
 class Segment(NamedTuple):
-    """The part of a segment that lies in the window: µGPU, µs, and the price of a GPU-hour."""
+    """The part of a segment inside the window: µGPU, µs, and the price per GPU-hour."""
 
     tier: str
     tenant: str
@@ -40,21 +40,21 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """The file; whoever writes it may have ended."""
+    """The ledger file; its writer may have ended."""
 
     path: Path
 
     def segments(self, start: float, end: float) -> list[Segment]:
-        """All of the window, which is in seconds since the epoch."""
+        """All segments in the window, which is in seconds since the epoch."""
         window = {"from_us": round(start * 1e6), "to_us": round(end * 1e6)}
         return [Segment(*row) for row in self._rows(SEGMENTS, window)]
 
     def preemptions(self) -> dict[tuple[str, str], int]:
-        """How many pods of a tier were preempted by another: by preemptor and victim."""
+        """The number of preemptions by (preemptor tier, victim tier)."""
         return Counter((preemptor, victim) for preemptor, victim, _ in self._rows(PREEMPTIONS))
 
     def gpus_taken(self) -> dict[tuple[str, str], float]:
-        """How many GPUs they held."""
+        """The GPUs of preempted pods by (preemptor tier, victim tier)."""
         taken = defaultdict[tuple[str, str], float](float)
         for preemptor, victim, quantity in self._rows(PREEMPTIONS):
             taken[preemptor, victim] += quantity / 1e6
@@ -69,7 +69,7 @@ class Ledger:
 
 
 class Sums(NamedTuple):
-    """Of some segments: their GPU-seconds, their cost, and the most GPUs that they held at one time."""
+    """GPU-seconds, cost, and the maximum number of GPUs at one time."""
 
     gpu_seconds: float
     cost: float
@@ -77,7 +77,7 @@ class Sums(NamedTuple):
 
 
 def sums(segments: list[Segment], by: str) -> dict[str, Sums]:
-    """By `tier` or `tenant`."""
+    """The sums of segments by `tier` or `tenant`."""
     groups = defaultdict[str, list[Segment]](list)
     for segment in segments:
         groups[getattr(segment, by)].append(segment)
@@ -89,12 +89,12 @@ def _sums(group: list[Segment]) -> Sums:
 
 
 def most_gpus(group: list[Segment]) -> float:
-    """At any moment."""
+    """The maximum number of GPUs at any time."""
     changes = sorted(
         change for each in group for change in ((each.start_us, each.quantity), (each.end_us, -each.quantity))
     )
     held = most = 0
-    for _, quantity in changes:  # of one instant what ends comes first
+    for _, quantity in changes:  # at the same time, ends come first
         held += quantity
         most = max(most, held)
     return most / 1e6

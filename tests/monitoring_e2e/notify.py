@@ -1,4 +1,4 @@
-"""How alerts reach people: the routes we recommend, with our own receiver at their ends."""
+"""The recommended Alertmanager configuration, with the test's receiver as its target."""
 
 from pathlib import Path
 from typing import Final
@@ -10,16 +10,16 @@ ROUTES: Final = ROOT / "examples" / "alertmanager.yaml"
 RULES: Final = ROOT / "alerts" / "generated" / "rules"
 PAGER_WAIT_S: Final = 10
 TICKETS_WAIT_S: Final = 30
-"""How long the first notification of a group waits for more, by those routes."""
+"""The group_wait of those routes."""
 GROUP_INTERVAL_S: Final = 20
 
 
 def to_receiver(receiver: Receiver) -> dict[str, str]:
-    """What to replace in them. News of a group would come five minutes after the last, which is too long for a test."""
+    """Replacements in the configuration. The group_interval of five minutes is too long for a test."""
     return {"http://localhost:9095": receiver.url, "group_interval: 5m": f"group_interval: {GROUP_INTERVAL_S}s"}
 
 
 def at_once(receiver: Receiver) -> dict[str, str]:
-    """The same, without waiting for more of a group."""
+    """The same replacements, with a short group_wait."""
     waits = {f"group_wait: {seconds}s": "group_wait: 1s" for seconds in (TICKETS_WAIT_S, PAGER_WAIT_S)}
     return to_receiver(receiver) | waits

@@ -1,4 +1,4 @@
-"""What the panels of the dashboards show, asked as Grafana asks."""
+"""The values of dashboard panels, queried as Grafana does."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ GENERATED: Final = Path(__file__).parents[2] / "dashboards" / "generated"
 
 
 class Asked(NamedTuple):
-    """A query of a panel and what came of it; `ref` is its letter."""
+    """A query of a panel and its result; `ref` is its letter."""
 
     board: str
     panel: str
@@ -39,14 +39,14 @@ class Boards:
     by_name: Mapping[str, Dashboard]
 
     def ask_all(self, api: Source, window: Window) -> Iterator[Asked]:
-        """Every query of every panel, with the choices that a dashboard has at first."""
+        """Run every query of every panel, with the default values of variables."""
         for name, board in self.by_name.items():
             for panel in board.all_panels():
                 for frame in self._run(name, panel, api, window).frames:
                     yield Asked(name, panel.title, frame.target.ref_id, frame)
 
     def ask(self, api: Source, name: str, title: str, window: Window, *, column: str = "") -> Frame:
-        """The query of the panel of that title, or of the column with that head."""
+        """Run the query of the panel with that title, or of the column with that heading."""
         [panel] = [panel for panel in self.by_name[name].all_panels() if panel.title == title]
         frames = self._run(name, panel, api, window).frames
         [frame] = [each for each in frames if not column or heads(panel)[each.target.ref_id] == column]
@@ -56,10 +56,10 @@ class Boards:
     def values(
         self, api: Source, name: str, title: str, window: Window, *, column: str = "", by: tuple[str, ...] = ()
     ) -> dict[tuple[str, ...], float]:
-        """What it shows last, by these labels, which must tell its series apart."""
+        """The last values by these labels, which must be unique for each series."""
         series = self.ask(api, name, title, window, column=column).series
         found = {tuple(each.labels.get(label, "") for label in by): each.last for each in series}
-        assert len(found) == len(series), f"{by} do not tell apart the series of {title}"
+        assert len(found) == len(series), f"{by} do not distinguish the series of {title}"
         return found
 
     def _run(self, name: str, panel: Panel, api: Source, window: Window) -> Filled:
@@ -68,7 +68,7 @@ class Boards:
 
 
 def heads(panel: Panel) -> dict[str, str]:
-    """The heads of a table's columns by the letter of their query."""
+    """The headings of a table's columns by the letter of their query."""
     [names] = [each.options["renameByName"] for each in panel.transformations if each.id == "organize"]
     if "Value" in names:
         return {"A": names["Value"]}

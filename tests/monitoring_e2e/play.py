@@ -1,6 +1,6 @@
-"""Scenario S1 in some minutes: training has all GPUs, inference takes six of them, and some of it fits nowhere.
+"""Scenario S1 in some minutes: training has all GPUs, inference preempts six, and some pods fit on no node.
 
-It only acts, and keeps what it saw; tests ask afterwards what Prometheus, ledger and receivers made of it.
+It only acts and records; the tests check afterwards what Prometheus, the ledger and the receivers have.
 """
 
 import asyncio
@@ -34,17 +34,17 @@ from tests.prometheus.server import PrometheusServer
 GPUS: Final = 8
 LOW: Final = 5
 SERVING: Final = 6
-"""So all pods of training-low lose their GPUs, and one of training-standard."""
+"""Preempts all pods of training-low and one of training-standard."""
 LARGE: Final = 2
-"""GPUs of a pod that no node has at first."""
-PATIENCE_S: Final = 480
-"""No notification takes so long; a missing one should fail its test, not the day."""
+"""GPUs of a pod that fits on no node at first."""
+TIMEOUT_S: Final = 480
+"""Longer than any notification takes; a missing one fails its test, not the scenario."""
 TRAINING: Final = conduct(run_for="2h", stop_after="2s")
 SERVE: Final = "/apis/apps/v1/namespaces/ml-inference/deployments/serve"
 
 
 async def play(scene: Scene, receiver: Receiver, by_address: PrometheusServer) -> Day:
-    """The whole day."""
+    """Run the whole scenario."""
     day = Day(
         prometheus=scene.prometheus.api,
         by_address=by_address.api,
@@ -58,11 +58,11 @@ async def play(scene: Scene, receiver: Receiver, by_address: PrometheusServer) -
         warned = tasks.create_task(_arrival(receiver, "HighPreemptionRate", "firing"))
         await _morning(day, scene)
         await _inference_scales_up(day, scene)
-        await _some_fits_nowhere(day, scene)
+        await _large_pods_fit_nowhere(day, scene)
         _gpu_fails(scene)
         day.paged = await paged
-        await _capacity_is_given(day, scene)
-        await _aggregators_succeed_each_other(day, scene, by_address)
+        await _capacity_is_added(day, scene)
+        await _aggregator_is_replaced_twice(day, scene, by_address)
         day.resolved, day.warned = await resolved, await warned
     day.ended = await scene.visible()
     day.notifications = tuple(receiver.notifications)
@@ -77,14 +77,14 @@ async def _morning(day: Day, scene: Scene) -> None:
     await stage.create(*(priority_class(name, value) for name, value in S1_TIERS.items()))
     await stage.create(*(namespace(name, labels={"team": team}) for name, team in TEAMS.items()))
     day.began = math.floor(time.time())
-    await scene.open_books()
+    await scene.start_accounting()
     await stage.create(*_training())
     await stage.running(GPUS)
     await scene.held(GPUS * 10)
 
 
 async def _inference_scales_up(day: Day, scene: Scene) -> None:
-    """It takes six GPUs."""
+    """Inference preempts six GPUs."""
     stage = scene.stage
     await stage.create(pod_disruption_budget("serve", "ml-inference", labels={"app": "serve"}, min_available=2))
     serve = _pod("serve", "ml-inference", "inference-critical", conduct(start_after="1s"))
@@ -95,8 +95,8 @@ async def _inference_scales_up(day: Day, scene: Scene) -> None:
     await stage.running(GPUS)
 
 
-async def _some_fits_nowhere(day: Day, scene: Scene) -> None:
-    """Two pods of different tiers and tenants want two GPUs of one node each; six of training wait for one."""
+async def _large_pods_fit_nowhere(day: Day, scene: Scene) -> None:
+    """Two pods of different tiers and tenants each need two GPUs of a node; six training pods need one."""
     large = [
         _pod("large", "ml-inference", "inference-standard", gpus=LARGE, pool="large"),
         _pod("large", "ml-search", "inference-critical", gpus=LARGE, pool="large"),
@@ -109,20 +109,20 @@ async def _some_fits_nowhere(day: Day, scene: Scene) -> None:
 
 
 def _gpu_fails(scene: Scene) -> None:
-    """Memory errors of one of the GPUs that agents measure; its XID and its heat are in its script from the start."""
+    """Add memory errors to a measured GPU; its script has the XID and throttling from the start."""
     scene.measured[-1].gpu.change(ecc=(3, 1, 3, 1), remapped=(0, 1, 1, 0))
 
 
-async def _capacity_is_given(day: Day, scene: Scene) -> None:
-    """A node for the two, and a spare one that is closed."""
+async def _capacity_is_added(day: Day, scene: Scene) -> None:
+    """Add a node for the two large pods, and a cordoned spare node."""
     day.small_until = await scene.visible()
     closed = gpu_node("node-spare", gpus=1, pool="spare") | {"spec": {"unschedulable": True}}
     await scene.stage.create(gpu_node("node-large", gpus=2 * LARGE, pool="large"), closed)
     await scene.stage.running(GPUS + 2)
 
 
-async def _aggregators_succeed_each_other(day: Day, scene: Scene, by_address: PrometheusServer) -> None:
-    """Twice, before the eyes of a second Prometheus: the first time it sees the old one go."""
+async def _aggregator_is_replaced_twice(day: Day, scene: Scene, by_address: PrometheusServer) -> None:
+    """Replace it twice while a second Prometheus scrapes; that sees the old one end only the first time."""
     await by_address.reload(scene.by_address())
     day.compared_from = await scene.visible(by_address)
     await scene.held(GPUS * 10)
@@ -133,7 +133,7 @@ async def _aggregators_succeed_each_other(day: Day, scene: Scene, by_address: Pr
 
 async def _succession(scene: Scene, by_address: PrometheusServer, *, unnoticed: bool = False) -> Succession:
     before = await scene.visible(by_address)
-    if unnoticed:  # so it leaves no mark that the series of the old instance ended: they stay in sight for minutes
+    if unnoticed:  # it writes no staleness markers, so the old instance's series remain visible for minutes
         by_address.kill()
     await scene.succeed()
     await scene.scrape()
@@ -146,20 +146,20 @@ async def _succession(scene: Scene, by_address: PrometheusServer, *, unnoticed: 
 
 
 async def _arrival(receiver: Receiver, alert: str, status: str) -> float:
-    """When the first notification of that status names the alert."""
+    """When the first notification with that status names the alert."""
 
-    def has_come(receiver: Receiver) -> bool:
+    def has_arrived(receiver: Receiver) -> bool:
         return any(alert in each.names and each.status == status for each in receiver.notifications)
 
     try:
-        await receiver.until(has_come, within=PATIENCE_S)
+        await receiver.until(has_arrived, within=TIMEOUT_S)
     except TimeoutError:
         return NEVER
     return time.time()
 
 
 def _training() -> list[Json]:
-    """A Job for each GPU: that of a pod that is preempted makes another ten seconds later."""
+    """A Job for each GPU; ten seconds after a preemption the Job creates another pod."""
     names = [f"low-{number}" for number in range(LOW)] + [f"standard-{number}" for number in range(GPUS - LOW)]
     return [
         job(_pod(name, "ml-training", f"training-{name.partition('-')[0]}", TRAINING), backoffLimit=3) for name in names
@@ -179,7 +179,7 @@ def group_of(pod: Json) -> Group:
 
 
 def waiting_pods(pods: Items) -> Items:
-    """Those bound to no node."""
+    """The pods without a node."""
     return [each for each in pods if not each["spec"].get("nodeName")]
 
 

@@ -1,4 +1,4 @@
-"""Scenario S2 in half a minute: four tiers, of which the lowest preempts nobody, and quotas by tier."""
+"""Scenario S2 in half a minute: four tiers, the lowest of which never preempts, and quotas by tier."""
 
 import math
 import time
@@ -26,25 +26,25 @@ QUOTAS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Posture:
-    """What it was, and whom to ask about it."""
+    """The result of the scenario, and the servers that observed it."""
 
     prometheus: Prometheus
     ledger: Ledger
     refusal: str
-    """Of a notebook beyond the quota."""
+    """The error for a notebook beyond the quota."""
     waiting: Window
-    """The time until one more notebook waited for GPUs of others."""
+    """The time until an interactive pod was pending."""
     whole: Window
-    """Nothing was left in the end."""
+    """The whole scenario, until all pods were deleted."""
 
 
 async def play(scene: Scene) -> Posture:
-    """Training takes the node of the notebooks, serving that of batch, and interactive waits."""
+    """Training preempts the notebooks, serving preempts batch, and interactive waits."""
     stage = scene.stage
     began = math.floor(time.time())
     await stage.furnish(nodes=3, gpus=8, tiers=S2_TIERS, teams=S2_TEAMS)
     await stage.create(never("gpu-interactive", 200), *QUOTAS)
-    await scene.open_books()
+    await scene.start_accounting()
     await stage.create(*(notebook(number) for number in range(NOTEBOOKS)))
     await stage.create(placed(pod("batch", "tenant-beta", "gpu-batch", STOP, gpus=4), "node-1"))
     await stage.create(placed(pod("serve", "tenant-alpha", "gpu-serving", STOP, gpus=6), "node-2"))
@@ -70,7 +70,7 @@ async def play(scene: Scene) -> Posture:
 
 
 OF_PODS: Final = {"apiVersion": "v1", "kind": "Pod"}
-"""Which the items of a list leave out."""
+"""The fields that list items omit."""
 
 
 def notebook(number: int) -> Json:
@@ -78,7 +78,7 @@ def notebook(number: int) -> Json:
 
 
 async def refused(scene: Scene, manifest: Json) -> str:
-    """Why the API does not take it; empty if it does."""
+    """The API's error for the manifest; empty if it is created."""
     try:
         await scene.stage.api.create(manifest)
     except Refused as refusal:

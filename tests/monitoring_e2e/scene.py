@@ -1,4 +1,4 @@
-"""A cluster with the product on it and Prometheus beside it: all of it real but the nodes and their GPUs."""
+"""A cluster with the product and Prometheus; everything is real except the nodes and their GPUs."""
 
 import asyncio
 import math
@@ -26,45 +26,45 @@ from tests.prometheus.server import Configuration, PrometheusServer
 SCRAPED = "timestamp(up) and up == 1"
 YOUNGEST = "min(count_over_time(gputally_allocated_gpu_seconds_total[1m]))"
 ZERO_S = 2 * SCRAPE_S
-"""For how long a new series is 0, which at least one scrape sees."""
+"""How long a new series is 0, so that at least one scrape sees it."""
 KNOWN_SCRAPES = 6 + ZERO_S // SCRAPE_S
-HELD = "sum(gputally_allocated_gpu_seconds_total)"
+ALLOCATED = "sum(gputally_allocated_gpu_seconds_total)"
 
 
 @dataclass
 class Scene:
-    """The cluster is empty at first, and nothing of the product runs but the agents; see `open_books`."""
+    """Starts with an empty cluster and only the agents running; see `start_accounting`."""
 
     stage: Stage
     plane: ControlPlane
     scratch: Path
     prometheus: PrometheusServer
     measured: Sequence[Measured]
-    _lives: Iterator[int] = field(default_factory=lambda: count(1))
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    async def open_books(self) -> None:
+    async def start_accounting(self) -> None:
         """Start the aggregator, and scrape it and the agents."""
         await self.stage.product.start()
         await self.scrape()
 
     async def succeed(self) -> None:
-        """Kill the aggregator and start another on the same ledger, at another address, as for a pod replaced."""
+        """Replace the aggregator: kill it and start another on the same ledger, at another address."""
         await self.stage.product.kill()
-        home = self.scratch / f"life-{next(self._lives)}"
+        home = self.scratch / f"aggregator-{next(self._numbers)}"
         home.mkdir()
-        books = self.stage.product.ledger.parent
-        self.stage.product = product(home, self.plane, self.measured, books=books)
+        folder = self.stage.product.ledger.parent
+        self.stage.product = product(home, self.plane, self.measured, ledger_folder=folder)
         await self.stage.product.start()
 
     async def scrape(self) -> None:
-        """Have Prometheus scrape the aggregator where it is now, under an `instance` that stays."""
+        """Make Prometheus scrape the aggregator at its current address, under a stable `instance`."""
         configuration = self.prometheus.configuration
         jobs = [targets.aggregator(self.stage.product.url), *self.agents]
         await self.prometheus.reload(replace(configuration, scrape_configs=jobs))
         await self.visible()
 
     def by_address(self) -> Configuration:
-        """The same for a Prometheus whose owner ignored the advice."""
+        """The configuration without the recommended stable `instance`."""
         jobs = [targets.aggregator_by_address(self.stage.product.url), *self.agents]
         return Configuration(scrape_configs=jobs, scrape_interval=f"{SCRAPE_S}s")
 
@@ -73,10 +73,10 @@ class Scene:
         return [targets.agents(self.measured)] if self.measured else []
 
     async def visible(self, server: PrometheusServer | None = None) -> int:
-        """Wait until Prometheus shows what is the case now; the whole second then, which is before all that follows."""
+        """Wait until Prometheus shows the current state; returns a whole second between that and later changes."""
         now, number = time.time(), 1 + len(self.measured)
 
-        def is_new(answer: Answer) -> bool:  # beside what is new an old target may be in sight
+        def is_new(answer: Answer) -> bool:  # an old target may still be visible
             return sum(each.last > now for each in answer.series) == number
 
         answer = await (server or self.prometheus).until(SCRAPED, is_new)
@@ -85,22 +85,22 @@ class Scene:
         return second
 
     async def steady(self) -> int:
-        """The same some scrapes later, when a mean rate is known of each series, also of those that have just begun."""
+        """Like `visible`, some scrapes later, when every series, also a new one, has a good mean rate."""
         await self.prometheus.until(YOUNGEST, lambda answer: answer.series and answer.value >= KNOWN_SCRAPES)
         return await self.visible()
 
     async def held(self, gpu_seconds: float) -> None:
-        """Wait until Prometheus shows that pods held GPUs for so long, in all, from now on."""
-        answer = await self.prometheus.query(HELD)
+        """Wait until Prometheus shows this many more allocated GPU-seconds, in total, from now on."""
+        answer = await self.prometheus.query(ALLOCATED)
         goal = (answer.value if answer.series else 0) + gpu_seconds
-        await self.prometheus.until(HELD, lambda answer: answer.series and answer.value >= goal, within=120)
+        await self.prometheus.until(ALLOCATED, lambda answer: answer.series and answer.value >= goal, within=120)
 
 
 @asynccontextmanager
 async def opened(
     plane: ControlPlane, scratch: Path, prometheus: PrometheusServer, *, gpus: Mapping[str, Gpu] | None = None
 ) -> AsyncIterator[Scene]:
-    """Nodes that `gpus` names get an agent. In the end the cluster is empty again and Prometheus has nothing to do."""
+    """A scene with an agent on each node in `gpus`. On exit the cluster is empty again."""
     async with Api(plane.url, plane.token("admin"), plane.ca_file) as api:
         await grant_documented_rights(api)
         async with Recorder(api) as recorder, agents_on(gpus or {}, api, scratch) as measured:
@@ -115,9 +115,11 @@ async def opened(
                 await stage.product.kill()
 
 
-def product(scratch: Path, plane: ControlPlane, measured: Sequence[Measured], *, books: Path | None = None) -> Product:
-    """An aggregator that asks these agents every second."""
+def product(
+    scratch: Path, plane: ControlPlane, measured: Sequence[Measured], *, ledger_folder: Path | None = None
+) -> Product:
+    """An aggregator that pulls these agents every second."""
     urls = ",".join(f"{each.node}={each.url}" for each in measured)
     environment = {"GPUTALLY_AGENTS_URLS": urls, "GPUTALLY_AGENTS_INTERVAL": "1"}
     kubeconfig = plane.kubeconfig("gputally")
-    return Product(scratch, kubeconfig, books=books, environment=environment, zero_s=ZERO_S)
+    return Product(scratch, kubeconfig, ledger_folder=ledger_folder, environment=environment, zero_s=ZERO_S)

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: by the jobs of examples/prometheus.yml, told of our processes as if they were pods."""
+"""Scrape jobs of examples/prometheus.yml, with local processes as targets instead of pods."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,12 +17,12 @@ _META: Final = "__meta_kubernetes_pod_"
 
 
 def aggregator(url: str) -> Json:
-    """As recommended: its `instance` stays when another address takes over."""
+    """The recommended job: `instance` does not change with the address."""
     return _job(AGGREGATOR, [_pod(url, "aggregator", node="")])
 
 
 def aggregator_by_address(url: str) -> Json:
-    """The same without that advice: the `instance` is the address."""
+    """The job without that recommendation: `instance` is the address."""
     job = aggregator(url)
     return job | {
         "relabel_configs": [each for each in job["relabel_configs"] if each.get("target_label") != "instance"]
@@ -30,12 +30,12 @@ def aggregator_by_address(url: str) -> Json:
 
 
 def agents(measured: Iterable[Measured]) -> Json:
-    """As recommended: the node is the `instance`, and the names of the measured pods are left as they are."""
+    """The recommended job: `instance` is the node, and the labels of measured pods are kept."""
     return _job(AGENTS, [_pod(each.url, "agent", node=each.node) for each in measured])
 
 
 def _job(name: str, pods: Iterable[Json]) -> Json:
-    """The example's job without what only a cluster has: discovery, and addresses on well-known ports."""
+    """The example's job without cluster-only parts: discovery and well-known ports."""
     [job] = [each for each in yaml.safe_load(EXAMPLE.read_text())["scrape_configs"] if each["job_name"] == name]
     relabel = [each for each in job["relabel_configs"] if each.get("target_label") != "__address__"]
     kept = {key: value for key, value in job.items() if key != "kubernetes_sd_configs"}
@@ -43,11 +43,11 @@ def _job(name: str, pods: Iterable[Json]) -> Json:
 
 
 def _pod(url: str, component: str, *, node: str) -> Json:
-    """As discovery would tell of it."""
-    told = {
+    """A target with the labels of a discovered pod."""
+    discovered = {
         "label_app_kubernetes_io_name": "gputally",
         "label_app_kubernetes_io_component": component,
         "phase": "Running",
         "node_name": node,
     }
-    return {**targets(url), "labels": {f"{_META}{name}": value for name, value in told.items()}}
+    return {**targets(url), "labels": {f"{_META}{name}": value for name, value in discovered.items()}}

@@ -1,4 +1,4 @@
-"""Who is told what, and when: from a pod that waits to the webhook, in real time."""
+"""Which notifications are sent, and when: from a pending pod to the webhook, in real time."""
 
 import logging
 from urllib.parse import parse_qs, urlsplit
@@ -16,18 +16,18 @@ PENDING, RATE = "InferencePodsPending", "HighPreemptionRate"
 PAGE_AFTER_S = 120
 RATE_FOR_S = 300
 CHAIN_S = 2 * SCRAPE_S + 3
-"""A scrape, an evaluation a second later, and what Prometheus, Alertmanager and the machine need besides."""
+"""A scrape, an evaluation a second later, and overhead of Prometheus, Alertmanager and the machine."""
 PREEMPTING_S = 5
-"""From the scaling up until five pods are preempted, who take two seconds to stop."""
+"""From scaling up until five pods are preempted, which take two seconds to stop."""
 
 
 @pytest.fixture
 def page(day: Day) -> Notification:
-    """The first one."""
+    """The first page."""
     return next(each for each in day.notifications if PENDING in each.names)
 
 
-def test_inference_that_waits_two_minutes_pages(day: Day, page: Notification) -> None:
+def test_inference_pending_for_two_minutes_pages(day: Day, page: Notification) -> None:
     waited = [day.paged - created for created in day.large_created.values()]
 
     logger.info("paged after %s", ", ".join(f"{each:.1f} s" for each in waited))
@@ -37,7 +37,7 @@ def test_inference_that_waits_two_minutes_pages(day: Day, page: Notification) ->
     assert max(waited) < PAGE_AFTER_S + CHAIN_S + PAGER_WAIT_S
 
 
-def test_two_tenants_of_two_tiers_that_wait_are_one_page(day: Day, page: Notification) -> None:
+def test_pending_pods_of_two_tenants_and_tiers_are_one_page(day: Day, page: Notification) -> None:
     labels = [alert["labels"] for alert in page.alerts]
     assert {(each["tier"], each["tenant"]) for each in labels} == day.large_created.keys()
 
@@ -45,7 +45,7 @@ def test_two_tenants_of_two_tiers_that_wait_are_one_page(day: Day, page: Notific
     assert firing == [page]
 
 
-def test_a_page_says_what_to_know_and_where_to_look(page: Notification) -> None:
+def test_a_page_has_summary_description_and_links(page: Notification) -> None:
     for alert in page.alerts:
         labels, texts = alert["labels"], alert["annotations"]
         assert texts["summary"] == "Inference pods wait for GPUs."
@@ -58,17 +58,17 @@ def test_a_page_says_what_to_know_and_where_to_look(page: Notification) -> None:
 
 
 def test_the_page_is_resolved_once_there_is_capacity(day: Day) -> None:
-    """By the next moment at which the group tells of news."""
+    """The resolution is sent within the group_interval."""
     ends = [each for each in day.notifications if PENDING in each.names and each.status == "resolved"]
 
-    logger.info("resolved %.1f s after capacity was given", day.resolved - day.small_until)
+    logger.info("resolved %.1f s after capacity was added", day.resolved - day.small_until)
     assert [each.receiver for each in ends] == ["pager"]
     assert len(ends[0].alerts) == len(day.large_created)
     assert day.small_until < day.resolved < day.small_until + CHAIN_S + GROUP_INTERVAL_S
 
 
-def test_many_preemptions_make_a_ticket_after_five_minutes_and_not_before(day: Day) -> None:
-    """Two aggregators that succeeded each other meanwhile do not begin the five minutes anew."""
+def test_a_high_preemption_rate_makes_a_ticket_after_exactly_its_for_duration(day: Day) -> None:
+    """The two replacements of the aggregator meanwhile do not restart the five minutes."""
     first = next(each for each in day.notifications if RATE in each.names)
     quiet = f'present_over_time(ALERTS{{alertname="{RATE}"}}[{day.preempted_from - day.began}s])'
 

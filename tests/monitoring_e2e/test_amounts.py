@@ -1,4 +1,4 @@
-"""What dashboards say of who had what, against the ledger, the API and the script of the GPUs."""
+"""Compares dashboard values with the ledger, the API and the scripted GPUs."""
 
 import logging
 
@@ -7,7 +7,7 @@ import pytest
 from hack.pictures.variables import Window
 from tests.behaviour.product import PRICE
 from tests.monitoring_e2e.day import Day
-from tests.monitoring_e2e.deviation import SLACK_S, ahead, beyond
+from tests.monitoring_e2e.deviation import SLACK_S, deviations, overcount_at_end
 from tests.monitoring_e2e.ledger import sums
 from tests.monitoring_e2e.panels import Boards
 
@@ -20,40 +20,44 @@ BY = [("tiers", "GPU-hours and cost by tier", "tier"), ("tenants", "Tenants", "t
 
 @pytest.fixture(params=["small", "whole"])
 def shown_time(request: pytest.FixtureRequest, day: Day) -> Window:
-    """While there were 8 GPUs, and the whole day with its two successions."""
+    """The time with 8 GPUs, and the whole day with its two replacements of the aggregator."""
     window: Window = getattr(day, request.param)
     return window
 
 
 @pytest.mark.parametrize(("board", "panel", "label"), BY)
-def test_gpu_hours_are_those_of_the_ledger(
+def test_gpu_hours_equal_the_ledger(
     board: str, panel: str, label: str, shown_time: Window, day: Day, dashboards: Boards
 ) -> None:
     hours = dashboards.values(day.prometheus, board, panel, shown_time, column="GPU-hours", by=(label,))
-    told = sums(day.ledger.segments(shown_time.start, shown_time.end), label)
+    in_ledger = sums(day.ledger.segments(shown_time.start, shown_time.end), label)
 
     shown = {name: value * HOUR_S for (name,), value in hours.items()}
-    assert {name for name, value in shown.items() if value} == told.keys()
-    assert beyond(shown, told, what="GPU-seconds", ahead=ahead(day.prometheus, shown_time)) == []
+    assert {name for name, value in shown.items() if value} == in_ledger.keys()
+    assert (
+        deviations(shown, in_ledger, what="GPU-seconds", overcount=overcount_at_end(day.prometheus, shown_time)) == []
+    )
 
 
 @pytest.mark.parametrize(("board", "panel", "label"), BY)
-def test_costs_are_those_of_the_ledger(
+def test_costs_equal_the_ledger(
     board: str, panel: str, label: str, shown_time: Window, day: Day, dashboards: Boards
 ) -> None:
     costs = dashboards.values(day.prometheus, board, panel, shown_time, column="Cost", by=(label, "currency"))
-    told = sums(day.ledger.segments(shown_time.start, shown_time.end), label)
+    in_ledger = sums(day.ledger.segments(shown_time.start, shown_time.end), label)
 
     per_second = float(PRICE) / HOUR_S
     assert {currency for (_, currency), cost in costs.items() if cost} == {"USD"}
-    assert sum(each.cost for each in told.values()) == pytest.approx(
-        sum(each.gpu_seconds for each in told.values()) * per_second
+    assert sum(each.cost for each in in_ledger.values()) == pytest.approx(
+        sum(each.gpu_seconds for each in in_ledger.values()) * per_second
     )
     in_gpu_seconds = {name: cost / per_second for (name, _), cost in costs.items()}
-    assert beyond(in_gpu_seconds, told, what="cost", ahead=ahead(day.prometheus, shown_time)) == []
+    assert (
+        deviations(in_gpu_seconds, in_ledger, what="cost", overcount=overcount_at_end(day.prometheus, shown_time)) == []
+    )
 
 
-def test_the_states_of_capacity_add_up_to_the_gpus_at_every_moment(day: Day, dashboards: Boards) -> None:
+def test_capacity_states_add_up_to_all_gpus_at_every_moment(day: Day, dashboards: Boards) -> None:
     frame = dashboards.ask(day.prometheus, "fleet", "GPUs by state", day.small)
 
     sums_by_time: dict[float, float] = {}
@@ -65,7 +69,7 @@ def test_the_states_of_capacity_add_up_to_the_gpus_at_every_moment(day: Day, das
 
 
 def test_preemptions_are_counted_and_named(day: Day, dashboards: Boards) -> None:
-    slack = SLACK_S / day.small.seconds  # the mean rate goes on up to both edges
+    slack = SLACK_S / day.small.seconds  # the mean rate is extrapolated to both edges
     taken = {"inference-critical": {"training-low": 5, "training-standard": 1}}
     matrix = {(by, victim): count for by, victims in taken.items() for victim, count in victims.items()}
 
@@ -84,7 +88,7 @@ def test_preemptions_are_counted_and_named(day: Day, dashboards: Boards) -> None
     assert day.ledger.preemptions() == day.ledger.gpus_taken() == matrix
 
 
-def test_who_waits_is_who_waits_by_the_api(day: Day, dashboards: Boards) -> None:
+def test_pending_pods_equal_those_in_the_api(day: Day, dashboards: Boards) -> None:
     window = Window(day.began, day.waiting_at, scrape=day.small.scrape)
 
     def shown(column: str) -> dict[tuple[str, ...], float]:
@@ -107,10 +111,10 @@ def test_who_waits_is_who_waits_by_the_api(day: Day, dashboards: Boards) -> None
     }
 
 
-def test_used_and_idle_time_are_what_the_script_integrates_to(shown_time: Window, day: Day, dashboards: Boards) -> None:
-    """The agent looks every second who holds the GPU, and API times are whole seconds: 2 s for each coming and going.
+def test_used_and_idle_time_equal_the_integral_of_the_script(shown_time: Window, day: Day, dashboards: Boards) -> None:
+    """The agent polls assignments every second, and API times are whole seconds: up to 2 s per start and end.
 
-    What the GPU did is 3 s old at most: read, pulled and scraped once a second.
+    Usage is at most 3 s old: it is read, pulled and scraped once a second.
     """
     until_us = round(shown_time.end * 1e6)
     uses = [gpu.use(day.pods_on(node), until_us=until_us) for node, gpu in day.scripts.items()]

@@ -1,4 +1,4 @@
-"""What the recommended Alertmanager holds back, tells together, and sends to whom."""
+"""Inhibition, grouping and routing of the recommended Alertmanager configuration."""
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 
 INHIBITIONS = yaml.safe_load(ROUTES.read_text())["inhibit_rules"]
 SHARED = {"tier": "inference-standard", "victim_tier": "inference-standard"}
-"""Besides the cluster, what one of the inhibitions wants to be equal."""
+"""Labels other than the cluster that an inhibition requires to be equal."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def alertmanager(receiver: Receiver, tmp_path: Path) -> AsyncIterator[Aler
 
 @pytest.fixture(scope="module")
 def severities() -> Mapping[str, str]:
-    """Of every alert there is."""
+    """The severity of every alert."""
     groups = [group for path in RULES.glob("*.yaml") for group in yaml.safe_load(path.read_text())["groups"]]
     rules = [rule for group in groups for rule in group["rules"] if "alert" in rule]
     return {rule["alert"]: rule["labels"]["severity"] for rule in rules}
@@ -47,26 +47,26 @@ def test_every_inhibition_has_a_cause_and_an_effect(severities: Mapping[str, str
 
 
 @pytest.mark.parametrize("rule", INHIBITIONS, ids=lambda rule: rule["source_matchers"][0])
-async def test_a_cause_holds_back_its_effects_and_those_of_no_other_cluster(
+async def test_a_cause_inhibits_its_effects_only_in_its_cluster(
     rule: Json, severities: Mapping[str, str], alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
     def alert(name: str, cluster: str) -> dict[str, str]:
         return {"alertname": name, "severity": severities[name], "cluster": cluster, **SHARED}
 
     causes, effects = (named(severities, rule[f"{end}_matchers"]) for end in ("source", "target"))
-    others = {(name, f"other-{number}") for number, name in enumerate(effects)}  # else one might hold back another
+    others = {(name, f"other-{number}") for number, name in enumerate(effects)}  # otherwise one could inhibit another
     ours = {(name, "ours") for name in causes}
     await alertmanager.send(*(alert(*each) for each in ours))
-    await receiver.until(lambda receiver: told(receiver) == ours)
+    await receiver.until(lambda receiver: notified(receiver) == ours)
     await alertmanager.send(*(alert(name, "ours") for name in effects), *(alert(*each) for each in others))
-    await receiver.until(lambda receiver: told(receiver) >= others)
+    await receiver.until(lambda receiver: notified(receiver) >= others)
 
-    assert told(receiver) == ours | others
-    held_back = {(each["labels"]["alertname"], each["labels"]["cluster"]) for each in await alertmanager.inhibited()}
-    assert held_back == {(name, "ours") for name in effects}
+    assert notified(receiver) == ours | others
+    inhibited = {(each["labels"]["alertname"], each["labels"]["cluster"]) for each in await alertmanager.inhibited()}
+    assert inhibited == {(name, "ours") for name in effects}
 
 
-async def test_inference_that_waits_in_two_tiers_and_tenants_is_one_page(
+async def test_pending_inference_of_two_tiers_and_tenants_is_one_page(
     alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
     page = {"alertname": "InferencePodsPending", "severity": "critical", "cluster": "ours"}
@@ -75,18 +75,18 @@ async def test_inference_that_waits_in_two_tiers_and_tenants_is_one_page(
         {**page, "tier": "inference-standard", "tenant": "serving"},
     )
     await alertmanager.send({**page, "cluster": "theirs", "tier": "inference-standard", "tenant": "serving"})
-    await receiver.until(lambda receiver: len(told(receiver)) == 2)
+    await receiver.until(lambda receiver: len(notified(receiver)) == 2)
 
     assert {each.receiver for each in receiver.notifications} == {"pager"}
     assert sorted(len(each.alerts) for each in receiver.notifications) == [1, 2]
 
 
 def named(alerts: Iterable[str], matchers: Iterable[str]) -> list[str]:
-    """The alerts that matchers of the label `alertname` mean."""
-    return [name for name in alerts if all(means(matcher, name) for matcher in matchers)]
+    """The alerts that the `alertname` matchers match."""
+    return [name for name in alerts if all(matches_name(matcher, name) for matcher in matchers)]
 
 
-def means(matcher: str, name: str) -> bool:
+def matches_name(matcher: str, name: str) -> bool:
     found = re.fullmatch(r'alertname(=~|!~|!=|=)"(.+)"', matcher)
     assert found, f"no matcher of alertname: {matcher}"
     operator, value = found.groups()
@@ -94,7 +94,7 @@ def means(matcher: str, name: str) -> bool:
     return matches != operator.startswith("!")
 
 
-def told(receiver: Receiver) -> set[tuple[str, str]]:
+def notified(receiver: Receiver) -> set[tuple[str, str]]:
     """Alert and cluster of all notifications."""
     labels = [alert["labels"] for each in receiver.notifications for alert in each.alerts]
     return {(each["alertname"], each["cluster"]) for each in labels}

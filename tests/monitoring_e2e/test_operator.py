@@ -1,4 +1,4 @@
-"""The chart with the real Prometheus Operator: one value, and Prometheus scrapes, alerts and feeds the dashboards."""
+"""The chart with the real Prometheus Operator: one value enables scraping, alerts and dashboards."""
 
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -25,7 +25,7 @@ VALUES = ("--set", "prometheusOperator.labels.release=kube-prometheus-stack", "-
 
 
 class Monitored(NamedTuple):
-    """A cluster that ran for some scrapes, and what Helm said."""
+    """A cluster that ran for some scrapes, and Helm's notes."""
 
     prometheus: Prometheus
     window: Window
@@ -34,7 +34,7 @@ class Monitored(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def monitored(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Monitored]:
-    """The chart is installed, and Prometheus runs with what the operator made of it."""
+    """The installed chart, and Prometheus with the configuration that the operator generated."""
     scratch = tmp_path_factory.mktemp("operator")
     async with PrometheusServer(scratch / "prometheus", Configuration()) as prometheus:
         async with opened(control_plane, scratch, prometheus, gpus={"node-0": WELL}) as scene:
@@ -60,7 +60,7 @@ async def _installed(scene: Scene) -> str:
 
 
 async def _running(scene: Scene) -> int:
-    """A serving pod holds the node's GPU."""
+    """Run a serving pod on the node's GPU."""
     stage = scene.stage
     await stage.create(gpu_node("node-0", gpus=1, pool="day"), priority_class("prod-serving", 1000))
     await stage.create(gpu_pod("serve", "default", priorityClassName="prod-serving"))
@@ -69,7 +69,7 @@ async def _running(scene: Scene) -> int:
     return began
 
 
-def test_the_notes_say_that_all_of_it_is_on(monitored: Monitored) -> None:
+def test_the_notes_list_all_monitoring_parts_as_on(monitored: Monitored) -> None:
     for part in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards"):
         assert f"  {part:16} on (the cluster has " in monitored.notes
 
@@ -97,7 +97,7 @@ def test_every_alert_is_loaded_and_healthy(monitored: Monitored) -> None:
     assert [rule["name"] for rule in rules if rule["health"] == "err"] == []
 
 
-def test_every_dashboard_query_is_answered_and_the_pod_shows(monitored: Monitored, dashboards: Boards) -> None:
+def test_every_dashboard_query_succeeds_and_every_dashboard_has_data(monitored: Monitored, dashboards: Boards) -> None:
     asked = list(dashboards.ask_all(monitored.prometheus, monitored.window))
 
     assert {each.key: each.frame.error for each in asked if each.frame.error} == {}

@@ -1,4 +1,4 @@
-"""Every query of every dashboard, asked after a whole day as Grafana would ask it."""
+"""Runs every query of every dashboard after the whole scenario, as Grafana does."""
 
 import pytest
 
@@ -14,11 +14,11 @@ def asked(day: Day, dashboards: Boards) -> list[Asked]:
     return list(dashboards.ask_all(day.prometheus, day.whole))
 
 
-def test_every_query_is_accepted(asked: list[Asked]) -> None:
+def test_every_query_succeeds(asked: list[Asked]) -> None:
     assert {each.key: each.frame.error for each in asked if each.frame.error} == {}
 
 
-def test_every_panel_has_data_but_those_of_which_it_is_known_why_not(asked: list[Asked], day: Day) -> None:
+def test_only_the_expected_queries_have_no_data(asked: list[Asked], day: Day) -> None:
     empty = {each.key for each in asked if not each.has_data}
 
     assert empty == expected_empty(day.whole).keys()

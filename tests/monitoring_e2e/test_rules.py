@@ -1,4 +1,4 @@
-"""Recorded series and alerts, as Prometheus evaluates them over a whole day."""
+"""Recorded series and alerts, as Prometheus evaluates them over the whole scenario."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.monitoring_e2e.day import Day
 pytestmark = pytest.mark.e2e
 
 EXPECTED = {"InferencePodsPending", "HighPreemptionRate", "GpuXid", "GpuUncorrectableEcc"}
-"""By what happens in the day; nothing else may reach anybody."""
+"""All alerts that the scenario must trigger; no other may be sent."""
 
 
 def rules(day: Day) -> Iterator[Json]:
@@ -29,12 +29,12 @@ def test_every_recorded_series_exists(day: Day) -> None:
     assert [name for name in names if not day.prometheus.query(name, at=day.ended).series] == []
 
 
-def test_every_text_of_an_alert_can_be_filled_in(day: Day) -> None:
+def test_every_annotation_template_can_be_expanded(day: Day) -> None:
     texts = [text for alert in day.alerts["alerts"] for text in alert["annotations"].values()]
 
     assert texts
     assert [text for text in texts if "error expanding template" in text or "<no value>" in text] == []
 
 
-def test_nobody_is_told_of_anything_that_did_not_happen(day: Day) -> None:
+def test_only_the_expected_alerts_are_sent(day: Day) -> None:
     assert {name for each in day.notifications for name in each.names} == EXPECTED

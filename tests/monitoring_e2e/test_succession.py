@@ -1,4 +1,4 @@
-"""Another aggregator takes over on the same ledger, at another address: what Prometheus shows goes on."""
+"""Another aggregator takes over on the same ledger at another address: values in Prometheus continue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ from gputally.catalog.metric import MetricType
 from hack.prometheus import Prometheus
 from tests.monitoring_e2e import targets
 from tests.monitoring_e2e.day import SCRAPE_S, Day, Succession, window
-from tests.monitoring_e2e.deviation import ahead, beyond
+from tests.monitoring_e2e.deviation import deviations, overcount_at_end
 from tests.monitoring_e2e.ledger import sums
 from tests.monitoring_e2e.panels import Asked, Boards
 
@@ -28,9 +28,9 @@ TRUTH: Mapping[tuple[str, str], dict[tuple[str, ...], float]] = {
     ("tenants", "Allocated GPUs by tenant"): {("search",): 2, ("serving",): 8, ("research",): 2},
 }
 LATE_S = 3 * SCRAPE_S
-"""By then both Prometheus servers know what one of them knew."""
+"""After this time both Prometheus servers have the same values."""
 Shown = tuple[object, ...]
-"""A series of a panel: its query, where it is, and its labels."""
+"""A series of a panel: its query, position and labels."""
 LABELS = {"fleet": ("state",), "tiers": ("tier",), "tenants": ("tenant",)}
 
 
@@ -40,22 +40,22 @@ def succession(request: pytest.FixtureRequest, day: Day) -> Succession:
     return found
 
 
-def test_with_a_stable_instance_no_series_begins_or_ends(succession: Succession, day: Day) -> None:
+def test_with_a_stable_instance_no_series_starts_or_ends(succession: Succession, day: Day) -> None:
     before, after = (series_of_the_fleet(day.prometheus, at=moment) for moment in succession)
 
     assert before
     assert after == before
 
 
-def test_with_a_stable_instance_no_counter_of_the_fleet_is_reset(day: Day) -> None:
+def test_with_a_stable_instance_no_fleet_counter_resets(day: Day) -> None:
     lasting = f"{day.ended - day.began:.0f}s"
     resets = {name: day.prometheus.query(f"sum(resets({name}{OURS}[{lasting}]))", at=day.ended) for name in COUNTERS}
 
     assert {name: answer.value for name, answer in resets.items() if answer.series and answer.value} == {}
 
 
-def test_gauges_stay_true_while_old_and_new_are_in_sight(day: Day, dashboards: Boards) -> None:
-    """To the second Prometheus the two are different instances, and it was never told that the old one ended."""
+def test_gauges_are_correct_while_old_and_new_instances_are_visible(day: Day, dashboards: Boards) -> None:
+    """The second Prometheus sees two different instances, and has not noticed that the old one ended."""
     assert day.ended - day.unnoticed.after > 60
     assert instances(day.by_address, at=day.ended) == 2
     for server, start in ((day.prometheus, day.noticed.after), (day.by_address, day.unnoticed.after)):
@@ -69,57 +69,57 @@ def test_gauges_stay_true_while_old_and_new_are_in_sight(day: Day, dashboards: B
             assert shown == {labels: {value} for labels, value in truth.items()}
 
 
-def test_no_panel_shows_twice_what_there_is(succession: Succession, day: Day, dashboards: Boards) -> None:
-    """Of what is not shown by instance, from just before the succession until a moment after it.
+def test_no_panel_counts_old_and_new_instances_twice(succession: Succession, day: Day, dashboards: Boards) -> None:
+    """For panels not split by instance, from just before the succession until a moment after it.
 
-    An age may restart between the scrapes of the two: it must not exceed what the first one already knew.
-    What a new process counts at once is a change to the one that scraped it early enough to see it begin: changes are
-    looked at when they have settled. Of the two servers the one that scrapes first sees a change first.
+    An age may restart between the scrapes of the two servers; it must not exceed the age that the first one had.
+    A server that scrapes a new process early sees its first counts as a change, so changes are only compared once
+    they have settled. The server that scrapes first sees a change first.
     """
     settled = day.ended - LATE_S
-    known = last_values(dashboards.ask_all(day.prometheus, window(succession.before - 5, day.ended)))
+    final = last_values(dashboards.ask_all(day.prometheus, window(succession.before - 5, day.ended)))
     before = window(succession.before - 5, succession.before)
-    began = begins(last_values(dashboards.ask_all(day.prometheus, before)), succession.before)
+    started = starts(last_values(dashboards.ask_all(day.prometheus, before)), succession.before)
     soon = range(int(succession.after), int(succession.after) + 7, LATE_S)
     for moment in (*soon, settled, day.ended):
         shown = window(succession.before - 5, moment)
         single = last_values(dashboards.ask_all(day.prometheus, shown))
         both = last_values(dashboards.ask_all(day.by_address, shown))
         assert len(both) > 200
-        new = begins(single, moment)
-        ages = {key: moment - min(since, new.get(key, since)) + SCRAPE_S for key, since in (new | began).items()}
+        new = starts(single, moment)
+        ages = {key: moment - min(since, new.get(key, since)) + SCRAPE_S for key, since in (new | started).items()}
         most = {key: 1.5 * value + 0.01 for key, value in single.items()} | ages
-        most |= {key: max(most.get(key, 0), 1.5 * value + 0.01) for key, value in known.items() if is_change(key)}
-        held = {key: value for key, value in both.items() if moment == settled or not is_change(key)}
-        assert {key: (value, most.get(key)) for key, value in held.items() if value > most.get(key, 0.01)} == {}
-        began |= new
+        most |= {key: max(most.get(key, 0), 1.5 * value + 0.01) for key, value in final.items() if is_change(key)}
+        compared = {key: value for key, value in both.items() if moment == settled or not is_change(key)}
+        assert {key: (value, most.get(key)) for key, value in compared.items() if value > most.get(key, 0.01)} == {}
+        started |= new
 
 
-def test_an_increase_over_both_lacks_only_the_time_between_them(day: Day, dashboards: Boards) -> None:
+def test_an_increase_across_both_instances_misses_only_the_time_between_them(day: Day, dashboards: Boards) -> None:
     shown = window(day.compared_from, day.ended)
     gap_s = sum(each.after - each.before + SCRAPE_S for each in (day.noticed, day.unnoticed))
 
     hours = dashboards.values(day.by_address, "tenants", "Tenants", shown, column="GPU-hours", by=("tenant",))
-    told = sums(day.ledger.segments(shown.start, shown.end), "tenant")
+    in_ledger = sums(day.ledger.segments(shown.start, shown.end), "tenant")
 
     in_seconds = {name: value * 3600 for (name,), value in hours.items()}
-    late = ahead(day.prometheus, shown)
-    assert beyond(in_seconds, told, what="by address, GPU-seconds", ahead=late, gap_s=gap_s) == []
+    overcount = overcount_at_end(day.prometheus, shown)
+    assert deviations(in_seconds, in_ledger, what="by address, GPU-seconds", overcount=overcount, gap_s=gap_s) == []
 
 
 def series_of_the_fleet(api: Prometheus, *, at: float) -> set[frozenset[tuple[str, str]]]:
-    """Labels and names; those of the process itself come and go with it."""
+    """Names and labels of fleet series, without the process's own series."""
     found = api.query(f'{{__name__=~"gputally_.+", job="{targets.AGGREGATOR}"}}', at=at).series
     return {frozenset(each.labels.items()) for each in found if base(each.labels["__name__"]) in NAMES}
 
 
 def base(name: str) -> str:
-    """Of a histogram's series, the histogram's name."""
+    """The metric name of a series, without a histogram suffix."""
     return next((name.removesuffix(end) for end in ("_bucket", "_sum", "_count") if name.endswith(end)), name)
 
 
-def begins(shown: Mapping[Shown, float], moment: float) -> dict[Shown, float]:
-    """When what has an age began, by its age at the moment."""
+def starts(shown: Mapping[Shown, float], moment: float) -> dict[Shown, float]:
+    """When what has an age started, by its age at the moment."""
     return {key: moment - value for key, value in shown.items() if is_age(key)}
 
 

@@ -57,7 +57,7 @@ class Daemon:
         """Have it read its files anew. Raises: ReloadRefused."""
         async with aiohttp.ClientSession() as session, session.post(f"{self.url}/-/reload") as response:
             if response.status != 200:
-                raise ReloadRefused(f"{await response.text()}{self.component.last_words()}")
+                raise ReloadRefused(f"{await response.text()}{self.component.log_tail()}")
 
 
 async def eventually(ask: Callable[[], Awaitable[T]], holds: Callable[[T], object], *, within: float, what: str) -> T:

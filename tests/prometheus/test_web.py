@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.manifests import Json
 from tests.fakes.certificates import Certificates
-from tests.fakes.policies import MUTUAL, TLS, Entrance, config, hashed, policies
+from tests.fakes.policies import MUTUAL, TLS, SiteClient, config, hashed, policies
 from tests.prometheus.daemon import eventually
 from tests.prometheus.server import Configuration, PrometheusServer, scrape
 
@@ -27,7 +27,7 @@ def certificates(tmp_path: Path) -> Certificates:
     return Certificates(tmp_path)
 
 
-def scraped(door: Entrance, certificates: Certificates, *, job: str = "gputally", **settings: object) -> Json:
+def scraped(door: SiteClient, certificates: Certificates, *, job: str = "gputally", **settings: object) -> Json:
     """A scrape configuration that trusts the authority."""
     tls: dict[str, object] = {"ca_file": str(certificates.authority)}
     more = settings.pop("tls_config", {})
@@ -85,7 +85,7 @@ async def test_a_password_and_a_token_are_shown_over_tls_and_wrong_ones_are_told
 async def test_a_certificate_is_shown_and_without_one_the_handshake_fails(
     certificates: Certificates, tmp_path: Path
 ) -> None:
-    certificates.stranger("stranger")
+    certificates.self_signed("stranger")
     async with policies(config(tmp_path, MUTUAL)) as door:
         scrapes = [
             scraped(door, certificates, job="client", tls_config=shown(certificates, "client")),

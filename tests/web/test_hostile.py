@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.pages import TEXTS, table
 from tests.fakes.certificates import Certificates
-from tests.fakes.policies import MUTUAL, PAGE, TLS, Entrance, basic, config, hashed, policies
+from tests.fakes.policies import MUTUAL, PAGE, TLS, SiteClient, basic, config, hashed, policies
 from tests.web.hostile import END, GET, REQUESTS, target
 
 HUNG_UP = 0
@@ -22,13 +22,13 @@ WEBSOCKET = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     made = Certificates(tmp_path_factory.mktemp("tls"))
-    made.stranger("stranger")
+    made.self_signed("stranger")
     made.expired("expired")
     return made
 
 
 @pytest.fixture
-async def door() -> AsyncIterator[Entrance]:
+async def door() -> AsyncIterator[SiteClient]:
     """Open to all, as by default."""
     async with policies() as door:
         yield door
@@ -36,13 +36,13 @@ async def door() -> AsyncIterator[Entrance]:
 
 
 @pytest.mark.parametrize("what", REQUESTS)
-async def test_it_is_refused_and_the_connection_ends(door: Entrance, what: str) -> None:
+async def test_it_is_refused_and_the_connection_ends(door: SiteClient, what: str) -> None:
     data, status = REQUESTS[what]
 
-    heard = await door.say(data)
+    heard = await door.send(data)
 
     assert (heard.statuses, heard.hung_up) == ([status], True)
-    assert not any(each in heard.data for each in (b"what every pod did", b"Set-Cookie", b"passwd", b"aiohttp", b"aaa"))
+    assert not any(each in heard.data for each in (b"usage of all pods", b"Set-Cookie", b"passwd", b"aiohttp", b"aaa"))
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ async def test_it_is_refused_and_the_connection_ends(door: Entrance, what: str) 
 )
 async def test_a_page_is_the_same_however_its_path_is_written(path: bytes, status: int) -> None:
     async with policies(tokens={"/v1/usage": lambda: "own"}) as door:
-        assert (await door.say(target(path))).statuses == [status]
+        assert (await door.send(target(path))).statuses == [status]
 
 
-async def test_a_wish_for_another_protocol_is_not_granted(door: Entrance) -> None:
-    heard = await door.say(GET + WEBSOCKET, within=0.5)
+async def test_a_wish_for_another_protocol_is_not_granted(door: SiteClient) -> None:
+    heard = await door.send(GET + WEBSOCKET, within=0.5)
 
     assert heard.statuses == [200]
     assert b"Upgrade" not in heard.data
 
 
-async def test_many_requests_on_one_connection_are_answered_in_turn(door: Entrance) -> None:
-    heard = await door.say((GET + b"\r\n") * 300 + GET + END)
+async def test_many_requests_on_one_connection_are_answered_in_turn(door: SiteClient) -> None:
+    heard = await door.send((GET + b"\r\n") * 300 + GET + END)
 
     assert heard.statuses == [200] * 301
 
@@ -77,7 +77,7 @@ async def test_many_requests_on_one_connection_are_answered_in_turn(door: Entran
     ],
 )
 async def test_who_keeps_us_waiting_is_hung_up_on(
-    door: Entrance, pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
+    door: SiteClient, pieces: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(monkeypatch)
     reader, writer = await asyncio.open_connection(door.host, door.port)
@@ -172,7 +172,7 @@ async def test_a_first_scrape_gets_in_while_another_address_guesses(tmp_path: Pa
     assert (answer.status, took < 1) == (200, True)
 
 
-async def guess_from(source: str, door: Entrance) -> None:
+async def guess_from(source: str, door: SiteClient) -> None:
     """For ever."""
     for number in range(1_000_000):
         reader, writer = await asyncio.open_connection(door.host, door.port, local_addr=(source, 0))
@@ -195,7 +195,7 @@ async def guess_from(source: str, door: Entrance) -> None:
 )
 async def test_what_is_no_tls_is_hung_up_on(certificates: Certificates, garbage: bytes) -> None:
     async with policies(config(certificates.folder, TLS)) as door:
-        heard = await door.say(garbage)
+        heard = await door.send(garbage)
 
         assert (heard.statuses, heard.hung_up) == ([], True)
         assert (await door.get(tls=certificates.client_context())).status == 200
@@ -206,7 +206,7 @@ async def test_a_handshake_that_does_not_go_on_is_ended(
 ) -> None:
     monkeypatch.setattr("gputally.export.accept.HANDSHAKE_SECONDS", 0.3)
     async with policies(config(certificates.folder, TLS)) as door:
-        assert await door.say(b"\x16\x03\x01\x02\x00", within=2) == (b"", True)
+        assert await door.send(b"\x16\x03\x01\x02\x00", within=2) == (b"", True)
 
 
 @pytest.mark.parametrize("name", ["", "stranger", "expired"])
@@ -219,7 +219,7 @@ async def test_without_a_sound_certificate_nobody_gets_in(certificates: Certific
 async def test_broken_versions_of_tls_are_not_spoken(certificates: Certificates) -> None:
     hello = bytes.fromhex("160301002f0100002b0301") + b"\x55" * 32 + bytes.fromhex("000004002f00ff0100")
     async with policies(config(certificates.folder, TLS)) as door:
-        heard = await door.say(hello)
+        heard = await door.send(hello)
 
     assert (heard.data.startswith(b"\x16"), heard.hung_up) == (False, True), "it said hello"
 

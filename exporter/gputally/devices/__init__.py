@@ -1,1 +1,1 @@
-"""What the node agent reads: the NVIDIA driver and the kubelet."""
+"""Data sources of the node agent: the NVIDIA driver and the kubelet."""

@@ -20,7 +20,7 @@ from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready
 from tests.fakes.kubeconfigs import kubeconfig
-from tests.fakes.policies import TLS, Entrance, config
+from tests.fakes.policies import TLS, SiteClient, config
 
 
 def assert_told(ended: Done, status: int, *messages: str) -> None:
@@ -154,7 +154,7 @@ async def test_the_aggregator_serves_by_its_web_configuration(
     (tmp_path / "token").write_text("0123456789")
     flags = ("--kubeconfig", kubeconfig_file, "--ledger", tmp_path / "l.db", "--web.config.file", file)
     process = await start("aggregator", *flags, "--web.listen-address", f"127.0.0.1:{port}")
-    door, tls = Entrance("https", "127.0.0.1", port), certificates.client_context()
+    door, tls = SiteClient("https", "127.0.0.1", port), certificates.client_context()
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (await door.get("/readyz", tls=tls)).status != 200:  # noqa: ASYNC110 - it sends no signal
             await asyncio.sleep(0.02)

@@ -23,8 +23,8 @@ from gputally.model.kube import Kind
 from gputally.model.observation import Observation, RelistStarted, Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import PodForm, as_event, as_pod, preempted_event, us
-from tests.fakes.bookkeeping import Time, open_books
-from tests.fakes.stream import BOOK, stream, surroundings
+from tests.fakes.bookkeeping import Time, open_pipeline
+from tests.fakes.stream import BOOK, initial_listings, stream
 from tests.fakes.until import until
 
 OBSERVATIONS = stream(5, 30)
@@ -82,7 +82,7 @@ async def pipeline(ledger: SlowLedger) -> Pipeline:
         watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind),
         first=[Kind.NODES],
     )
-    pipeline.accountant.take(surroundings(time()))
+    pipeline.accountant.take(initial_listings(time()))
     return pipeline
 
 
@@ -236,14 +236,14 @@ async def test_counters_stand_still_until_the_watches_have_told_what_happened_wh
     running = PodForm(node="n0", scheduled=1000, started=1000)
     finished = replace(running, version=2, phase="Succeeded", finished=2000)
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
-        before = open_books(ledger, time := Time(us(1000)), zero_us=0)
+        before = open_pipeline(ledger, time := Time(us(1000)), zero_us=0)
         before.accountant.take([told(running, at=1000)])
         await allocated(before)  # in which series begin as 0
         time.now_us = us(1500)
         assert await allocated(before) == pytest.approx(500)
         before.writer.close()
 
-        after = open_books(ledger, time := Time(us(9000)), zero_us=0)
+        after = open_pipeline(ledger, time := Time(us(9000)), zero_us=0)
         pods = next(watch for watch in after.health.watches if watch.kind is Kind.PODS)
         pods.synced = False
         assert await allocated(after) == pytest.approx(500)
@@ -273,7 +273,7 @@ async def test_a_scrape_is_in_the_ledger_before_it_is_answered(tmp_path: Path) -
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
         fleet = Fleet(rules=Rules(), book=BOOK, saved=ledger.saved(now_us=time()))
         pipeline = assemble(fleet, ledger, clock=time)
-        pipeline.accountant.take((*surroundings(time()), *OBSERVATIONS[:50]))
+        pipeline.accountant.take((*initial_listings(time()), *OBSERVATIONS[:50]))
         time.now_us = us(5000)
         await pipeline.exposition.scrape(False)  # noqa: FBT003 - the shape the web side asks for
 

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.fakes.policies import PAGE, Entrance, policies
+from tests.fakes.policies import PAGE, SiteClient, policies
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ async def opened() -> AsyncIterator[AsyncExitStack]:
         yield opened
 
 
-async def connect(door: Entrance, opened: AsyncExitStack) -> asyncio.StreamReader:
+async def connect(door: SiteClient, opened: AsyncExitStack) -> asyncio.StreamReader:
     reader, writer = await asyncio.open_connection(door.host, door.port)
     opened.callback(writer.close)
     return reader

@@ -20,7 +20,7 @@ CLOSED = ("/", "/metrics", "/v1/usage", "/nowhere")
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     made = Certificates(tmp_path_factory.mktemp("tls"))
-    made.stranger("stranger")
+    made.self_signed("stranger")
     made.expired("expired")
     return made
 
@@ -264,7 +264,7 @@ async def test_no_secret_is_in_the_log_nor_in_any_answer(users: Path, caplog: py
     async with policies(users) as door:
         answers = [await door.get(path, shown=each) for each in shown for path in ("/metrics", "/nowhere")]
         answers.append(await door.get(f"/metrics?token={TOKEN}"))
-        broken = await door.say(f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\x00\r\n\r\n".encode())
+        broken = await door.send(f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\x00\r\n\r\n".encode())
         write(users, read(users).replace(" token", " missing-token").replace("$2y$", "secret$2y$"))
         await door.get()
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from tests.fakes.bookkeeping import keep, outcome
+from tests.fakes.bookkeeping import outcome, run_accounting
 from tests.fakes.stream import stream
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ def test_after_a_hundred_kills_the_ledger_equals_that_of_an_undisturbed_run(tmp_
 
 
 def campaign(folder: Path, *, seed: int, pods: int, kills: int) -> None:
-    asyncio.run(keep(folder / "undisturbed.db", stream(seed, pods), Random(seed)))
+    asyncio.run(run_accounting(folder / "undisturbed.db", stream(seed, pods), Random(seed)))
 
     published, killed = disturbed(folder / "disturbed.db", seed=seed, pods=pods, kills=kills)
 

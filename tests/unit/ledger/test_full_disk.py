@@ -14,7 +14,7 @@ from gputally.aggregator import ledger_writer
 from gputally.aggregator.aggregator import account
 from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import LedgerUnwritable
-from tests.fakes.bookkeeping import Time, keep, outcome, position
+from tests.fakes.bookkeeping import Time, outcome, position, run_accounting
 from tests.fakes.desk import Desk, allocated
 from tests.fakes.stream import stream
 from tests.fakes.until import PATIENCE_SECONDS, until
@@ -33,7 +33,7 @@ def desk(tmp_path: Path) -> Desk:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The ledger of the same stream on a disk that never was full."""
     path = tmp_path_factory.mktemp("undisturbed") / "ledger.db"
-    asyncio.run(keep(path, OBSERVATIONS, Random(1)))
+    asyncio.run(run_accounting(path, OBSERVATIONS, Random(1)))
     return path
 
 
@@ -44,7 +44,7 @@ async def test_a_full_ledger_is_told_and_the_rows_that_wait_are_counted(desk: De
     before = await desk.samples()
 
     desk.take(OBSERVATIONS[HALF:])
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
     full = await desk.samples()
 
     assert (before["gputally_ledger_writable"], before["gputally_ledger_waiting_rows"]) == (1, 0)
@@ -61,12 +61,12 @@ async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(des
         if number == 5:
             desk.fill()
         desk.take(OBSERVATIONS[index : index + 20])
-        await desk.books.writer.flush()
+        await desk.pipeline.writer.flush()
         await desk.samples()
-    assert not desk.books.health.ledger.writable
+    assert not desk.pipeline.health.ledger.writable
 
     desk.make_room()
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
     after = await desk.samples()
 
     assert (after["gputally_ledger_writable"], after["gputally_ledger_waiting_rows"]) == (1, 0)
@@ -77,15 +77,15 @@ async def test_what_waited_is_written_once_there_is_room_and_nothing_differs(des
 
 async def test_writing_is_tried_again_by_itself(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_writer, "RETRY_SECONDS", 0.001)
-    health = desk.books.health.ledger
+    health = desk.pipeline.health.ledger
     desk.fill()
     desk.take(OBSERVATIONS)
-    flusher = asyncio.create_task(desk.books.writer.keep_flushed())
+    flusher = asyncio.create_task(desk.pipeline.writer.keep_flushed())
     await until(lambda: health.failures >= 3)
     desk.make_room()
     await until(lambda: health.writable)
 
-    assert (health.waiting, desk.books.writer.room.is_set()) == (0, True)
+    assert (health.waiting, desk.pipeline.writer.room.is_set()) == (0, True)
     flusher.cancel()
     with suppress(asyncio.CancelledError):
         await flusher
@@ -97,9 +97,9 @@ async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pyte
     desk.fill()
     for observations in (OBSERVATIONS[:HALF], OBSERVATIONS[HALF:]):
         desk.take(observations)
-        await desk.books.writer.flush()
+        await desk.pipeline.writer.flush()
     desk.make_room()
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
     desk.close()
 
     [(first, outage), (second, end)] = [
@@ -113,12 +113,12 @@ async def test_an_outage_is_logged_once_and_its_end_too(desk: Desk, caplog: pyte
 async def test_a_scrape_does_not_wait_for_a_ledger_known_to_refuse(desk: Desk) -> None:
     desk.fill()
     desk.take(OBSERVATIONS)
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
 
     await desk.samples()
     await desk.samples()
 
-    assert desk.books.health.ledger.failures == 1
+    assert desk.pipeline.health.ledger.failures == 1
     desk.make_room()
     desk.close()
 
@@ -127,14 +127,14 @@ async def test_books_closed_on_a_full_disk_say_so_and_the_next_start_learns_the_
     desk: Desk, undisturbed: Path
 ) -> None:
     desk.take(OBSERVATIONS[:HALF])
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
     desk.fill()
     desk.take(OBSERVATIONS[HALF:])
 
     with pytest.raises(LedgerUnwritable, match=r"database or disk is full; \d+ rows were not written"):
         desk.close()
 
-    await keep(desk.ledger.path, OBSERVATIONS, Random(1))
+    await run_accounting(desk.ledger.path, OBSERVATIONS, Random(1))
     assert outcome(desk.ledger.path)[0] == outcome(undisturbed)[0]
 
 
@@ -143,7 +143,7 @@ async def test_with_too_many_rows_waiting_the_watches_are_held_back_and_nothing_
 ) -> None:
     monkeypatch.setattr(ledger_writer, "ROOM", 50)
     desk = Desk(tmp_path / "ledger.db", limit=50)
-    books = desk.books
+    books = desk.pipeline
     desk.fill()
     desk.take(OBSERVATIONS[:HALF])
     await books.writer.flush()
@@ -180,7 +180,7 @@ LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from tests.fakes.bookkeeping import Time, open_books
+from tests.fakes.bookkeeping import Time, open_pipeline
 from tests.fakes.stream import stream
 
 def limit(size):
@@ -189,7 +189,7 @@ def limit(size):
 async def main():
     time, observations = Time(), stream(3, 150)
     with SqliteLedger(Path(sys.argv[1])) as ledger:
-        books = open_books(ledger, time)
+        books = open_pipeline(ledger, time)
         await books.writer.flush()
         limit(150_000)
         for index in range(0, len(observations), 20):

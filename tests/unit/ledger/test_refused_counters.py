@@ -54,9 +54,9 @@ async def test_a_process_that_starts_on_a_full_disk_shows_what_the_one_before_sh
     assert allocated(shown) == pytest.approx(allocated(before), rel=1e-9)
     full.make_room()
     later = await full.samples()
-    assert full.books.health.ledger.writable is False
+    assert full.pipeline.health.ledger.writable is False
     assert allocated(later) == allocated(shown)
-    await full.books.writer.flush()
+    await full.pipeline.writer.flush()
     assert allocated(await full.samples()) > allocated(shown) + 1
     full.close()
 
@@ -69,7 +69,7 @@ async def test_a_series_that_came_while_the_ledger_refused_is_shown_as_0_from_th
         desk.time.now_us += 30_000_000
         hidden = await desk.samples()
     desk.make_room()
-    await desk.books.writer.flush()
+    await desk.pipeline.writer.flush()
     shown = []
     for _ in range(3):
         shown.append(allocated(await desk.samples()))

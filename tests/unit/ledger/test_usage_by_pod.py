@@ -9,18 +9,20 @@ from msgspec.structs import replace
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import us
-from tests.contract.test_usage import HELD, HOLDER, told
+from tests.contract.test_usage import ASSIGNMENT, ASSIGNMENT_HOUR, reported
 
 
 def test_containers_devices_and_lives_of_an_agent_add_up_by_pod_and_hour(tmp_path: Path) -> None:
-    whole = replace(HELD, assignment=replace(HOLDER, pod_uid="uid-a"))
+    whole = replace(ASSIGNMENT_HOUR, assignment=replace(ASSIGNMENT, pod_uid="uid-a"))
     other_device = replace(
         whole,
-        assignment=replace(whole.assignment, key=HOLDER.key._replace(device="MIG-8", epoch="e2"), until_us=us(1020)),
+        assignment=replace(
+            whole.assignment, key=ASSIGNMENT.key._replace(device="MIG-8", epoch="e2"), until_us=us(1020)
+        ),
     )
     later = replace(whole, hour=replace(whole.hour, start_us=US_PER_HOUR))
     with SqliteLedger(tmp_path / "ledger.db") as ledger:
-        ledger.write(told(whole, other_device, later))
+        ledger.write(reported(whole, other_device, later))
 
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
         rows = connection.execute(

@@ -98,7 +98,7 @@ async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
 
 
 async def test_an_answer_that_does_not_end_is_given_up(client: AgentClient, agent: FakeAgent) -> None:
-    agent.assignment.clear()
+    agent.complete.clear()
 
     assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no complete response within 0.05 s")
 

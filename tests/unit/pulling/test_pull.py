@@ -77,7 +77,7 @@ async def test_what_an_agent_tells_is_handed_on_with_when_it_came(pulling: Pulli
 
 async def test_an_agent_that_fails_harms_no_other(running: Pulling, agents: list[FakeAgent]) -> None:
     agents[0].status = 500
-    agents[1].assignment.clear()
+    agents[1].complete.clear()
     running.targets = targets(agents)
     await until(lambda: len(running.told) > 3)
 

@@ -1,1 +1,1 @@
-"""Which container holds which GPU of this node, as the kubelet's PodResources API tells it."""
+"""GPU assignments of this node's containers, from the kubelet's PodResources API."""

@@ -1,4 +1,4 @@
-"""From what the kubelet names to the parts of GPUs that the driver knows."""
+"""Map the kubelet's device assignments to GPU parts known to the driver."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,11 +13,11 @@ from gputally.model.measured.device import PartAllocation, PartAllocations
 def allocations(
     assignments: Iterable[DeviceAssignment], replicas: Mapping[str, int], parts: Parts, *, at_us: int
 ) -> PartAllocations:
-    """Who holds which part. A device that no GPU here has is counted as unknown.
+    """The container that holds each part. A device that matches no GPU of this node counts as unknown.
 
-    `replicas` are how many there are of each part; of one that is not among them the highest number seen tells.
+    `replicas` is the number of replicas of each part. For others, the highest observed replica number counts.
     """
-    seen: dict[str, int] = {}
+    replica_counts: dict[str, int] = {}
     held: Counter[PartAllocation] = Counter()
     unknown = 0
     for assignment in assignments:
@@ -26,17 +26,17 @@ def allocations(
             unknown += 1
             continue
         if assignment.device.replica is not None:
-            seen[part] = max(seen.get(part, 0), assignment.device.replica + 1)
-        held[_held(assignment, part)] += 1
-    shared = {part: replicas.get(part, seen[part]) for part in seen}
+            replica_counts[part] = max(replica_counts.get(part, 0), assignment.device.replica + 1)
+        held[_allocation(assignment, part)] += 1
+    shared = {part: replicas.get(part, replica_counts[part]) for part in replica_counts}
     return PartAllocations(
         at_us=at_us,
-        held=tuple(sorted(_sized(each, count, shared.get(each.part)) for each, count in held.items())),
+        held=tuple(sorted(_with_replicas(each, count, shared.get(each.part)) for each, count in held.items())),
         unknown=unknown,
     )
 
 
-def _held(assignment: DeviceAssignment, part: str) -> PartAllocation:
+def _allocation(assignment: DeviceAssignment, part: str) -> PartAllocation:
     return PartAllocation(
         part=part,
         namespace=assignment.namespace,
@@ -47,6 +47,6 @@ def _held(assignment: DeviceAssignment, part: str) -> PartAllocation:
     )
 
 
-def _sized(held: PartAllocation, count: int, in_all: int | None) -> PartAllocation:
-    """So many replicas; a whole part is one of one, however often it is told of."""
-    return held if in_all is None else replace(held, replicas=count, replicas_in_all=max(in_all, count))
+def _with_replicas(held: PartAllocation, count: int, total: int | None) -> PartAllocation:
+    """Set the replica counts. A part without replicas counts as one of one, however often it is reported."""
+    return held if total is None else replace(held, replicas=count, replicas_in_all=max(total, count))

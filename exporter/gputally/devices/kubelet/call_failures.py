@@ -1,4 +1,4 @@
-"""What a failed call of the kubelet's PodResources API means for the caller."""
+"""Map failed PodResources API calls to gputally errors."""
 
 import socket
 from typing import Final
@@ -10,49 +10,49 @@ from gputally.errors import KubeletError, KubeletRefused, KubeletUnreachable
 
 DIRECTORY: Final = "/var/lib/kubelet/pod-resources"
 MAX_BYTES: Final = 16 << 20
-"""The largest reply that is read; gRPC's own limit of 4 MiB is met by nodes with many devices."""
+"""Maximum reply size. Nodes with many devices exceed gRPC's default of 4 MiB."""
 
 
 class NotServed(KubeletRefused):
-    """The kubelet does not know the call or has it switched off."""
+    """The kubelet does not implement the call or has it disabled."""
 
 
 class NoSuchPod(KubeletUnreachable):
-    """The kubelet does not have the pod asked for, or not yet."""
+    """The kubelet does not have the requested pod, or not yet."""
 
 
 def error_of(error: AioRpcError, path: str, method: str) -> KubeletError:
-    """What `error` means, the answer to `method` from the socket `path`."""
+    """The gputally error for `error`, returned by `method` on the socket `path`."""
     code, text = error.code(), error.details() or ""
-    told = f"{path}: {method}: {code.name}: {text}"
+    message = f"{path}: {method}: {code.name}: {text}"
     match code:
         case StatusCode.UNAVAILABLE:
-            return _unavailable(path, told)
-        case StatusCode.RESOURCE_EXHAUSTED if "larger than max" in text:  # gRPC's own words; else the rate limit
+            return _unavailable(path, message)
+        case StatusCode.RESOURCE_EXHAUSTED if "larger than max" in text:  # gRPC's own message; otherwise the rate limit
             return KubeletUnreachable(f"{path}: {method}: the reply is larger than {MAX_BYTES >> 20} MiB: {text}")
         case StatusCode.UNIMPLEMENTED:
-            return NotServed(f"{told}; mount {DIRECTORY} of a kubelet of Kubernetes 1.20 or later")
+            return NotServed(f"{message}; mount {DIRECTORY} of a kubelet of Kubernetes 1.20 or later")
         case StatusCode.UNKNOWN | StatusCode.NOT_FOUND:
-            return _in_prose(text, told)
+            return _from_text(text, message)
         case StatusCode.PERMISSION_DENIED | StatusCode.UNAUTHENTICATED:
-            return KubeletRefused(told)
+            return KubeletRefused(message)
         case _:
-            return KubeletUnreachable(told)
+            return KubeletUnreachable(message)
 
 
-def _in_prose(text: str, told: str) -> KubeletError:
-    """What the kubelet has no code for: a call that a feature gate holds back, a pod that it does not have.
+def _from_text(text: str, message: str) -> KubeletError:
+    """Classify by message text: the kubelet has no status code for a disabled feature gate or a missing pod.
 
     Source: k8s.io/kubernetes pkg/kubelet/apis/podresources/server_v1.go.
     """
     if "disabled" in text:
-        return NotServed(told)
-    return NoSuchPod(told) if "not found" in text else KubeletUnreachable(told)
+        return NotServed(message)
+    return NoSuchPod(message) if "not found" in text else KubeletUnreachable(message)
 
 
-def _unavailable(path: str, told: str) -> KubeletError:
-    """Why there is no connection, by trying to connect: gRPC tells it in prose that changes."""
-    match _obstacle(path):
+def _unavailable(path: str, message: str) -> KubeletError:
+    """Find the cause by connecting to the socket: gRPC's message text varies between versions."""
+    match _connect_error(path):
         case PermissionError():
             return KubeletRefused(f"{path}: permission denied; run as root, with {DIRECTORY} mounted from the host")
         case FileNotFoundError():
@@ -60,10 +60,10 @@ def _unavailable(path: str, told: str) -> KubeletError:
                 f"{path}: no such socket; mount the directory {DIRECTORY} of the host, not the file"
             )
         case _:
-            return KubeletUnreachable(told)
+            return KubeletUnreachable(message)
 
 
-def _obstacle(path: str) -> OSError | None:
+def _connect_error(path: str) -> OSError | None:
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(0)
         try:

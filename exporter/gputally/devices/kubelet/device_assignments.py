@@ -1,4 +1,4 @@
-"""Who holds what, from the kubelet's replies: one `DeviceAssignment` for each container and device."""
+"""Device assignments from the kubelet's replies: one `DeviceAssignment` per container and device."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from gputally.devices.kubelet.device_ids import DeviceId, parse
 from gputally.model.rules import FIXED, Rules
 from gputally.shares.schemes import rule_of
 
-if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and need no protobuf
+if TYPE_CHECKING:  # the simulator's agents use assignments without messages and need no protobuf
     from gputally.devices.kubelet.messages import (
         ClaimResource,
         ContainerDevices,
@@ -20,31 +20,31 @@ if TYPE_CHECKING:  # the simulator's agents have holdings without messages, and 
     )
 
 DRIVERS: Final = frozenset({"gpu.nvidia.com"})
-"""Not compute-domain.nvidia.com: its devices are channels between GPUs."""
+"""Excludes compute-domain.nvidia.com: its devices are channels between GPUs."""
 _CDI: Final = re.compile(r"k8s\.(?P<driver>[^/=]+)/(?:device=|claim=[0-9a-f-]{36}-)(?P<name>.+)")
-"""What a claim's CDI device is called: by its name alone, or after the claim's UID.
+"""Name of a claim's CDI device: the device name alone, or prefixed with the claim's UID.
 
 Source: NVIDIA/k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/cdi.go, GetStandardDevice and GetClaimDevice.
 """
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Which resources of device plugins, by rule or by name, and which DRA drivers give GPUs."""
+    """The device plugin resources (by rule or by name) and the DRA drivers that provide GPUs."""
 
     rules: Rules = Rules()
     names: frozenset[str] = frozenset()
     drivers: frozenset[str] = DRIVERS
 
     def and_names(self, names: Iterable[str]) -> "Wanted":
-        """These and further resources of device plugins."""
+        """A copy with additional device plugin resources."""
         return replace(self, names=self.names.union(names))
 
     def has(self, resource: str) -> bool:
-        """Whether `resource` of a device plugin is one."""
+        """Whether the device plugin resource `resource` provides GPUs."""
         return resource in self.names or rule_of(resource, self.rules) is not None
 
     def unit(self, resource: str) -> int:
-        """µGPU of one unit of `resource`, where a rule fixes it; else 0, and its device tells."""
+        """µGPU of one unit of `resource` if a rule fixes it; otherwise 0, and the device determines it."""
         rule = rule_of(resource, self.rules)
         return rule.weight if rule and rule.weighing == FIXED else 0
 
@@ -53,11 +53,11 @@ NVIDIA: Final = Wanted()
 
 
 class DeviceAssignment(Struct, frozen=True, kw_only=True, gc=False):
-    """A container that has a device, from a device plugin (`resource`) or by a claim (`claim`, `driver`, `pool`).
+    """A device of a container, from a device plugin (`resource`) or a claim (`claim`, `driver`, `pool`).
 
-    What does not apply is "". `claim` is `namespace/name`; other pods may hold it too. `pool` is unknown with kubelets
-    before 1.31. The pod may have ended, as kubelets before 1.34 list such pods too. `unit` is what one device weighs in
-    µGPU, 0 where that follows from the device.
+    Fields that do not apply are "". `claim` is `namespace/name`; other pods may share it. `pool` is unknown with
+    kubelets before 1.31. The pod may have terminated: kubelets before 1.34 list such pods too. `unit` is the weight of
+    one device in µGPU, or 0 if the device determines it.
     """
 
     namespace: str
@@ -72,34 +72,36 @@ class DeviceAssignment(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def assignments(pods: "Iterable[PodResources]", wanted: Wanted = NVIDIA) -> tuple[DeviceAssignment, ...]:
-    """What is held of what is `wanted`, sorted; a pod that is listed twice and a device of two pods are there twice."""
-    return tuple(sorted((each for pod in pods for each in _of_pod(pod, wanted)), key=_rank))
+    """Assignments of `wanted` devices, sorted. Pods listed twice and devices shared by two pods appear twice."""
+    return tuple(sorted((each for pod in pods for each in _pod_assignments(pod, wanted)), key=_sort_key))
 
 
 def device_ids(devices: "Iterable[ContainerDevices]", wanted: Wanted = NVIDIA) -> Mapping[str, frozenset[str]]:
-    """The ids of the devices that are `wanted`, by resource."""
+    """IDs of the `wanted` devices, by resource."""
     found: dict[str, frozenset[str]] = {}
-    for some in devices:
-        if wanted.has(some.resource_name):
-            found[some.resource_name] = found.get(some.resource_name, frozenset()).union(some.device_ids)
+    for entry in devices:
+        if wanted.has(entry.resource_name):
+            found[entry.resource_name] = found.get(entry.resource_name, frozenset()).union(entry.device_ids)
     return found
 
 
-def _rank(assignment: DeviceAssignment) -> tuple[str, ...]:
+def _sort_key(assignment: DeviceAssignment) -> tuple[str, ...]:
     owner = (assignment.namespace, assignment.pod, assignment.container)
     return (*owner, assignment.resource, assignment.claim, assignment.driver, assignment.pool, assignment.device.text)
 
 
-def _of_pod(pod: "PodResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
+def _pod_assignments(pod: "PodResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
     for container in pod.containers:
-        yield from _of_plugins(pod, container, wanted)
-        yield from _of_claims(pod, container, wanted)
+        yield from _plugin_assignments(pod, container, wanted)
+        yield from _claim_assignments(pod, container, wanted)
 
 
-def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
+def _plugin_assignments(
+    pod: "PodResources", container: "ContainerResources", wanted: Wanted
+) -> Iterator[DeviceAssignment]:
     devices = (each for each in container.devices if wanted.has(each.resource_name))
     named = ((each.resource_name, device_id) for each in devices for device_id in each.device_ids)
-    for resource, device_id in dict.fromkeys(named):  # a device is told once for each of its NUMA nodes
+    for resource, device_id in dict.fromkeys(named):  # a device is listed once per NUMA node
         yield DeviceAssignment(
             namespace=pod.namespace,
             pod=pod.name,
@@ -110,10 +112,12 @@ def _of_plugins(pod: "PodResources", container: "ContainerResources", wanted: Wa
         )
 
 
-def _of_claims(pod: "PodResources", container: "ContainerResources", wanted: Wanted) -> Iterator[DeviceAssignment]:
+def _claim_assignments(
+    pod: "PodResources", container: "ContainerResources", wanted: Wanted
+) -> Iterator[DeviceAssignment]:
     for claim in container.dynamic_resources:
         for resource in claim.claim_resources:
-            for driver, device in _named(resource):
+            for driver, device in _device_names(resource):
                 if driver in wanted.drivers:
                     yield DeviceAssignment(
                         namespace=pod.namespace,
@@ -126,10 +130,10 @@ def _of_claims(pod: "PodResources", container: "ContainerResources", wanted: Wan
                     )
 
 
-def _named(resource: "ClaimResource") -> Iterable[tuple[str, str]]:
-    """The (driver, device name) of each device, which may have several CDI names.
+def _device_names(resource: "ClaimResource") -> Iterable[tuple[str, str]]:
+    """The (driver, device name) of each device. A device may have several CDI names.
 
-    Beside a device name the CDI names are of no use: kubelets repeat those of the devices before it in the claim.
+    If there is a device name, ignore the CDI names: kubelets repeat those of earlier devices of the claim.
     Source: k8s.io/kubernetes pkg/kubelet/cm/container_manager_linux.go, GetDynamicResources.
     """
     if resource.device_name:

@@ -1,13 +1,13 @@
-"""What the names say that device plugins and the DRA driver give to GPUs and parts of them.
+"""Parse the device IDs that device plugins and the DRA driver assign to GPUs and their parts.
 
 GPU-<uuid>                              a GPU; NVIDIA k8s-device-plugin
 MIG-<uuid>                              a MIG device
 MIG-GPU-<uuid>/<gi>/<ci>                a MIG device on that GPU, before driver 470
-...::<n>                                the n-th replica of any of these, by time-slicing or MPS
+...::<n>                                the n-th replica of any of the above (time-slicing or MPS)
 nvidia<minor>[/gi<gi>][/vgpu<n>]        GKE's device plugin: the GPU, its MIG device, a replica
-gpu-<minor>                             DRA driver gpu.nvidia.com (the index instead before PR 428, 2025)
-gpu-<minor>-mig-<profile>-<profile id>-<start>      its MIG device
-gpu-<minor>-mig-<profile id>-<start>-<size>         the same before PR 852, 2026
+gpu-<minor>                             DRA driver gpu.nvidia.com (before PR 428, 2025: gpu-<index>)
+gpu-<minor>-mig-<profile>-<profile id>-<start>      a MIG device of it
+gpu-<minor>-mig-<profile id>-<start>-<size>         the same, before PR 852 (2026)
 
 Sources: k8s-device-plugin internal/rm/devices.go; dcgm-exporter internal/pkg/transformation/kubernetes.go;
 k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/{deviceinfo,mig}.go, CanonicalName (all of NVIDIA).
@@ -20,12 +20,12 @@ from msgspec import Struct
 
 
 class DeviceId(Struct, frozen=True, kw_only=True, gc=False):
-    """A device as its `text` names it; a text of no known form tells nothing more.
+    """The parsed device ID `text`. If its format is unknown, only `text` is set.
 
-    `uuid` is the GPU's, or the MIG device's where it has its own; "" when the device is named by its `minor` number.
-    `gi` and `ci` are the ids of the GPU instance and the compute instance. `profile` (the id of the GPU instance
-    profile) and `start` (its first memory slice) are what the DRA driver tells instead.
-    `replica` is the number among those that share the device.
+    `uuid` is the MIG device's if it has its own, else the GPU's; "" when `minor` identifies the device.
+    `gi` and `ci` are the IDs of the GPU instance and the compute instance. The DRA driver reports `profile` (the ID of
+    the GPU instance profile) and `start` (its first memory slice) instead.
+    `replica` is the replica number on a shared device.
     """
 
     text: str
@@ -55,10 +55,10 @@ _FORMS: Final = tuple(
 
 
 def parse(device_id: str) -> DeviceId:
-    """What `device_id` says; never an error."""
+    """Parse `device_id`. Unknown formats raise no error."""
     for form in _FORMS:
         if match := form.fullmatch(device_id):
-            said = {name: value for name, value in match.groupdict().items() if value is not None}
-            uuid = said.pop("uuid", "")
-            return DeviceId(text=device_id, uuid=uuid, **{name: int(value) for name, value in said.items()})
+            fields = {name: value for name, value in match.groupdict().items() if value is not None}
+            uuid = fields.pop("uuid", "")
+            return DeviceId(text=device_id, uuid=uuid, **{name: int(value) for name, value in fields.items()})
     return DeviceId(text=device_id)

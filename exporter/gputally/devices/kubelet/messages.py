@@ -1,8 +1,8 @@
-"""The messages of the kubelet's PodResources API, as far as they are read.
+"""The messages of the kubelet's PodResources API, limited to the fields that gputally reads.
 
-The classes are a table and never instantiated: every annotation names a field, its type and its number, and decoded
-messages look as annotated. Real classes are built from it at run time, for generated code pins a version of protobuf,
-and in a pool of their own, for the package is called plainly `v1`. What else a kubelet sends is skipped.
+The classes are schemas and never instantiated: each annotation gives a field's name, type and number, and decoded
+messages have these fields. The protobuf classes are built at run time, because generated code pins a protobuf version,
+and in a separate pool, because the package name `v1` may collide. Unknown fields are skipped.
 Source: kubernetes/kubelet pkg/apis/podresources/v1/api.proto.
 """
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 class CDIDevice:
-    """A device as container runtimes name it: `vendor/class=name`."""
+    """A device by its CDI name: `vendor/class=name`."""
 
     name: Annotated[str, 1]
 
 
 class ClaimResource:
-    """A device of a claim. Kubelets before 1.31 give only the CDI names, those of all devices of a driver at once."""
+    """A device of a claim. Kubelets before 1.31 list only CDI names, for all devices of a driver together."""
 
     cdi_devices: Annotated[Sequence[CDIDevice], 1]
     driver_name: Annotated[str, 2]
@@ -36,7 +36,7 @@ class ClaimResource:
 
 
 class DynamicResource:
-    """What a container has by one ResourceClaim."""
+    """Devices of a container from one ResourceClaim."""
 
     claim_name: Annotated[str, 2]
     claim_namespace: Annotated[str, 3]
@@ -44,7 +44,7 @@ class DynamicResource:
 
 
 class ContainerDevices:
-    """Devices of a device plugin's resource: kubelets write one of these for each device and NUMA node of it.
+    """Devices of a device plugin resource. Kubelets send one message per device and NUMA node.
 
     Source: k8s.io/kubernetes pkg/kubelet/cm/container_manager.go, containerDevicesFromResourceDeviceInstances.
     """
@@ -54,7 +54,7 @@ class ContainerDevices:
 
 
 class ContainerResources:
-    """What one container has, a restartable init container too."""
+    """Devices of one container, including restartable init containers."""
 
     name: Annotated[str, 1]
     devices: Annotated[Sequence[ContainerDevices], 2]
@@ -62,7 +62,7 @@ class ContainerResources:
 
 
 class PodResources:
-    """What the containers of one pod have; there is no UID."""
+    """Devices of one pod's containers. The API has no pod UID."""
 
     name: Annotated[str, 1]
     namespace: Annotated[str, 2]
@@ -70,39 +70,39 @@ class PodResources:
 
 
 class ListPodResourcesRequest:
-    """All pods."""
+    """Request for all pods."""
 
 
 class ListPodResourcesResponse:
-    """Every pod of the node, those without devices too."""
+    """Every pod of the node, including pods without devices."""
 
     pod_resources: Annotated[Sequence[PodResources], 1]
 
 
 class GetPodResourcesRequest:
-    """One pod."""
+    """Request for one pod."""
 
     pod_name: Annotated[str, 1]
     pod_namespace: Annotated[str, 2]
 
 
 class GetPodResourcesResponse:
-    """That pod."""
+    """The requested pod."""
 
     pod_resources: Annotated[PodResources, 1]
 
 
 class AllocatableResourcesRequest:
-    """All devices that may be allocated."""
+    """Request for all allocatable devices."""
 
 
 class AllocatableResourcesResponse:
-    """The healthy devices of the device plugins, held or not."""
+    """The healthy devices of the device plugins, allocated or not."""
 
     devices: Annotated[Sequence[ContainerDevices], 1]
 
 
-_SHAPES: Final = (
+_SCHEMAS: Final = (
     CDIDevice,
     ClaimResource,
     DynamicResource,
@@ -119,22 +119,22 @@ _SHAPES: Final = (
 
 
 def encode(shape: type, **fields: object) -> bytes:
-    """A message on the wire; nested messages are given as dicts."""
+    """Serialize a message; pass nested messages as dicts."""
     return _MESSAGES[shape.__name__](**fields).SerializeToString()
 
 
 def decode(shape: type[T], data: bytes) -> T:
-    """The message in `data`; google.protobuf.message.DecodeError if there is none."""
+    """Parse `data`; raises google.protobuf.message.DecodeError if it is invalid."""
     return cast("T", _MESSAGES[shape.__name__].FromString(data))
 
 
-def _built(shapes: Sequence[type]) -> Mapping[str, type[Message]]:
+def _build_classes(schemas: Sequence[type]) -> Mapping[str, type[Message]]:
     file = FileDescriptorProto(name="gputally/pod_resources.proto", package=_PACKAGE, syntax="proto3")
-    for shape in shapes:
+    for shape in schemas:
         _describe(shape, file.message_type.add(name=shape.__name__))
     pool = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    names = [shape.__name__ for shape in shapes]
+    names = [shape.__name__ for shape in schemas]
     return {name: GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in names}
 
 
@@ -150,4 +150,4 @@ def _describe(shape: type, message: DescriptorProto) -> None:
             field.type_name = f".{_PACKAGE}.{element.__name__}"
 
 
-_MESSAGES: Final = _built(_SHAPES)
+_MESSAGES: Final = _build_classes(_SCHEMAS)

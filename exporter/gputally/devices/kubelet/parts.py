@@ -1,4 +1,4 @@
-"""The parts of GPUs that the driver knows, found by what kubelets call them."""
+"""Look up the driver's GPU parts by kubelet device ID."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from gputally.model.measured.device import Reading
 
 
 class Parts:
-    """The parts of the GPUs as last read, by everything a device id can name them by."""
+    """The GPU parts of the last reading, indexed by every form of device ID."""
 
     def __init__(self, readings: Iterable[Reading]) -> None:
         self._uuids: set[str] = set()
@@ -28,7 +28,7 @@ class Parts:
         return uuid in self._uuids
 
     def find(self, device: DeviceId) -> str | None:
-        """The UUID of the part that `device` names; None when no GPU here has it."""
+        """UUID of the part that `device` identifies; None if no GPU of this node has it."""
         if device.uuid in self._uuids:
             return device.uuid
         gpu = device.uuid or self._gpus.get(-1 if device.minor is None else device.minor, "")

@@ -1,4 +1,4 @@
-"""The kubelet of this node, asked over its PodResources socket by one connection that is kept."""
+"""Client for the PodResources socket of this node's kubelet, over one persistent connection."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +26,9 @@ from gputally.errors import KubeletUnreachable
 SOCKET: Final = f"{DIRECTORY}/kubelet.sock"
 DEADLINE_SECONDS: Final = 2.0
 _OPTIONS: Final = (
-    ("grpc.default_authority", "localhost"),  # as Go's clients say; gRPC's own choice, var%2Flib%2F..., is no host
+    ("grpc.default_authority", "localhost"),  # as Go clients send; gRPC's default, var%2Flib%2F..., is not a valid host
     ("grpc.max_receive_message_length", MAX_BYTES),
-    # A kubelet that was restarted is to be found at the next reading, not after gRPC's two minutes.
+    # Reconnect to a restarted kubelet by the next poll; gRPC's default backoff is two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class PodResourcesClient:
-    """What the kubelet at the socket `path` tells of what is `wanted`; made inside the event loop that uses it.
+    """Queries the kubelet at the socket `path` for `wanted` devices. Create it inside the event loop that uses it.
 
-    Errors of every call: KubeletUnreachable (no socket, no answer within `deadline_seconds`, a reply above 16 MiB, the
-    kubelet's limit of 100 calls a second: try again), KubeletRefused (trying again will not help).
+    Every call raises KubeletUnreachable if a retry may help (no socket, no reply within `deadline_seconds`, a reply
+    above 16 MiB, the kubelet's limit of 100 calls per second), or KubeletRefused if a retry does not help.
     """
 
     def __init__(
@@ -62,24 +62,24 @@ class PodResourcesClient:
         await self.close()
 
     async def close(self) -> None:
-        """End the connection, and with it every call."""
+        """Close the connection and cancel all calls."""
         await self._channel.close()
 
     async def list(self) -> tuple[DeviceAssignment, ...]:
-        """Who holds what on this node at this moment.
+        """The current device assignments on this node.
 
-        KubeletUnreachable also, once, if it is another kubelet than the last time: it may not know its pods yet.
+        Also raises KubeletUnreachable once after a kubelet restart: the kubelet may not know its pods yet.
         """
-        reply = await self._ask("List", encode(ListPodResourcesRequest), ListPodResourcesResponse)
-        if self._is_another():
+        reply = await self._call("List", encode(ListPodResourcesRequest), ListPodResourcesResponse)
+        if self._was_restarted():
             raise KubeletUnreachable(f"{self._path}: the kubelet was restarted")
         return assignments(reply.pod_resources, self._wanted)
 
     async def get(self, namespace: str, pod: str) -> tuple[DeviceAssignment, ...] | None:
-        """What one pod holds, nothing if there is none; None if the kubelet does not serve this (before 1.34)."""
+        """Assignments of one pod, empty if there is no such pod; None if the kubelet lacks this call (before 1.34)."""
         request = encode(GetPodResourcesRequest, pod_namespace=namespace, pod_name=pod)
         try:
-            reply = await self._ask("Get", request, GetPodResourcesResponse)
+            reply = await self._call("Get", request, GetPodResourcesResponse)
         except NotServed:
             return None
         except NoSuchPod:
@@ -87,40 +87,40 @@ class PodResourcesClient:
         return assignments([reply.pod_resources], self._wanted)
 
     async def allocatable(self) -> Mapping[str, frozenset[str]] | None:
-        """The ids of the healthy devices by resource, held or not; None if the kubelet does not serve this.
+        """IDs of the healthy devices by resource, allocated or not; None if the kubelet lacks this call.
 
-        Devices of DRA drivers are not among them.
+        Devices of DRA drivers are not included.
         """
         request = encode(AllocatableResourcesRequest)
         try:
-            reply = await self._ask("GetAllocatableResources", request, AllocatableResourcesResponse)
+            reply = await self._call("GetAllocatableResources", request, AllocatableResourcesResponse)
         except NotServed:
             return None
         return device_ids(reply.devices, self._wanted)
 
-    async def _ask(self, method: str, request: bytes, shape: type[T]) -> T:
-        call = self._channel.unary_unary(f"/{SERVICE}/{method}", _as_is, _as_is)
+    async def _call(self, method: str, request: bytes, shape: type[T]) -> T:
+        call = self._channel.unary_unary(f"/{SERVICE}/{method}", _identity, _identity)
         try:
             return decode(shape, await call(request, timeout=self._deadline_seconds))
         except AioRpcError as error:
             self._socket = None
             raise error_of(error, self._path, method) from error
-        except DecodeError as error:  # ours to find: gRPC would make of it a reply of None
+        except DecodeError as error:  # decoded here, because gRPC turns a decode error into a reply of None
             raise KubeletUnreachable(f"{self._path}: {method}: unexpected reply: {error}") from error
 
-    def _is_another(self) -> bool:
-        """Whether the socket is not the one of the last call, if that succeeded: each kubelet makes its own.
+    def _was_restarted(self) -> bool:
+        """Whether the socket changed since the last successful call: each kubelet creates a new one.
 
-        Nothing else tells of one that was gone for a fraction of a second.
+        Nothing else reveals a restart that takes a fraction of a second.
         """
         before = self._socket
         try:
             found = Path(self._path).stat()
-        except OSError:  # gone again, which the next call will meet
+        except OSError:  # the kubelet is gone again; the next call fails
             return False
         self._socket = (found.st_ino, found.st_ctime_ns)
         return before is not None and before != self._socket
 
 
-def _as_is(message: bytes) -> bytes:
+def _identity(message: bytes) -> bytes:
     return message

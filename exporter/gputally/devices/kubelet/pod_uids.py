@@ -1,4 +1,4 @@
-"""UIDs of the pods of this node, which the kubelet's PodResources do not tell, by the folders it keeps logs in."""
+"""UIDs of this node's pods, from the names of their log folders: the PodResources API does not report them."""
 
 import os
 from typing import TypeAlias
@@ -12,10 +12,10 @@ Name: TypeAlias = tuple[str, str]
 
 
 class PodUids:
-    """Looks into `folder` (`/var/log/pods`), where each pod has a folder `<namespace>_<name>_<uid>`.
+    """Reads `folder` (`/var/log/pods`), where each pod has a folder `<namespace>_<name>_<uid>`.
 
-    The kubelet tells of a pod before it makes that folder, and names are used again: a folder that belonged to the pod
-    which had the name before is not the new one's.
+    The kubelet reports a pod before it creates that folder, and pod names are reused: the folder of an earlier pod
+    does not count for a new pod of the same name.
 
     Source: k8s.io/kubernetes pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory.
     """
@@ -24,32 +24,32 @@ class PodUids:
         self._folder = folder
         self._known: dict[Name, str] = {}
         self._former: dict[Name, str] = {}
-        """The UID of who last had a name that nobody has now, or whose successor has no folder yet."""
+        """UIDs of former pods whose names are now unused, or whose successors have no folder yet."""
         self._folders: dict[Name, list[str]] = {}
         self._changed_ns: int | None = None
 
     def name(self, allocations: PartAllocations) -> PartAllocations:
-        """The same with the UIDs of the pods, "" for those that cannot be told. It reads the folder when it changed."""
+        """`allocations` with pod UIDs, "" where unknown. Rereads the folder if it changed."""
         self._read()
         pods = {(held.namespace, held.pod) for held in allocations.held}
         self._former |= {pod: uid for pod, uid in self._known.items() if pod not in pods and uid}
         self._former = {pod: uid for pod, uid in self._former.items() if pod in self._folders}
         self._known = {pod: self._uid(pod) for pod in pods}
-        return replace(allocations, held=tuple(self._named(held) for held in allocations.held))
+        return replace(allocations, held=tuple(self._with_uid(held) for held in allocations.held))
 
-    def _named(self, held: PartAllocation) -> PartAllocation:
+    def _with_uid(self, held: PartAllocation) -> PartAllocation:
         uid = self._known[held.namespace, held.pod]
         return replace(held, pod_uid=uid) if uid else held
 
     def _uid(self, pod: Name) -> str:
-        """That of the folder which came last, but not the former pod's."""
+        """The UID of the newest folder, ignoring the former pod's."""
         former = self._former.get(pod)
         return next((uid for uid in self._folders.get(pod, ()) if uid != former), "")
 
     def _read(self) -> None:
-        """The UIDs of each name, those whose folder came last first."""
+        """Read the UIDs of each pod name, newest folder first."""
         try:
-            changed_ns = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - with scandir, of a path that may be ""
+            changed_ns = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - consistent with scandir; the path may be ""
             if changed_ns == self._changed_ns:
                 return
             with os.scandir(self._folder) as entries:

@@ -1,1 +1,1 @@
-"""What the NVIDIA driver tells of this node's GPUs, by NVML."""
+"""GPU readings of this node from the NVIDIA driver, through NVML."""

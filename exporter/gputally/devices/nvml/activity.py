@@ -1,4 +1,4 @@
-"""How busy a device was since the last reading, from one of three sources; GPM has a file of its own."""
+"""Device utilisation since the last reading, from one of three sources: samples, rates, or GPM (gpm.py)."""
 
 from ctypes import Union
 from typing import Final, Protocol
@@ -9,43 +9,43 @@ from gputally.model.measured.device import BUSY, Source, Span
 
 PER_CENT: Final = BUSY // 100
 GAP_US: Final = 2_000_000
-"""Between samples further apart than this the driver was not looking."""
+"""A longer interval between samples means that the driver did not sample."""
 USUAL_PERIOD_US: Final = 1_000_000 // 6
 _VALUES: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""The field of NVML's union of values, by the type that comes with it."""
+"""Field names of NVML's value union, indexed by value type."""
 
 
 class Activity(Protocol):
-    """A source of utilisation of one device. `until_us`: what lies before is told."""
+    """A source of one device's utilisation, which is already reported up to `until_us`."""
 
     source: Source
     until_us: int
 
     def read(self, now_us: int) -> tuple[Span, ...]:
-        """What was not told yet. Blocks; DeviceChanged if there is no more of it."""
+        """Utilisation not yet reported. Blocks; raises DeviceChanged if the device no longer supports it."""
 
     def close(self) -> None:
-        """Give back what the driver lent."""
+        """Release driver resources."""
 
 
 class Silence:
-    """The device tells nothing."""
+    """A device that reports no utilisation."""
 
     source = Source.NONE
     until_us = 0
 
     def read(self, _now_us: int) -> tuple[Span, ...]:
-        """Nothing."""
+        """Return no spans."""
         return ()
 
     def close(self) -> None:
-        """Nothing was lent."""
+        """No driver resources to release."""
 
 
 class Samples:
-    """The driver's ring buffer, which holds some twenty seconds: what is newer than `since_us`.
+    """Samples newer than `since_us` from the driver's ring buffer, which holds about 20 seconds.
 
-    A sample's timestamp ends its period, which began at the one before it. After a gap it is as long as others were.
+    A sample covers the time since the previous sample. After a gap, it covers one period of the usual length.
     """
 
     source = Source.SAMPLES
@@ -59,11 +59,11 @@ class Samples:
 
     @staticmethod
     def supported(nvml: Nvml, handle: Handle) -> bool:
-        """Whether there are samples; a buffer that is empty stays so on some GPUs."""
+        """Whether there are samples. On some GPUs the buffer always stays empty."""
         return nvml.ask(nvml.calls.nvmlDeviceGetSamples, handle, nvml.calls.NVML_GPU_UTILIZATION_SAMPLES, 0) is not None
 
     def read(self, now_us: int) -> tuple[Span, ...]:
-        """What the driver sampled since."""
+        """Samples since the last reading."""
         calls, ahead_us = self._nvml.calls, self._time.ahead_us(now_us)
         answer = self._nvml.expect(
             calls.nvmlDeviceGetSamples, self._handle, calls.NVML_GPU_UTILIZATION_SAMPLES, self.until_us + ahead_us
@@ -74,7 +74,7 @@ class Samples:
         spans: list[Span] = []
         for sample in samples:
             at_us = sample.timeStamp - ahead_us
-            if at_us <= now_us:  # what is later is told next time; or is from before the clock was set back
+            if at_us <= now_us:  # later samples wait for the next reading, or date from before the clock was set back
                 self._add(spans, at_us, value_of(kind, sample.sampleValue))
         return tuple(spans)
 
@@ -94,11 +94,11 @@ class Samples:
         spans.append(Span(from_us, at_us, busy))
 
     def close(self) -> None:
-        """Nothing was lent."""
+        """No driver resources to release."""
 
 
 class Rates:
-    """The last value, taken for the whole time since the last reading, if that is at most three intervals ago."""
+    """The last value, applied to the time since the last reading if that is at most three intervals ago."""
 
     source = Source.RATES
 
@@ -106,21 +106,21 @@ class Rates:
         self.until_us = 0
         self._nvml = nvml
         self._handle = handle
-        self._longest_us = 3 * interval_us
+        self._max_span_us = 3 * interval_us
 
     def read(self, now_us: int) -> tuple[Span, ...]:
         """One span, or none after a pause."""
         rates = self._nvml.expect(self._nvml.calls.nvmlDeviceGetUtilizationRates, self._handle)
         from_us, self.until_us = self.until_us, now_us
-        if rates is None or not 0 < now_us - from_us <= self._longest_us:
+        if rates is None or not 0 < now_us - from_us <= self._max_span_us:
             return ()
         return (Span(from_us, now_us, min(rates.gpu * PER_CENT, BUSY)),)
 
     def close(self) -> None:
-        """Nothing was lent."""
+        """No driver resources to release."""
 
 
 def value_of(kind: int, value: Union) -> int | float:
-    """The number in NVML's union `value`, of the type `kind` (nvmlValueType_t)."""
+    """The number in NVML's union `value`, whose type is `kind` (nvmlValueType_t)."""
     number: int | float = getattr(value, _VALUES[kind])
     return number

@@ -1,4 +1,4 @@
-"""A thread for calls that may hang: it is waited for only so long, and given nothing more until it comes back."""
+"""A thread for calls that may hang: callers wait up to a deadline, and further calls fail until a hung call returns."""
 
 import asyncio
 import threading
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class Hung(Exception):
-    """The call has not come back, or the one before it."""
+    """This call or an earlier one has not returned."""
 
 
 class CallThread:
-    """One thread, `name`, that makes one call after the other. It does not keep the process from ending.
+    """Thread `name` that runs one call at a time. It does not block process exit.
 
-    concurrent.futures would: its executors join their threads at exit.
+    Executors of concurrent.futures would: they join their threads at exit.
     """
 
     def __init__(self, name: str) -> None:
@@ -27,11 +27,11 @@ class CallThread:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is out."""
+        """Whether a call is in progress."""
         return self._current is not None and not self._current.done()
 
     async def run(self, call: Callable[[], T], deadline_seconds: float) -> T:
-        """What `call` returns or raises; Hung after the deadline, and at once while an earlier call is out."""
+        """Run `call`. Raises Hung at the deadline, or immediately if an earlier call is in progress."""
         if self.is_busy:
             raise Hung
         self._current = future = Future[T]()
@@ -43,19 +43,19 @@ class CallThread:
             raise Hung from None
 
     def close(self) -> None:
-        """The thread ends after the call that is out."""
+        """Stop the thread after the current call."""
         self._jobs.put(None)
 
     def _work(self) -> None:
         while job := self._jobs.get():
             future, call = job
             if future.set_running_or_notify_cancel():
-                _settle(future, call)
-            del job, future, call  # what it returned is not kept until the next one
+                _complete(future, call)
+            del job, future, call  # do not keep the result alive until the next call
 
 
-def _settle(future: "Future[T]", call: Callable[[], T]) -> None:
+def _complete(future: "Future[T]", call: Callable[[], T]) -> None:
     try:
         future.set_result(call())
-    except BaseException as error:  # noqa: BLE001 - who waits for it raises it
+    except BaseException as error:  # noqa: BLE001 - the caller reraises it
         future.set_exception(error)

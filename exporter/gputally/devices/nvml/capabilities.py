@@ -1,6 +1,6 @@
-"""What a device can tell: probed once, so that what it does not support is not asked again.
+"""Probe once which readings a device supports, and never query unsupported ones.
 
-A device is probed anew when it changes (library.DeviceChanged), and after NVML was initialised anew.
+A device is probed again when it changes (library.DeviceChanged) and after NVML is reinitialised.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from gputally.devices.nvml.gpm import Gpm
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 
 Memory = Callable[[], tuple[int | None, int | None]]
-"""The bytes used and the bytes in all."""
+"""Returns used and total bytes."""
 
 
 def activity_of_gpu(nvml: Nvml, handle: Handle, since_us: int, interval_us: int, time: DriverTime) -> Activity:
-    """The truest source of a whole GPU's utilisation; samples since `since_us`, readings each `interval_us`."""
+    """The most accurate source of a whole GPU's utilisation: samples since `since_us`, reads every `interval_us`."""
     if Samples.supported(nvml, handle):
         return Samples(nvml, handle, since_us, time)
     if Gpm.supported(nvml, handle):
@@ -29,16 +29,16 @@ def activity_of_gpu(nvml: Nvml, handle: Handle, since_us: int, interval_us: int,
 
 
 def activity_of_instance(nvml: Nvml, handle: Handle, gi: int) -> Activity:
-    """The only source of the utilisation of the GPU instance `gi` of the GPU `handle`."""
+    """Utilisation source of GPU instance `gi` on GPU `handle`; only GPM supports instances."""
     if not Gpm.supported(nvml, handle):
         return Silence()
     return Gpm(nvml, handle, gi)
 
 
 def memory_of(nvml: Nvml, handle: Handle) -> Memory:
-    """Asks for the bytes used and the bytes in all, without what the driver reserves, where it knows the difference.
+    """A reader of used and total bytes. Used bytes exclude driver-reserved memory if the driver reports it separately.
 
-    It raises DeviceChanged where a device that told it does so no longer: the sign of a MIG device that is gone.
+    The reader raises DeviceChanged if the device no longer reports memory: its MIG device is gone.
     """
     call = nvml.calls.nvmlDeviceGetMemoryInfo
     for candidate in (partial(call, handle, version=nvml.calls.nvmlMemory_v2), partial(call, handle)):
@@ -59,7 +59,7 @@ def _unknown() -> tuple[None, None]:
 
 
 class Fields:
-    """Those of `wanted` fields (NVML_FI_DEV_*) that the GPU supports, all by one call."""
+    """The supported fields among `wanted` (NVML_FI_DEV_*), read in one call."""
 
     def __init__(self, nvml: Nvml, handle: Handle, wanted: Sequence[int]) -> None:
         self._nvml = nvml
@@ -72,7 +72,7 @@ class Fields:
         return field in self._ids
 
     def read(self) -> dict[int, int]:
-        """By field its value, where there is one."""
+        """Values by field, without fields that have none."""
         if not self._ids:
             return {}
         answers = self._nvml.ask(self._nvml.calls.nvmlDeviceGetFieldValues, self._handle, self._ids) or ()

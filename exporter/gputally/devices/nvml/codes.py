@@ -1,4 +1,4 @@
-"""What NVML's return codes mean for the caller.
+"""Map NVML return codes to their meaning for the caller.
 
 Source: nvml.h, nvmlReturn_t.
 """
@@ -9,22 +9,22 @@ from typing import Final
 
 
 class Meaning(Enum):
-    """What a call that did not succeed says."""
+    """The meaning of a failed call."""
 
-    UNSUPPORTED = "this device does not tell it, now or later"
-    NOTHING = "nothing to tell now"
+    UNSUPPORTED = "this device never supports it"
+    NOTHING = "no data now"
     LOST = "this GPU is lost"
-    UNAVAILABLE = "NVML must be initialised anew"
+    UNAVAILABLE = "NVML must be reinitialised"
     CHANGED = "the driver was replaced under this process"
     MISSING = "there is no driver"
 
 
 _MEANINGS: Final[Mapping[int, Meaning]] = {
     1: Meaning.UNAVAILABLE,  # UNINITIALIZED
-    2: Meaning.UNSUPPORTED,  # INVALID_ARGUMENT: the driver does not know the question, or no longer the MIG device
+    2: Meaning.UNSUPPORTED,  # INVALID_ARGUMENT: unknown query, or the MIG device is gone
     3: Meaning.UNSUPPORTED,  # NOT_SUPPORTED
     4: Meaning.UNSUPPORTED,  # NO_PERMISSION
-    6: Meaning.NOTHING,  # NOT_FOUND: no sample since, no process, no device of this index
+    6: Meaning.NOTHING,  # NOT_FOUND: no new sample, no process, no device with this index
     9: Meaning.MISSING,  # DRIVER_NOT_LOADED
     12: Meaning.MISSING,  # LIBRARY_NOT_FOUND
     13: Meaning.UNSUPPORTED,  # FUNCTION_NOT_FOUND: the driver is older than the function
@@ -32,14 +32,14 @@ _MEANINGS: Final[Mapping[int, Meaning]] = {
     16: Meaning.LOST,  # RESET_REQUIRED
     18: Meaning.CHANGED,  # LIB_RM_VERSION_MISMATCH
     21: Meaning.NOTHING,  # NO_DATA
-    25: Meaning.UNSUPPORTED,  # ARGUMENT_VERSION_MISMATCH: of another driver's time
+    25: Meaning.UNSUPPORTED,  # ARGUMENT_VERSION_MISMATCH: struct version of another driver version
     999: Meaning.UNAVAILABLE,  # UNKNOWN
 }
 
 
 def meaning(code: int) -> Meaning:
-    """What `code` means; 0 too, which pynvml raises where a list of processes is empty, means that there is nothing.
+    """The meaning of `code`. 0, which pynvml raises for an empty process list, means no data.
 
-    So does a code that is not known here: one value less, and not one GPU less.
+    So does an unknown code: it costs one value, not the whole GPU.
     """
     return _MEANINGS.get(code, Meaning.NOTHING)

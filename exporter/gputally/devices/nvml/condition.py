@@ -1,4 +1,4 @@
-"""How a physical GPU does: power and energy at each reading, what changes slowly now and then."""
+"""Condition of a physical GPU: power and energy at every reading, slow values less often."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,7 +10,7 @@ from gputally.model.measured.device import GpuCondition
 
 ENERGY: Final = 83
 POWER_AVERAGE: Final = 185
-"""Of the last second, of the GPU alone and not of the module it sits on: fields are asked with scope 0."""
+"""Average over the last second, for the GPU alone and not its module: fields are queried with scope 0."""
 THROTTLED: Final[Mapping[int, str]] = {
     74: "sw_power_cap",
     76: "sync_boost",
@@ -18,7 +18,7 @@ THROTTLED: Final[Mapping[int, str]] = {
     270: "hw_thermal",
     271: "hw_power_brake",
 }
-"""Fields that count the ns for which the clocks were held down. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
+"""Fields that count throttled time in ns. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
 REASONS: Final[Mapping[int, str]] = {
     0x1: "gpu_idle",
     0x2: "applications_clocks",
@@ -34,7 +34,7 @@ REASONS: Final[Mapping[int, str]] = {
 
 
 class Conditions:
-    """The condition of the GPU `handle`: the slow part of it is asked for at every `slow_every`-th reading."""
+    """Condition of GPU `handle`. Slow values are queried at every `slow_every`-th reading."""
 
     def __init__(self, nvml: Nvml, handle: Handle, slow_every: int) -> None:
         calls = nvml.calls
@@ -45,27 +45,27 @@ class Conditions:
         )
         self._energy = nvml.gauge() if ENERGY in self._fields else nvml.gauge(energy)
         self._power = nvml.gauge() if POWER_AVERAGE in self._fields else nvml.gauge(power)
-        self._slow = _Slow(nvml, handle)
+        self._slow = _SlowValues(nvml, handle)
         self._slow_every = slow_every
         self._readings = 0
-        self._kept: dict[str, Any] = {}
+        self._slow_values: dict[str, Any] = {}
 
     def read(self) -> GpuCondition:
         """Blocks; raises as Nvml.ask does."""
         if self._readings % self._slow_every == 0:
-            self._kept = self._slow.read()
+            self._slow_values = self._slow.read()
         self._readings += 1
         fields = self._fields.read()
         energy, power = fields.get(ENERGY), fields.get(POWER_AVERAGE)
         return GpuCondition(
             power=self._power() if power is None else power,
             energy=self._energy() if energy is None else energy,
-            **self._kept,
+            **self._slow_values,
         )
 
 
-class _Slow:
-    """What need not be known each second."""
+class _SlowValues:
+    """Values that change slowly."""
 
     def __init__(self, nvml: Nvml, handle: Handle) -> None:
         calls = nvml.calls
@@ -79,13 +79,13 @@ class _Slow:
         )
         self._throttled = Fields(nvml, handle, tuple(THROTTLED))
         errors = partial(calls.nvmlDeviceGetTotalEccErrors, handle)
-        ever = calls.NVML_AGGREGATE_ECC
-        self._corrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_CORRECTED, ever))
-        self._uncorrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, ever))
+        aggregate = calls.NVML_AGGREGATE_ECC
+        self._corrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_CORRECTED, aggregate))
+        self._uncorrected = nvml.gauge(partial(errors, calls.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, aggregate))
         self._rows = nvml.gauge(partial(calls.nvmlDeviceGetRemappedRows, handle))
 
     def read(self) -> dict[str, Any]:
-        """The arguments of Condition."""
+        """Keyword arguments for GpuCondition."""
         return {
             "temperature": self._temperature(),
             "sm_clock": self._sm_clock(),
@@ -107,7 +107,7 @@ class _Slow:
 
 
 def reasons_of(mask: int | None) -> frozenset[str] | None:
-    """The names of the bits of `mask`; a bit that has none here is left out."""
+    """Names of the bits set in `mask`; unknown bits are ignored."""
     if mask is None:
         return None
     return frozenset(name for bit, name in REASONS.items() if mask & bit)

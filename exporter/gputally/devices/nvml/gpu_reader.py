@@ -1,4 +1,4 @@
-"""One GPU, read again and again by the one thread that has it."""
+"""Repeated readings of one GPU, from its own thread."""
 
 from collections.abc import Callable
 from typing import Final
@@ -17,15 +17,15 @@ from gputally.model.measured.device import Gpu, Part, Reading, Source, Span
 from gputally.model.rules import Rules
 
 Shared = tuple[str, ...]
-"""The UUIDs of the devices that share an activity: all those of one GPU instance."""
+"""UUIDs of the devices that share one activity source: all devices of a GPU instance."""
 LAYOUT_US: Final = 10_000_000
-"""So often a GPU is asked how it is cut, without an occasion."""
+"""Interval between routine checks of the MIG layout."""
 
 
 class ReadOptions(Struct, frozen=True, kw_only=True):
-    """How GPUs are read: about every `interval_us`, what changes slowly at every `slow_every`-th reading.
+    """How to read GPUs: about every `interval_us`, slow values at every `slow_every`-th reading.
 
-    `clock` is the node's own (µs), by which the driver stamps its samples. `rules` say what MIG devices weigh.
+    `clock` is the node clock (µs), which timestamps the driver's samples. `rules` define MIG device weights.
     """
 
     pod_of: PodOf
@@ -36,9 +36,9 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
 
 
 class GpuReader:
-    """The GPU `uuid`, whose utilisation is told from `since_us` on, as far as the driver remembers.
+    """Reads GPU `uuid`. Utilisation starts at `since_us`, as far as the driver's buffer reaches.
 
-    It blocks, and one thread alone may use it. Errors of all: NvmlError, split as the table in errors.py says.
+    All methods block and may raise NvmlError (see the table in errors.py). Use it from one thread only.
     """
 
     def __init__(self, nvml: Nvml, uuid: str, options: ReadOptions, since_us: int) -> None:
@@ -49,69 +49,69 @@ class GpuReader:
         self.handle = nvml.demand(nvml.calls.nvmlDeviceGetHandleByUUID, uuid)
         self.gpu = identity(nvml, self.handle, uuid)
         self._activities: dict[Shared, Activity] = {}
-        self._untold: dict[Shared, tuple[Span, ...]] = {}
-        self._arrange(self._layout(), since_us)
+        self._pending: dict[Shared, tuple[Span, ...]] = {}
+        self._apply(self._layout(), since_us)
 
     def read(self, now_us: int, *, again: bool = False) -> Reading:
-        """All that the GPU tells at `now_us`, also if it was cut anew just now.
+        """Read the GPU at `now_us`, even if its MIG layout just changed.
 
-        `again` tells once more of the utilisation that was told before: nobody heard it.
+        `again` repeats the utilisation of the previous reading, for a caller that did not receive it.
         """
         if not again:
-            self._untold.clear()
-        if not 0 <= now_us - self._arranged_us < LAYOUT_US:
-            self._check(now_us)
+            self._pending.clear()
+        if not 0 <= now_us - self._layout_checked_us < LAYOUT_US:
+            self._check_layout(now_us)
         try:
-            return self._look(now_us)
+            return self._read_once(now_us)
         except DeviceChanged:
-            self._arrange(self._layout(), now_us)
-            return self._look(now_us)
+            self._apply(self._layout(), now_us)
+            return self._read_once(now_us)
 
     def close(self) -> None:
-        """Give back what the driver lent."""
+        """Release driver resources."""
         while self._activities:
             _, activity = self._activities.popitem()
             activity.close()
 
-    def _look(self, now_us: int) -> Reading:
+    def _read_once(self, now_us: int) -> Reading:
         condition = self._conditions.read()
         for key, activity in self._activities.items():
-            self._untold[key] = self._untold.get(key, ()) + activity.read(now_us)
+            self._pending[key] = self._pending.get(key, ()) + activity.read(now_us)
             self.until_us = max(self.until_us, activity.until_us)
         return Reading(
             gpu=self.gpu,
             at_us=now_us,
-            mig=self._cut.mig,
-            parts=tuple(part.read(now_us, self._untold[part.key]) for part in self._parts),
+            mig=self._current_layout.mig,
+            parts=tuple(part.read(now_us, self._pending[part.key]) for part in self._parts),
             condition=condition,
         )
 
     def _layout(self) -> MigLayout:
         return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._options.rules)
 
-    def _check(self, now_us: int) -> None:
+    def _check_layout(self, now_us: int) -> None:
         layout = self._layout()
-        self._arranged_us = now_us
-        if layout != self._cut:
-            self._arrange(layout, now_us)
+        self._layout_checked_us = now_us
+        if layout != self._current_layout:
+            self._apply(layout, now_us)
 
-    def _arrange(self, layout: MigLayout, now_us: int) -> None:
-        """Probe anew; only what counts the activity of an instance that has the same devices goes on."""
-        self._cut = layout
-        self._arranged_us = now_us
+    def _apply(self, layout: MigLayout, now_us: int) -> None:
+        """Apply `layout` and probe again. Keep activity sources of GPU instances whose devices did not change."""
+        self._current_layout = layout
+        self._layout_checked_us = now_us
         self._conditions = Conditions(self._nvml, self.handle, self._options.slow_every)
         if not layout.mig:
             self.close()
         shared = sharers(layout)
-        for gone in self._activities.keys() - set(shared.values()):
-            self._activities.pop(gone).close()
+        for key in self._activities.keys() - set(shared.values()):
+            self._activities.pop(key).close()
         for device in layout.devices:
             if shared[device.uuid] not in self._activities:
                 self._activities[shared[device.uuid]] = self._activity(device)
         self._parts = [self._part(device, shared[device.uuid], now_us) for device in layout.devices]
 
     def _activity(self, device: Device) -> Activity:
-        if not self._cut.mig:
+        if not self._current_layout.mig:
             return activity_of_gpu(self._nvml, self.handle, self.until_us, self._options.interval_us, self._time)
         return Silence() if device.gi is None else activity_of_instance(self._nvml, self.handle, device.gi)
 
@@ -124,7 +124,7 @@ class GpuReader:
 
 
 class PartReader:
-    """A whole GPU or a MIG device, whose activity is that of its `key`."""
+    """Reads a whole GPU or a MIG device; `key` identifies its activity source."""
 
     def __init__(self, device: Device, key: Shared, source: Source, memory: Memory, processes: Processes) -> None:
         self.key = key
@@ -134,7 +134,7 @@ class PartReader:
         self._processes = processes
 
     def read(self, now_us: int, busy: tuple[Span, ...]) -> Part:
-        """What it tells at `now_us`; DeviceChanged when it is not what it was."""
+        """Read the device at `now_us`. Raises DeviceChanged if the device changed."""
         used, total = self._memory()
         device = self._device
         return Part(
@@ -153,7 +153,7 @@ class PartReader:
 
 
 def identity(nvml: Nvml, handle: Handle, uuid: str) -> Gpu:
-    """What the GPU `handle` is."""
+    """Identity of GPU `handle`."""
     calls = nvml.calls
     pci = nvml.ask(calls.nvmlDeviceGetPciInfo, handle)
     return Gpu(
@@ -166,15 +166,15 @@ def identity(nvml: Nvml, handle: Handle, uuid: str) -> Gpu:
 
 
 def uuid_at(nvml: Nvml, index: int) -> str:
-    """The UUID of the GPU that is the `index`-th now."""
+    """UUID of the GPU that currently has `index`."""
     handle = nvml.demand(nvml.calls.nvmlDeviceGetHandleByIndex, index)
     uuid: str = nvml.demand(nvml.calls.nvmlDeviceGetUUID, handle)
     return uuid
 
 
 def sharers(layout: MigLayout) -> dict[str, Shared]:
-    """By device with whom it shares its activity, itself among them."""
-    together: dict[int | None, list[str]] = {}
+    """The devices that share an activity source with each device, including itself."""
+    by_instance: dict[int | None, list[str]] = {}
     for device in layout.devices:
-        together.setdefault(device.gi, []).append(device.uuid)
-    return {device.uuid: tuple(together[device.gi]) for device in layout.devices}
+        by_instance.setdefault(device.gi, []).append(device.uuid)
+    return {device.uuid: tuple(by_instance[device.gi]) for device in layout.devices}

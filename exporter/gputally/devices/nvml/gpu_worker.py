@@ -1,4 +1,4 @@
-"""A GPU's place among the others: its own thread, its reader while there is one, and what is wrong with it."""
+"""One GPU's worker: its thread, its reader if open, and its current trouble."""
 
 import logging
 from collections.abc import Callable
@@ -23,15 +23,15 @@ class Reason(StrEnum):
     """Why a GPU was not read."""
 
     LOST = "lost"
-    """It fell off the bus or waits for a reset."""
+    """The GPU fell off the bus or requires a reset."""
     HUNG = "hung"
-    """A call has not come back."""
+    """A call has not returned."""
     FAILED = "failed"
-    """NVML refused; it is initialised anew if that may help."""
+    """NVML returned an error; NVML is reinitialised if that may help."""
 
 
 class Trouble(Struct, frozen=True, kw_only=True, gc=False):
-    """The GPU `uuid` ("" for one that has never told it) was not read; `text` says why, as the driver puts it."""
+    """GPU `uuid` ("" if never read) was not read; `text` is the driver's error message."""
 
     uuid: str
     reason: Reason
@@ -39,9 +39,9 @@ class Trouble(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GpuWorker:
-    """The GPU that was the `index`-th when it was found; its utilisation is told from `since_us` on.
+    """Reads the GPU that had `index` at discovery. Utilisation starts at `since_us`.
 
-    Errors of all: DriverChanged, DriverMissing. Others are noted as `trouble`.
+    All methods may raise DriverChanged and DriverMissing. Other errors are recorded in `trouble`.
     """
 
     def __init__(self, nvml: Nvml, index: int, options: ReadOptions, since_us: int) -> None:
@@ -54,28 +54,28 @@ class GpuWorker:
         self._index = index
         self._options = options
         self._since_us = since_us
-        self._lane = CallThread(f"nvml {index}")
+        self._thread = CallThread(f"nvml {index}")
         self._missed = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is out."""
-        return self._lane.is_busy
+        """Whether a call is in progress."""
+        return self._thread.is_busy
 
     async def identify(self, deadline_seconds: float) -> None:
-        """Learn the UUID."""
+        """Query the UUID."""
         self.uuid = await self._run(partial(uuid_at, self._nvml, self._index), deadline_seconds) or ""
 
     async def open(self, deadline_seconds: float) -> None:
-        """Begin to read the GPU, if nobody does."""
+        """Open a reader unless one is open or a call is in progress."""
         if not self.reader and not self.is_busy:
-            await self._run(self._start, deadline_seconds)
+            await self._run(self._open_reader, deadline_seconds)
 
     async def read(self, now_us: int, deadline_seconds: float) -> Reading | Trouble:
-        """What the GPU tells. What it told when nobody listened any more it tells again."""
+        """Read the GPU. Utilisation of a failed reading is included in the next one."""
         reader = self.reader
         if reader is None:
-            return self.trouble or self._note(Reason.FAILED, "not found yet")
+            return self.trouble or self._record(Reason.FAILED, "not found yet")
         reading = await self._run(partial(reader.read, now_us, again=self._missed), deadline_seconds)
         self._missed = reading is None
         if reading:
@@ -87,48 +87,48 @@ class GpuWorker:
         return self.trouble
 
     async def drop(self, deadline_seconds: float) -> None:
-        """Give up the reader, and give back what the driver lent; not while a call is out."""
+        """Drop the reader. Release its driver resources unless a call is in progress."""
         reader, self.reader = self.reader, None
         if reader and not self.is_busy:
             with suppress(Hung):
-                await self._lane.run(reader.close, deadline_seconds)
+                await self._thread.run(reader.close, deadline_seconds)
 
     def close(self) -> None:
-        """End the thread."""
-        self._lane.close()
+        """Stop the thread."""
+        self._thread.close()
 
-    def _start(self) -> None:
-        """In the thread: a start that took too long is found there when it has come to its end."""
+    def _open_reader(self) -> None:
+        """Open the reader. Runs in the thread: if it exceeds the deadline, the reader is set once it finishes."""
         self.reader = GpuReader(
             self._nvml, self.uuid or uuid_at(self._nvml, self._index), self._options, self._since_us
         )
         self.uuid = self.reader.gpu.uuid
 
     async def _run(self, call: Callable[[], T], deadline_seconds: float) -> T | None:
-        """What `call` returns, None with a note of what is wrong."""
+        """Run `call`. Returns None and records the trouble if it fails."""
         self.is_unavailable = False
         is_new = not self.is_busy
         try:
-            answer = await self._lane.run(call, deadline_seconds)
+            answer = await self._thread.run(call, deadline_seconds)
         except Hung:
             self.hangs += is_new
-            self._note(Reason.HUNG, "the driver does not respond")
+            self._record(Reason.HUNG, "the driver does not respond")
         except (DriverChanged, DriverMissing):
             raise
         except NvmlError as error:
             self.is_unavailable = isinstance(error, NvmlUnavailable)
-            self._note(Reason.LOST if isinstance(error, GpuLost) else Reason.FAILED, str(error))
+            self._record(Reason.LOST if isinstance(error, GpuLost) else Reason.FAILED, str(error))
         except Exception as error:
             if self.trouble is None:
                 logger.exception("GPU %s cannot be read because of a bug in gputally", self.uuid or self._index)
-            self._note(Reason.FAILED, repr(error))  # one GPU never takes the others down
+            self._record(Reason.FAILED, repr(error))  # one GPU never stops the others
         else:
             self.trouble = None
             return answer
         return None
 
-    def _note(self, reason: Reason, text: str) -> Trouble:
-        """It is said once, when it begins."""
+    def _record(self, reason: Reason, text: str) -> Trouble:
+        """Record the trouble, and log it when its reason changes."""
         if self.trouble is None or self.trouble.reason is not reason:
             logger.warning("GPU %s cannot be read: %s: %s", self.uuid or self._index, reason.value, text)
         self.trouble = Trouble(uuid=self.uuid, reason=reason, text=text)

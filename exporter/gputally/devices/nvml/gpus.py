@@ -1,4 +1,4 @@
-"""All GPUs of the node, read at once: one that hangs, fails or is lost does not hold up the others."""
+"""Concurrent readings of all GPUs of the node: a hung, failed or lost GPU does not delay the others."""
 
 import asyncio
 import logging
@@ -22,15 +22,15 @@ from gputally.model.measured.device import Reading
 
 LOST_SECONDS: Final = 300.0
 UNAVAILABLE_SECONDS: Final = 30.0
-"""The longest pauses before a lost GPU is looked for again, and before NVML is initialised anew."""
+"""Maximum delays before reopening a lost GPU and before reinitialising NVML."""
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
-    """How many seconds a reading of one GPU may take, and the start of NVML or of a GPU.
+    """Time limits in seconds for reading one GPU, and for starting NVML or a GPU.
 
-    The start takes half a minute where GPUs are many and the driver is not persistent.
+    A start takes half a minute on nodes with many GPUs and no driver persistence.
     """
 
     read: float = 2.0
@@ -38,10 +38,10 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
 
 class Gpus:
-    """The GPUs that this node's driver shows; made by `open`, inside the event loop that uses it.
+    """The GPUs that this node's driver reports. Create it with `open`, inside the event loop that uses it.
 
-    Errors of all: DriverChanged, DriverMissing: this process is to end. A GPU that is lost is looked for again, and
-    NVML is initialised anew where it asks for that, both with back-off. `driver` tells the versions.
+    All methods may raise DriverChanged and DriverMissing: the process must exit. Lost GPUs are reopened, and NVML is
+    reinitialised when necessary, both with backoff. `driver` has the versions.
     """
 
     def __init__(self, nvml: Nvml, options: ReadOptions, patience: Timeouts, clock: Callable[[], float]) -> None:
@@ -51,13 +51,13 @@ class Gpus:
         self._timeouts = patience
         self._workers: list[GpuWorker] = []
         self._is_down = False
-        self._lane = CallThread("nvml")
+        self._thread = CallThread("nvml")
         self._now_us = options.clock()
-        """When GPUs were read last, from when on those that are found now are told of."""
+        """Time of the last reading. Utilisation of newly discovered GPUs starts here."""
         self._xids = XidWatch(nvml, options.clock)
-        self._heard: dict[str, Handle] = {}
-        self._lost = Retry(clock, LOST_SECONDS)
-        self._unavailable = Retry(clock, UNAVAILABLE_SECONDS)
+        self._watched: dict[str, Handle] = {}
+        self._lost_retry = Retry(clock, LOST_SECONDS)
+        self._nvml_retry = Retry(clock, UNAVAILABLE_SECONDS)
 
     @classmethod
     async def open(
@@ -68,15 +68,15 @@ class Gpus:
         nvml: Nvml | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Initialise NVML (pynvml's own, if `nvml` is None) and find the GPUs; `clock` tells seconds that only grow.
+        """Initialise NVML (by default pynvml) and discover the GPUs; `clock` returns monotonic seconds.
 
-        Raises: NvmlError for no pynvml, DriverMissing for no library, driver or GPU, DriverChanged, NvmlUnavailable.
+        Raises NvmlError without pynvml, DriverMissing without library, driver or GPU, DriverChanged, NvmlUnavailable.
         """
         gpus = cls(nvml or load(), options, patience, clock)
         try:
             await gpus._call(gpus._nvml.initialise)
             gpus.driver = await gpus._call(gpus._nvml.versions)
-            await gpus._find(patience.start)
+            await gpus._discover(patience.start)
         except BaseException:
             await gpus.close()
             raise
@@ -91,75 +91,75 @@ class Gpus:
         await self.close()
 
     async def read_all(self, now_us: int) -> list[Reading | Trouble]:
-        """One for each GPU that was ever seen, in no particular order; `now_us` is the node's clock.
+        """One result per GPU ever discovered, in no particular order; `now_us` is from the node's clock.
 
-        It takes as long as the slowest GPU, at most `patience.read` unless NVML is initialised anew.
+        Takes as long as the slowest GPU, at most `patience.read` unless NVML is reinitialised.
         """
         self._now_us = now_us
-        await self._mend()
+        await self._recover()
         reads = (worker.read(now_us, self._timeouts.read) for worker in self._workers)
-        outcome = await asyncio.gather(*reads)
-        self._listen()
-        self._judge()
-        return outcome
+        results = await asyncio.gather(*reads)
+        self._watch_xids()
+        self._schedule_retries()
+        return results
 
     def xids(self) -> Mapping[Xid, Count]:
-        """By (UUID, XID) how often it came since this process began, and when last (µs since the epoch)."""
+        """Count since process start and last time (µs since the epoch), by (UUID, XID)."""
         return self._xids.counts()
 
     def hangs(self) -> Mapping[str, int]:
-        """By UUID how many calls did not come back in time."""
+        """Number of calls that timed out, by UUID."""
         return {worker.uuid: worker.hangs for worker in self._workers if worker.hangs}
 
     async def close(self) -> None:
-        """Give back what the driver lent, and end NVML, unless a call is out; takes some seconds at most."""
-        await self._quiet()
+        """Release driver resources and shut down NVML unless a call is in progress. Takes at most a few seconds."""
+        await self._shut_down()
         self._xids.close()
         for worker in self._workers:
             worker.close()
-        self._lane.close()
+        self._thread.close()
 
-    async def _find(self, patience_seconds: float) -> None:
-        """Take up all GPUs that are there now, besides those known; DriverMissing for none at all."""
+    async def _discover(self, deadline_seconds: float) -> None:
+        """Add workers for new GPUs. Raises DriverMissing if there is no GPU at all."""
         count = await self._call(partial(self._nvml.demand, self._nvml.calls.nvmlDeviceGetCount))
         if not count and not self._workers:
             raise DriverMissing(f"the NVIDIA driver shows no GPU; {REMEDY}")
         known = {worker.uuid: worker for worker in self._workers if worker.uuid}
         found = [GpuWorker(self._nvml, index, self._options, self._now_us) for index in range(count)]
-        await asyncio.gather(*(worker.identify(patience_seconds) for worker in found))
+        await asyncio.gather(*(worker.identify(deadline_seconds) for worker in found))
         new = [worker for worker in found if worker.uuid not in known][: max(0, count - len(known))]
         for worker in (*self._workers, *found):
             if worker not in new and worker is not known.get(worker.uuid):
                 worker.close()
         self._workers = [*known.values(), *new]
-        await self._open(patience_seconds)
+        await self._open(deadline_seconds)
 
-    async def _open(self, patience_seconds: float) -> None:
-        """Begin to read those that are not read."""
-        await asyncio.gather(*(worker.open(patience_seconds) for worker in self._workers))
-        self._listen()
+    async def _open(self, deadline_seconds: float) -> None:
+        """Open readers for all GPUs that have none."""
+        await asyncio.gather(*(worker.open(deadline_seconds) for worker in self._workers))
+        self._watch_xids()
 
-    def _listen(self) -> None:
-        """To the XIDs of those that are new too. Of one that was lost the last ones may still come."""
+    def _watch_xids(self) -> None:
+        """Watch XIDs of new GPUs too. Keep watching lost GPUs: their last XIDs may still arrive."""
         handles = {worker.uuid: worker.reader.handle for worker in self._workers if worker.reader}
-        if any(self._heard.get(uuid) is not handle for uuid, handle in handles.items()):
-            self._heard = handles
+        if any(self._watched.get(uuid) is not handle for uuid, handle in handles.items()):
+            self._watched = handles
             self._xids.watch(handles)
 
-    async def _mend(self) -> None:
-        """What is due: look for the lost, or initialise NVML anew, in the end for the lost ones' sake too."""
-        if self._unavailable.take():
-            await self._begin_anew()
-        elif self._lost.take():
-            await (self._begin_anew() if self._lost.is_longest else self._open(self._timeouts.read))
+    async def _recover(self) -> None:
+        """Run due retries: reopen lost GPUs, or reinitialise NVML, also if reopening keeps failing."""
+        if self._nvml_retry.take():
+            await self._reinitialise()
+        elif self._lost_retry.take():
+            await (self._reinitialise() if self._lost_retry.is_longest else self._open(self._timeouts.read))
 
-    async def _begin_anew(self) -> None:
-        """Even while a call is out: to initialise twice does no harm, but not at all would."""
+    async def _reinitialise(self) -> None:
+        """Reinitialise NVML, even during a call: a second initialisation is harmless, a missing one is not."""
         self._is_down = True
-        await self._quiet()
+        await self._shut_down()
         try:
             await self._call(self._nvml.initialise)
-            await self._find(self._timeouts.read)
+            await self._discover(self._timeouts.read)
         except (DriverChanged, DriverMissing):
             raise
         except NvmlError as error:
@@ -168,29 +168,29 @@ class Gpus:
             self._is_down = False
             logger.info("NVML was initialised again")
 
-    async def _quiet(self) -> None:
-        """Shut NVML down; not while a call is out, for what that would then do is not known."""
+    async def _shut_down(self) -> None:
+        """Shut NVML down, but not while a call is in progress: the effect on the call is undefined."""
         await asyncio.gather(*(worker.drop(self._timeouts.read) for worker in self._workers))
-        self._heard = {}
+        self._watched = {}
         self._xids.watch({})
         with suppress(Hung):
-            settled = await self._lane.run(partial(self._xids.settle, self._timeouts.read), self._timeouts.read)
-            if settled and not any(worker.is_busy for worker in self._workers):
-                await self._lane.run(self._nvml.shut_down, self._timeouts.read)
+            applied = await self._thread.run(partial(self._xids.settle, self._timeouts.read), self._timeouts.read)
+            if applied and not any(worker.is_busy for worker in self._workers):
+                await self._thread.run(self._nvml.shut_down, self._timeouts.read)
 
-    def _judge(self) -> None:
+    def _schedule_retries(self) -> None:
         if self._is_down or any(worker.is_unavailable for worker in self._workers):
-            self._unavailable.want()
+            self._nvml_retry.want()
         else:
-            self._unavailable.reset()
+            self._nvml_retry.reset()
         if any(worker.reader is None for worker in self._workers):
-            self._lost.want()
+            self._lost_retry.want()
         else:
-            self._lost.reset()
+            self._lost_retry.reset()
 
     async def _call(self, call: Callable[[], T]) -> T:
-        """Of the driver as a whole; NvmlUnavailable where it does not come back."""
+        """Call NVML for the whole driver. Raises NvmlUnavailable on timeout."""
         try:
-            return await self._lane.run(call, self._timeouts.start)
+            return await self._thread.run(call, self._timeouts.start)
         except Hung:
             raise NvmlUnavailable(f"NVML does not respond within {self._timeouts.start:g} s") from None

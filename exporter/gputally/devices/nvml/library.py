@@ -1,4 +1,4 @@
-"""pynvml, loaded late, initialised once, and asked so that a refusal is a value or one of our errors."""
+"""Lazy wrapper of pynvml that maps NVML error codes to None or to gputally errors."""
 
 from collections.abc import Callable
 from ctypes import c_void_p
@@ -13,7 +13,7 @@ from gputally.errors import DriverChanged, DriverMissing, GpuLost, NvmlError, Nv
 
 T = TypeVar("T")
 Handle = NewType("Handle", c_void_p)
-"""Of a GPU or a MIG device: pynvml's pointer to it."""
+"""pynvml's pointer to a GPU or MIG device."""
 REMEDY: Final = (
     "run on a node with an NVIDIA driver, in a pod with `runtimeClassName: nvidia` and NVIDIA_VISIBLE_DEVICES=all, "
     "or with the driver's libraries mounted"
@@ -21,11 +21,11 @@ REMEDY: Final = (
 
 
 class DeviceChanged(NvmlError):
-    """What this device supported it no longer does: it was cut, or put together, or its instance is gone."""
+    """The device no longer supports a call: its MIG layout changed, or its instance is gone."""
 
 
 class Versions(Struct, frozen=True, kw_only=True):
-    """Of the driver (`570.124.06`) and of its NVML (`12.570.124.06`); "" where it does not tell."""
+    """Versions of the driver (`570.124.06`) and its NVML (`12.570.124.06`); "" if unknown."""
 
     driver: str
     nvml: str
@@ -34,7 +34,7 @@ class Versions(Struct, frozen=True, kw_only=True):
 class Nvml:
     """The functions of pynvml, as `calls`, and three ways to call them.
 
-    Errors of each: GpuLost, NvmlUnavailable, DriverChanged, DriverMissing.
+    Each may raise GpuLost, NvmlUnavailable, DriverChanged, DriverMissing.
     """
 
     def __init__(self, calls: ModuleType) -> None:
@@ -42,84 +42,84 @@ class Nvml:
         self._error: type[Exception] = calls.NVMLError
 
     def ask(self, call: Callable[..., T], *arguments: object) -> T | None:
-        """What `call` answers, None where the driver does not tell it."""
+        """The result of `call`, or None if the driver has no value."""
         try:
             return call(*arguments)
         except self._error as error:
-            self._weigh(error)
+            self._classify(error)
             return None
 
     def expect(self, call: Callable[..., T], *arguments: object) -> T | None:
-        """The same of what the device supported before; DeviceChanged if it no longer does."""
+        """Like `ask`, for calls that the device supported before; raises DeviceChanged if it no longer does."""
         try:
             return call(*arguments)
         except self._error as error:
-            if self._weigh(error) is Meaning.UNSUPPORTED:
+            if self._classify(error) is Meaning.UNSUPPORTED:
                 raise DeviceChanged(f"NVML: no longer supported: {error}") from error
             return None
 
     def demand(self, call: Callable[..., T], *arguments: object) -> T:
-        """The same of what must be; NvmlError where there is no answer."""
+        """Like `ask`, for required values; raises NvmlError if there is none."""
         try:
             return call(*arguments)
         except self._error as error:
-            self._weigh(error)
+            self._classify(error)
             raise NvmlError(f"NVML: {error}") from error
 
     def supports(self, call: Callable[..., object], *arguments: object) -> bool:
-        """Whether asking again may help: it answered, or had nothing to tell just now."""
+        """Whether the call is supported: it returned a value, or has no data at the moment."""
         try:
             call(*arguments)
         except self._error as error:
-            return self._weigh(error) is not Meaning.UNSUPPORTED
+            return self._classify(error) is not Meaning.UNSUPPORTED
         return True
 
     def gauge(self, *candidates: Callable[[], T]) -> Callable[[], T | None]:
-        """The first of `candidates` that the device supports, to be asked again and again, or else None for ever."""
+        """A repeatable query for the first supported of `candidates`; it always returns None if none is supported."""
         for candidate in candidates:
             if self.supports(candidate):
                 return partial(self.ask, candidate)
-        return _nothing
+        return _no_value
 
     def versions(self) -> Versions:
-        """What runs here."""
+        """The installed versions."""
         driver, nvml = self.calls.nvmlSystemGetDriverVersion, self.calls.nvmlSystemGetNVMLVersion
         return Versions(driver=self.ask(driver) or "", nvml=self.ask(nvml) or "")
 
     def initialise(self) -> None:
-        """Begin; each time is to be ended by `shut_down`."""
+        """Initialise NVML. Each call needs a matching `shut_down`."""
         self.demand(self.calls.nvmlInit)
 
     def shut_down(self) -> None:
-        """End, as far as NVML still knows of the beginning."""
+        """Shut NVML down. Ignores errors, because NVML may have lost the initialisation."""
         try:
             self.calls.nvmlShutdown()
         except self._error:
             return
 
-    def _weigh(self, error: Exception) -> Meaning:
-        """What the code means, if it is this call's affair alone."""
+    def _classify(self, error: Exception) -> Meaning:
+        """The meaning of an error that affects only this call; raises for all others."""
         code: int = getattr(error, "value", 0)
         what = meaning(code)
         if what not in {Meaning.UNSUPPORTED, Meaning.NOTHING}:
-            _complain(what, code, error)
+            _raise_for(what, code, error)
         return what
 
 
 def load() -> Nvml:
-    """NVIDIA's pynvml (package nvidia-ml-py), not initialised yet.
+    """Load NVIDIA's pynvml (package nvidia-ml-py) without initialising it.
 
-    Raises: NvmlError for no such module, and for the package `pynvml`, which takes its name and is not NVIDIA's.
+    Raises NvmlError if the module is missing, or is the unrelated package `pynvml`, which uses the same name.
     """
     try:
-        import pynvml  # noqa: PLC0415 - the aggregator has no use for it, nor perhaps the package
+        import pynvml  # noqa: PLC0415 - the aggregator does not need it and may not have it installed
     except ImportError as error:
         raise NvmlError("module pynvml is not installed; install gputally[agent]") from error
     return adopt(pynvml)
 
 
 def adopt(module: ModuleType) -> Nvml:
-    """NVML by `module`, if that is NVIDIA's; NvmlError if not."""
+    """Wrap `module`; raises NvmlError if it is not NVIDIA's."""
     if not hasattr(module, "_nvmlGetFunctionPointer"):
         raise NvmlError(
             f"{module.__file__} is not NVIDIA's pynvml; "
@@ -128,18 +128,18 @@ def adopt(module: ModuleType) -> Nvml:
     return Nvml(module)
 
 
-def _nothing() -> None:
+def _no_value() -> None:
     return None
 
 
-def _complain(what: Meaning, code: int, error: Exception) -> NoReturn:
-    told = f"NVML: {error} (code {code})"
+def _raise_for(what: Meaning, code: int, error: Exception) -> NoReturn:
+    message = f"NVML: {error} (code {code})"
     match what:
         case Meaning.LOST:
-            raise GpuLost(told) from error
+            raise GpuLost(message) from error
         case Meaning.CHANGED:
-            raise DriverChanged(f"{told}: the driver was replaced; this process must restart") from error
+            raise DriverChanged(f"{message}: the driver was replaced; this process must restart") from error
         case Meaning.MISSING:
-            raise DriverMissing(f"{told}; {REMEDY}") from error
+            raise DriverMissing(f"{message}; {REMEDY}") from error
         case _:
-            raise NvmlUnavailable(told) from error
+            raise NvmlUnavailable(message) from error

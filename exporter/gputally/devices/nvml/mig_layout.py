@@ -1,4 +1,4 @@
-"""How a GPU is cut: its MIG devices, whose indices have gaps, whose handles go stale."""
+"""MIG layout of a GPU. Indices of MIG devices have gaps, and their handles become stale."""
 
 import re
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from gputally.model.units import GPU
 from gputally.shares.gfd import MEMORY, PRODUCT
 from gputally.shares.schemes import covered
 
-_NAMED: Final = re.compile(r"MIG (\S+)$")
+_NAME: Final = re.compile(r"MIG (\S+)$")
 _MIB_PER_GB: Final = 1024
 
 
 class Device(Struct, frozen=True, kw_only=True, gc=False):
-    """A whole GPU or a MIG device; `address` is its handle's, which `nvmlDevice_t` points to."""
+    """A whole GPU or a MIG device; `address` is the address that its handle (`nvmlDevice_t`) points to."""
 
     uuid: str
     address: int
@@ -30,14 +30,14 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MigLayout(Struct, frozen=True, kw_only=True):
-    """What utilisation and memory are told of: with `mig` on the MIG devices, by index, else the GPU itself."""
+    """The devices with utilisation and memory: the MIG devices by index if `mig` is on, else the GPU itself."""
 
     mig: bool
     devices: tuple[Device, ...]
 
 
 def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -> MigLayout:
-    """How the GPU `handle` is cut now, its parts weighed by `rules`. Blocks; raises as Nvml.ask does."""
+    """The current layout of GPU `handle`, with device weights from `rules`. Blocks; raises like Nvml.ask."""
     mode = nvml.ask(nvml.calls.nvmlDeviceGetMigMode, handle)
     if mode is None or mode[0] != nvml.calls.NVML_DEVICE_MIG_ENABLE:
         return MigLayout(mig=False, devices=(Device(uuid=uuid, address=address(handle)),))
@@ -45,15 +45,15 @@ def layout_of(nvml: Nvml, handle: Handle, uuid: str, model: str, rules: Rules) -
 
 
 def handle_at(nvml: Nvml, address: int) -> Handle:
-    """The handle that a device's `address` stands for."""
+    """The handle for a device's `address`."""
     handle: Handle = cast(address, nvml.calls.c_nvmlDevice_t)
     return handle
 
 
 def weight_of(profile: str, model: str, rules: Rules, *, memory_mib: int = 0) -> int:
-    """µGPU of a MIG device of `profile` on a GPU of `model` with so much memory (0: unknown).
+    """µGPU of a MIG device with `profile` on a GPU of `model` with `memory_mib` of memory (0: unknown).
 
-    It is that of the resource of the same profile, on a node with the labels that GPU Feature Discovery makes.
+    It equals the weight of the profile's resource on a node with the labels of GPU Feature Discovery.
     """
     labels = ((PRODUCT, model), (MEMORY, str(memory_mib)))
     return covered([(f"nvidia.com/mig-{profile}", 1)], labels, rules)
@@ -66,7 +66,7 @@ def _devices(nvml: Nvml, parent: Handle, model: str, rules: Rules) -> Iterator[D
     for index in range(nvml.ask(calls.nvmlDeviceGetMaxMigDeviceCount, parent) or 0):
         handle = nvml.ask(calls.nvmlDeviceGetMigDeviceHandleByIndex, parent, index)
         uuid = handle and nvml.ask(calls.nvmlDeviceGetUUID, handle)
-        if not handle or not uuid:  # a gap, or destroyed this very moment
+        if not handle or not uuid:  # an index gap, or just destroyed
             continue
         gi = nvml.ask(calls.nvmlDeviceGetGpuInstanceId, handle)
         profile = _profile(nvml, handle)
@@ -82,8 +82,8 @@ def _devices(nvml: Nvml, parent: Handle, model: str, rules: Rules) -> Iterator[D
 
 
 def _profile(nvml: Nvml, handle: Handle) -> str:
-    """`1g.10gb`, from the device's name or else from its size; "" if it tells neither."""
-    if named := _NAMED.search(nvml.ask(nvml.calls.nvmlDeviceGetName, handle) or ""):
+    """Profile such as `1g.10gb`, from the device's name or else its size; "" if both are unknown."""
+    if named := _NAME.search(nvml.ask(nvml.calls.nvmlDeviceGetName, handle) or ""):
         return named[1]
     size = nvml.ask(nvml.calls.nvmlDeviceGetAttributes, handle)
     if size is None:
@@ -94,12 +94,12 @@ def _profile(nvml: Nvml, handle: Handle) -> str:
 
 
 def _placement(nvml: Nvml, parent: Handle, gi: int | None) -> int | None:
-    """The first memory slice of the GPU instance, which only the privileged are told."""
+    """First memory slice of the GPU instance. Only privileged processes can read it."""
     instance = None if gi is None else nvml.ask(nvml.calls.nvmlDeviceGetGpuInstanceById, parent, gi)
     info = None if instance is None else nvml.ask(nvml.calls.nvmlGpuInstanceGetInfo, instance)
     return None if info is None else int(info.placement.start)
 
 
 def address(handle: Handle) -> int:
-    """Where `handle` points: two that point to one place are one device's."""
+    """The address `handle` points to. Handles with the same address refer to the same device."""
     return cast(handle, c_void_p).value or 0

@@ -1,4 +1,4 @@
-"""Which processes use a device, their memory, and how busy each keeps it."""
+"""Processes on a device, with their memory and utilisation."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from gputally.devices.nvml.library import Handle, Nvml
 from gputally.model.measured.device import Process
 
 PodOf = Callable[[int], str | None]
-"""The UID of the pod of a process, "" for one of no pod, None where that cannot be seen."""
+"""Maps a PID to its pod UID: "" for a process outside any pod, None if the process is not visible."""
 _LISTS: Final = (
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetGraphicsRunningProcesses",
@@ -20,11 +20,11 @@ _LISTS: Final = (
 
 
 LISTED_US: Final = 4_500_000
-"""How long the lists of processes are good for: they cost more than all else together, and change rarely."""
+"""Cache time of the process lists: they cost more than all other calls together, and change rarely."""
 
 
 class Processes:
-    """The processes on the GPU or MIG device `handle`; on a MIG device none tells how busy it is."""
+    """The processes on the GPU or MIG device `handle`. MIG devices have no utilisation per process."""
 
     def __init__(self, nvml: Nvml, handle: Handle, pod_of: PodOf, since_us: int, time: DriverTime) -> None:
         calls = nvml.calls
@@ -32,7 +32,7 @@ class Processes:
         self._nvml = nvml
         self._lists = [candidate for candidate in candidates if nvml.supports(candidate)]
         self._use = partial(calls.nvmlDeviceGetProcessUtilization, handle)
-        self._tells_use = nvml.supports(self._use, since_us)
+        self._has_use = nvml.supports(self._use, since_us)
         self._seen_us = since_us
         self._time = time
         self._pod_of = pod_of
@@ -41,19 +41,19 @@ class Processes:
         self._listed_us: int | None = None
 
     def read(self, now_us: int) -> tuple[Process, ...] | None:
-        """Those that run, and those that ended since the last reading and kept it busy.
+        """Running processes, and processes that used the device since the last reading but have exited.
 
-        Blocks; raises as Nvml.expect does.
+        Blocks; raises like Nvml.expect.
         """
         if self._listed_us is None or not 0 <= now_us - self._listed_us < LISTED_US:
             self._listed, self._listed_us = self._memory(), now_us
         memory = self._listed
-        busy = self._busy(now_us) if self._tells_use else None
+        busy = self._busy(now_us) if self._has_use else None
         if memory is None:
             return None
         pids = memory.keys() | (busy or {}).keys()
         self._pods = dict(self._pods_of(pids))
-        idle = None if busy is None else 0  # once some were told, those left out did nothing
+        idle = None if busy is None else 0  # if any process has samples, those without were idle
         return tuple(
             Process(
                 pid=pid,
@@ -65,13 +65,13 @@ class Processes:
         )
 
     def _pods_of(self, pids: set[int]) -> Iterator[tuple[int, str | None]]:
-        """Asked anew only for those that were not here at the last reading, or whose pod could not be seen."""
+        """Pod UIDs by PID. Looks up only new processes and those whose pod was not visible."""
         for pid in pids:
             known = self._pods.get(pid)
             yield pid, self._pod_of(pid) if known is None else known
 
     def _memory(self) -> dict[int, int | None] | None:
-        """By process the most that a list says: one that computes and draws is on two, with all of its memory."""
+        """Memory by PID, the maximum over all lists: a process on several lists has its whole memory on each."""
         if not self._lists:
             return None
         found: dict[int, int | None] = {}
@@ -80,19 +80,19 @@ class Processes:
             if processes is None:
                 return None
             for process in processes:
-                known, told = found.get(process.pid), process.usedGpuMemory
-                found[process.pid] = told if known is None else max(known, told or 0)
+                known, reported = found.get(process.pid), process.usedGpuMemory
+                found[process.pid] = reported if known is None else max(known, reported or 0)
         return found
 
     def _busy(self, now_us: int) -> dict[int, int] | None:
-        """The average of the samples that are new; None if there are none, for then it is not known who idled."""
+        """Mean utilisation of new samples by PID; None without samples, because idle processes are then unknown."""
         ahead_us = self._time.ahead_us(now_us)
         samples = self._nvml.expect(self._use, self._seen_us + ahead_us)
         seen_us, self._seen_us = self._seen_us, min(self._seen_us, now_us)
-        told: defaultdict[int, list[int]] = defaultdict(list)
+        reported: defaultdict[int, list[int]] = defaultdict(list)
         for sample in samples or ():
             at_us, percent = sample.timeStamp - ahead_us, sample.smUtil
             if seen_us < at_us <= now_us and percent <= 100:  # noqa: PLR2004 - percent; zombies show more
-                told[sample.pid].append(percent)
+                reported[sample.pid].append(percent)
                 self._seen_us = max(self._seen_us, at_us)
-        return {pid: sum(each) * PER_CENT // len(each) for pid, each in told.items()} or None
+        return {pid: sum(each) * PER_CENT // len(each) for pid, each in reported.items()} or None

@@ -1,4 +1,4 @@
-"""When to try again what failed: later each time, and never at once."""
+"""Retry times with exponential backoff; the first retry is never immediate."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,36 +7,36 @@ FIRST_SECONDS: Final = 1.0
 
 
 class Retry:
-    """The pause doubles up to `longest_seconds`; `clock` tells seconds that only ever grow.
+    """The delay doubles up to `longest_seconds`; `clock` returns monotonic seconds.
 
-    It has no jitter, as nobody else waits for this node's driver.
+    There is no jitter, because nothing else waits for this node's driver.
     """
 
     def __init__(self, clock: Callable[[], float], longest_seconds: float) -> None:
         self._clock = clock
         self._longest = longest_seconds
-        self._pause = FIRST_SECONDS
-        self._at: float | None = None
+        self._delay = FIRST_SECONDS
+        self._due_at: float | None = None
 
     @property
     def is_longest(self) -> bool:
-        """Whether the pauses have reached their longest."""
-        return self._pause >= self._longest
+        """Whether the delay has reached its maximum."""
+        return self._delay >= self._longest
 
     def want(self) -> None:
-        """Something failed; the pause begins, if it has not."""
-        if self._at is None:
-            self._at = self._clock() + self._pause
+        """Schedule a retry after a failure, unless one is scheduled."""
+        if self._due_at is None:
+            self._due_at = self._clock() + self._delay
 
     def take(self) -> bool:
-        """Whether to try now; if so, the next pause is twice as long."""
-        if self._at is None or self._clock() < self._at:
+        """Whether to retry now; if so, double the next delay."""
+        if self._due_at is None or self._clock() < self._due_at:
             return False
-        self._at = None
-        self._pause = min(2 * self._pause, self._longest)
+        self._due_at = None
+        self._delay = min(2 * self._delay, self._longest)
         return True
 
     def reset(self) -> None:
-        """It goes well: nothing to try, and the next pause is a short one."""
-        self._at = None
-        self._pause = FIRST_SECONDS
+        """Cancel the retry after a success, and start again from the shortest delay."""
+        self._due_at = None
+        self._delay = FIRST_SECONDS

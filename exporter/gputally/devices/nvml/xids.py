@@ -1,4 +1,4 @@
-"""XIDs, the driver's error events: counted in a thread that waits for those of all GPUs."""
+"""Count XIDs, the driver's error events, in one thread for all GPUs."""
 
 import logging
 import threading
@@ -14,15 +14,15 @@ PAUSE_SECONDS: Final = 1.0
 logger = logging.getLogger(__name__)
 
 Xid = tuple[str, int]
-"""The UUID of a GPU, and the number of the error."""
+"""GPU UUID and error number."""
 Count = tuple[int, int]
-"""How often it came, and when last (µs)."""
+"""Number of events and time of the last one (µs)."""
 
 
 class XidWatch:
-    """Counts the XIDs of the GPUs it was last told to `watch`; what came before is lost, the driver keeps nothing.
+    """Counts XIDs of the GPUs last passed to `watch`. Earlier XIDs are lost, because the driver does not store them.
 
-    `clock` tells µs since the epoch.
+    `clock` returns µs since the epoch.
     """
 
     def __init__(self, nvml: Nvml, clock: Callable[[], int]) -> None:
@@ -30,52 +30,52 @@ class XidWatch:
         self._clock = clock
         self._counts: dict[Xid, Count] = {}
         self._wanted: Mapping[str, Handle] = {}
-        self._told = threading.Event()
-        self._turn = threading.Condition()
-        self._asked = self._reached = 0
-        self._ending = False
+        self._changed = threading.Event()
+        self._condition = threading.Condition()
+        self._requested = self._applied = 0
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="nvml xids", daemon=True)
         self._thread.start()
 
     def counts(self) -> Mapping[Xid, Count]:
-        """Since this process began."""
+        """Counts since process start."""
         return dict(self._counts)
 
     def watch(self, handles: Mapping[str, Handle]) -> None:
-        """From now on these GPUs, by UUID; takes effect within a second."""
-        with self._turn:
-            self._asked += 1
+        """Watch only these GPUs, by UUID; takes effect within a second."""
+        with self._condition:
+            self._requested += 1
             self._wanted = handles
-            self._told.set()
+            self._changed.set()
 
     def settle(self, seconds: float) -> bool:
-        """Wait until `watch` took effect; whether it did. With no GPU, NVML may then be shut down."""
-        with self._turn:
-            return self._turn.wait_for(lambda: self._reached == self._asked, seconds)
+        """Wait until `watch` takes effect; returns whether it did. If no GPU is watched, NVML may then be shut down."""
+        with self._condition:
+            return self._condition.wait_for(lambda: self._applied == self._requested, seconds)
 
     def close(self) -> None:
-        """End; the thread follows within a second."""
-        self._ending = True
+        """Stop; the thread exits within a second."""
+        self._closing = True
         self.watch({})
 
     def _run(self) -> None:
-        while not self._ending:
-            self._told.wait()
-            with self._turn:
-                self._told.clear()
-                wanted, asked = dict(self._wanted), self._asked
-            while wanted and not self._told.is_set():
-                self._follow(wanted, asked)
-            self._reach(asked)
-        self._reach(self._asked)
+        while not self._closing:
+            self._changed.wait()
+            with self._condition:
+                self._changed.clear()
+                wanted, generation = dict(self._wanted), self._requested
+            while wanted and not self._changed.is_set():
+                self._wait_for_events(wanted, generation)
+            self._mark_applied(generation)
+        self._mark_applied(self._requested)
 
-    def _reach(self, asked: int) -> None:
-        with self._turn:
-            self._reached = asked
-            self._turn.notify_all()
+    def _mark_applied(self, generation: int) -> None:
+        with self._condition:
+            self._applied = generation
+            self._condition.notify_all()
 
-    def _follow(self, wanted: dict[str, Handle], asked: int) -> None:
-        """Until something else is wanted, or the set is of no more use; who cannot be registered is no longer wanted.
+    def _wait_for_events(self, wanted: dict[str, Handle], generation: int) -> None:
+        """Count XIDs until `watch` is called or the event set fails. Remove GPUs that cannot be registered.
 
         Source: nvml.h, nvmlDeviceRegisterEvents: after an unknown error the set must be freed.
         """
@@ -84,12 +84,12 @@ class XidWatch:
         try:
             events = self._nvml.demand(calls.nvmlEventSetCreate)
             self._register(wanted, events)
-            self._reach(asked)
-            while not self._told.is_set():
+            self._mark_applied(generation)
+            while not self._changed.is_set():
                 self._count(self._nvml.ask(calls.nvmlEventSetWait, events, WAIT_MS), wanted)
         except NvmlError as error:
             logger.info("waiting for XIDs again: %s", error)
-            self._told.wait(PAUSE_SECONDS)
+            self._changed.wait(PAUSE_SECONDS)
         finally:
             self._free(events)
 
@@ -110,18 +110,18 @@ class XidWatch:
     def _count(self, event: Any, wanted: Mapping[str, Handle]) -> None:  # noqa: ANN401 - a structure of pynvml
         if event is None or event.eventType != self._nvml.calls.nvmlEventTypeXidCriticalError:
             return
-        at = address(event.device)
-        uuid = next((uuid for uuid, handle in wanted.items() if address(handle) == at), None)
+        event_address = address(event.device)
+        uuid = next((uuid for uuid, handle in wanted.items() if address(handle) == event_address), None)
         if uuid is None:
             uuid = self._nvml.ask(self._nvml.calls.nvmlDeviceGetUUID, event.device) or ""
         xid = (uuid, int(event.eventData))
-        times, _ = self._counts.get(xid, (0, 0))
-        self._counts[xid] = (times + 1, self._clock())
+        count, _ = self._counts.get(xid, (0, 0))
+        self._counts[xid] = (count + 1, self._clock())
 
     def _free(self, events: object) -> None:
         if events is None:
             return
         try:
             self._nvml.ask(self._nvml.calls.nvmlEventSetFree, events)
-        except NvmlError:  # NVML forgot the set, and us with it
+        except NvmlError:  # NVML lost its state, and the set with it
             return
