@@ -21,7 +21,8 @@ ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
 _MEMORY: Final = "nvidia.com/gpumem"
 _PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
 _CORES: Final = "nvidia.com/gpucores"
-_OF_EACH: Final = (_MEMORY, _PERCENTAGE, _CORES)
+_PER_DEVICE: Final = frozenset({_MEMORY, _PERCENTAGE, _CORES})
+_DEVICES: Final = _PER_DEVICE | {GPUS}
 _FIELDS: Final = (7, 9)
 
 
@@ -44,7 +45,7 @@ class Hami(Scheme):
     """Memory is in MiB or percent of a GPU, cores are in percent; all amounts are totals over the devices."""
 
     name = "hami"
-    patterns = _OF_EACH
+    patterns = (_MEMORY, _PERCENTAGE, _CORES)
     describes = True
 
     def reads(self, key: str) -> bool:
@@ -63,7 +64,7 @@ class Hami(Scheme):
 
     def effective(self, pod: Pod, containers: list[Amounts], rules: Rules) -> list[Amounts]:
         """See `Scheme.effective`: the scheduler's allocation for a bound pod, before that its requests."""
-        if any(name in each for each in containers for name in _OF_EACH):
+        if not all(map(_PER_DEVICE.isdisjoint, containers)):
             containers = [_total(each) for each in containers]
         if pod.spec.node_name and (text := (pod.metadata.annotations or {}).get(ALLOCATED)):
             return _allocated(text, containers) or containers
@@ -125,22 +126,22 @@ def _device(entry: str) -> tuple[int, int]:
 
 
 def _with(container: Amounts, *devices: tuple[int, int]) -> Amounts:
-    rest = {name: amount for name, amount in container.items() if name not in _OF_EACH}
+    rest = {name: amount for name, amount in container.items() if name not in _PER_DEVICE}
     allocated = {_MEMORY: sum(memory for memory, _ in devices), _CORES: sum(cores for _, cores in devices)}
     return rest | {name: amount for name, amount in allocated.items() if amount}
 
 
 def _total(container: Amounts) -> Amounts:
     """Totals over the devices of a container, which requests amounts for each; by default, all memory of each."""
-    if not any(name in container for name in (GPUS, *_OF_EACH)):
+    if _DEVICES.isdisjoint(container):
         return container
     devices = container.get(GPUS) or 1
-    of_each = {name: container[name] for name in _OF_EACH if container.get(name)}
+    of_each = {name: container[name] for name in _PER_DEVICE if container.get(name)}
     if _MEMORY in of_each:
         of_each.pop(_PERCENTAGE, None)
     elif _PERCENTAGE not in of_each:
         of_each[_PERCENTAGE] = 100
-    rest = {name: amount for name, amount in container.items() if name not in _OF_EACH}
+    rest = {name: amount for name, amount in container.items() if name not in _PER_DEVICE}
     return rest | {GPUS: devices} | {name: devices * amount for name, amount in of_each.items()}
 
 

@@ -1,7 +1,7 @@
 """The devices that a pod effectively requests, by resource."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from gputally.errors import MalformedObject
@@ -81,14 +81,20 @@ def effective_units(pod: Pod, rules: Rules) -> Units:
             by_container = scheme.effective(pod, by_container, rules)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
+    peak = by_container[0] if len(by_container) == 1 else _peak(init_containers, by_container)
+    return tuple(
+        sorted([(name, min(amount, _MAX_DEVICES)) for name, amount in peak.items() if amount])[:_MAX_RESOURCES]
+    )
+
+
+def _peak(init_containers: Sequence[Container], by_container: Sequence[Amounts]) -> Amounts:
+    """The maximum at any time; `by_container` are the requests of the init containers, then those of the containers."""
     sidecars, peak = _init_usage(zip(init_containers, by_container, strict=False))
     for amounts in by_container[len(init_containers) :]:
         _add(sidecars, amounts)
     for name, amount in sidecars.items():
         peak[name] = max(amount, peak.get(name, 0))
-    return tuple(
-        sorted([(name, min(amount, _MAX_DEVICES)) for name, amount in peak.items() if amount])[:_MAX_RESOURCES]
-    )
+    return peak
 
 
 def _init_usage(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
