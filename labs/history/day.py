@@ -15,7 +15,7 @@ from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
 from gputally.export.text import END
 from gputally.model.units import US_PER_SECOND
-from gputally.pulling.choice import AgentChoice
+from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
@@ -95,5 +95,5 @@ def _settings(scenario: str, scratch: Path, *, url: str, port: int) -> Settings:
         ledger=str(scratch / "gputally.db"),
         kubeconfig=kubeconfig(scratch / "kube", url, {}),
         addresses=("127.0.0.1:0",),
-        agents=AgentChoice(port=port, interval_s=1),
+        agents=AgentOptions(port=port, interval_s=1),
     )

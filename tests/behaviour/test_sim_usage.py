@@ -16,7 +16,7 @@ from gputally.aggregator.settings import Settings
 from gputally.demo.sim_agents import SimAgents
 from gputally.model.kube import Kind
 from gputally.model.units import GPU
-from gputally.pulling.choice import AgentChoice
+from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.cluster import SimCluster
 from gputally_sim.documents import Doc, uid_of
@@ -185,7 +185,7 @@ def settings(cluster: SimCluster, agents: SimAgents, scratch: Path) -> Settings:
         zero_s=0,
         kubeconfig=kubeconfig(scratch / "kube", cluster.url, {"token": "any"}),
         addresses=("127.0.0.1:0",),
-        agents=AgentChoice(port=agents.port, interval_s=1),
+        agents=AgentOptions(port=agents.port, interval_s=1),
     )
 
 

@@ -73,7 +73,7 @@ class Layout:
                 )
                 for device in assigned
             ]
-        accounts = DeviceAccounts(journal_us=us(until), believed_us=us(until), mig_basis=rules.mig_basis)
+        accounts = DeviceAccounts(journal_us=us(until), valid_us=us(until), mig_basis=rules.mig_basis)
         for reading in readings:
             accounts.read(reading)
         accounts.allocated(allocations(assignments, offer.replicas, parts, at_us=us(10)))

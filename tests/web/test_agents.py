@@ -10,7 +10,7 @@ from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.model.agent_pod import Outcome
 from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.serving import own_token, policy_source
 from tests.core.usage import report
 from tests.fakes.certificates import Certificates
@@ -32,7 +32,7 @@ async def test_certificates_and_tokens_are_replaced_on_both_sides_without_a_rest
     certificates, expected, shown = Certificates(tmp_path), tmp_path / "expected", tmp_path / "shown"
     write(expected, "first")
     write(shown, "first")
-    choice = AgentChoice(
+    choice = AgentOptions(
         token=shown,
         authority=certificates.authority,
         certificate=certificates.certificate("client"),

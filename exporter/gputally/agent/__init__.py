@@ -1,1 +1,1 @@
-"""The agent of a node: tasks and wiring. Nothing here knows the domain."""
+"""The node agent: starts and connects its tasks; contains no accounting logic."""

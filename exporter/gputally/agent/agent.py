@@ -1,4 +1,4 @@
-"""The agent of a node: the driver and the kubelet in, metrics and usage out. This file only wires."""
+"""The node agent: reads the GPU driver and the kubelet, and serves metrics and usage. This file only connects parts."""
 
 import asyncio
 import sys
@@ -32,59 +32,59 @@ if TYPE_CHECKING:
     from gputally.export.listen import Address
 
 STALE_SECONDS: Final = 30.0
-"""After so long without any reading, or any word of the kubelet, the agent is not ready."""
+"""The agent is not ready if the last GPU reading or the last successful kubelet poll is older than this."""
 
 
 class RunningAgent:
-    """A running agent: its books and its loops, and where it answers."""
+    """A running agent: its accounting and health, and the addresses that it listens on."""
 
-    def __init__(self, *, name: str, epoch: str, books: DeviceAccounts, health: NodeHealth, clock: Clock) -> None:
+    def __init__(self, *, name: str, epoch: str, accounts: DeviceAccounts, health: NodeHealth, clock: Clock) -> None:
         self.name = name
         self.epoch = epoch
-        self.books = books
+        self.accounts = accounts
         self.health = health
         self.addresses: tuple[Address, ...] = ()
         self.clock = clock
         self._registry = process_registry()
 
     def report(self) -> UsageReport:
-        """What `/v1/usage` answers now."""
-        return self.books.report(self.clock(), self.name, self.epoch)
+        """The current response of `/v1/usage`."""
+        return self.accounts.report(self.clock(), self.name, self.epoch)
 
-    def exposition(self, reading: GpuLoop, *, openmetrics: bool) -> bytes:
-        """What `/metrics` answers."""
-        view = node_view(reading, self.books, self.health, now_us=self.clock())
+    def exposition(self, gpu_loop: GpuLoop, *, openmetrics: bool) -> bytes:
+        """The current response of `/metrics`."""
+        view = node_view(gpu_loop, self.accounts, self.health, now_us=self.clock())
         return exposition(view, openmetrics=openmetrics, more=registry_text(self._registry, openmetrics=openmetrics))
 
     def ready(self) -> Readiness:
-        """Ready while GPUs are read, and once the kubelet has told who holds them."""
+        """Ready while GPU readings and kubelet polls succeed."""
         now_us, missing = self.clock(), list[str]()
         last_us = self.health.last_read_us
         if last_us is None:
             missing.append("GPUs: not read yet")
         elif now_us - last_us > STALE_SECONDS * US_PER_SECOND:
             missing.append(f"GPUs: not read for {(now_us - last_us) // US_PER_SECOND} s")
-        told_us = self.health.last_poll_us
-        if told_us is None:
+        last_us = self.health.last_poll_us
+        if last_us is None:
             missing.append("kubelet: no allocations reported yet")
-        elif now_us - told_us > STALE_SECONDS * US_PER_SECOND:
-            missing.append(f"kubelet: no allocations reported for {(now_us - told_us) // US_PER_SECOND} s")
+        elif now_us - last_us > STALE_SECONDS * US_PER_SECOND:
+            missing.append(f"kubelet: no allocations reported for {(now_us - last_us) // US_PER_SECOND} s")
         return Readiness(tuple(missing))
 
 
 async def run_agent(
     settings: AgentSettings, clock: Clock | None = None, *, started: Callable[[RunningAgent], None] | None = None
 ) -> None:
-    """Run until cancelled; the first task to fail ends all.
+    """Run until cancelled; if one task fails, all stop.
 
-    Raises: ConfigError, NvmlError or AddressTaken before anything is served; DriverChanged also later, when the driver
-    was replaced and only a new process can use it.
+    Raises: ConfigError, NvmlError or AddressTaken at the start; DriverChanged also later, if the driver was replaced
+    and only a new process can use it.
     """
     clock = clock or steady_clock()
     policies = policy_source(settings.web_config)
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
-    books = DeviceAccounts(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
+    accounts = DeviceAccounts(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
     wanted = Wanted(rules=rules).and_names(settings.resources)
     options = ReadOptions(
         pod_of=PodOfProcess(settings.proc),
@@ -98,10 +98,10 @@ async def run_agent(
     ):
         health = NodeHealth(version=__version__, python=sys.version.split()[0])
         health.driver, health.nvml = gpus.driver.driver, gpus.driver.nvml
-        node = RunningAgent(name=settings.node, epoch=f"{clock():x}", books=books, health=health, clock=clock)
-        reading = GpuLoop(gpus, books, health, clock=clock, interval_s=settings.interval_s)
-        asking = KubeletLoop(kubelet, books, reading.readings, health, clock=clock, settings=settings)
-        site = _site(node, reading, settings, tokens=tokens)
+        node = RunningAgent(name=settings.node, epoch=f"{clock():x}", accounts=accounts, health=health, clock=clock)
+        gpu_loop = GpuLoop(gpus, accounts, health, clock=clock, interval_s=settings.interval_s)
+        kubelet_loop = KubeletLoop(kubelet, accounts, gpu_loop.readings, health, clock=clock, settings=settings)
+        site = _site(node, gpu_loop, settings, tokens=tokens)
         async with (
             serve(site, addresses=settings.addresses, policy_source=policies) as addresses,
             asyncio.TaskGroup() as tasks,
@@ -109,24 +109,24 @@ async def run_agent(
             node.addresses = addresses
             if started:
                 started(node)
-            tasks.create_task(reading.run(), name="GPUs")
-            tasks.create_task(asking.run(), name="kubelet")
+            tasks.create_task(gpu_loop.run(), name="GPUs")
+            tasks.create_task(kubelet_loop.run(), name="kubelet")
 
 
 def _rules(path: Path | None) -> Rules:
-    """What weighs MIG devices, and which resources are GPUs. Raises: ConfigError."""
+    """The weights of MIG devices, and the names of GPU resources. Raises: ConfigError."""
     if path is None:
         return Rules()
-    from gputally.config.rules_file import read_rules  # noqa: PLC0415 - an agent without such a file needs no YAML
+    from gputally.config.rules_file import read_rules  # noqa: PLC0415 - no YAML without a configuration file
 
     return read_rules(path)
 
 
 def _site(
-    node: RunningAgent, reading: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]
+    node: RunningAgent, gpu_loop: GpuLoop, settings: AgentSettings, *, tokens: Mapping[str, Callable[[], str]]
 ) -> Site:
-    async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
-        return node.exposition(reading, openmetrics=openmetrics)
+    async def scrape(openmetrics: bool) -> bytes:  # noqa: FBT001 - the signature that Site requires
+        return node.exposition(gpu_loop, openmetrics=openmetrics)
 
     return Site(
         title=f"gputally agent of {settings.node}",

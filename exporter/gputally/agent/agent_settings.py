@@ -1,4 +1,4 @@
-"""All settings of the agent: one table, from which flags, environment variables and help derive."""
+"""All settings of the agent: one table defines flags, environment variables and help texts."""
 
 import os
 import socket
@@ -49,7 +49,7 @@ SETTINGS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """The settings of one agent, checked; a file is None when there is to be none."""
+    """Validated settings of one agent; files that are not configured are None."""
 
     node: str
     interval_s: int = 1
@@ -68,7 +68,7 @@ class AgentSettings:
 
 
 def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
-    """Parsed flags, by setting name, as AgentSettings. Raises: ConfigError with all that is wrong with them."""
+    """Convert parsed flags, by setting name. Raises: ConfigError that lists all invalid values."""
     problems = [
         *beyond(values, "interval", 5, ": allocations from the kubelet are valid for 10 s"),
         *missing(values, "kubelet.socket"),

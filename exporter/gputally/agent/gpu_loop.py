@@ -1,4 +1,4 @@
-"""Reading the GPUs, once every interval."""
+"""Read all GPUs once per interval."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
@@ -11,58 +11,58 @@ from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.process.every import every
 
-PATIENCE_US: Final = 10 * US_PER_SECOND
-"""For so long a GPU that hangs or fails may come back as if nothing had been: the driver remembers what it did."""
+GRACE_US: Final = 10 * US_PER_SECOND
+"""A GPU that hangs or fails for less time is not lost: the driver still has the utilisation of that time."""
 
 
 class GpuSource(Protocol):
-    """What there is to read: the driver's GPUs, or simulated ones."""
+    """The GPUs to read, real or simulated."""
 
     async def read_all(self, now_us: int) -> Sequence[Reading | Trouble]:
-        """One for each GPU that was ever seen, at `now_us` by the node's clock."""
+        """Read each GPU seen since the start, at `now_us` by the node's clock."""
 
     def xids(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """Errors the driver reported: how many, and when the last (µs), by GPU and code."""
+        """XID errors by GPU and code: their count, and the time of the last one (µs)."""
 
 
 class GpuLoop:
-    """`readings` are the last ones of the GPUs that answer, by UUID; `down` are the UUIDs of those that do not."""
+    """Keeps the last reading of each reachable GPU by UUID (`readings`), and the UUIDs of unreachable GPUs (`down`)."""
 
     def __init__(
-        self, gpus: GpuSource, books: DeviceAccounts, health: NodeHealth, *, clock: Clock, interval_s: float
+        self, gpus: GpuSource, accounts: DeviceAccounts, health: NodeHealth, *, clock: Clock, interval_s: float
     ) -> None:
         self.readings: dict[str, Reading] = {}
         self.down: set[str] = set()
         self._gpus = gpus
-        self._books = books
+        self._accounts = accounts
         self._health = health
         self._clock = clock
         self._interval_s = interval_s
 
     def xids(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """Errors the driver reported: how many, and when the last (µs), by GPU and code."""
+        """XID errors by GPU and code: their count, and the time of the last one (µs)."""
         return self._gpus.xids()
 
     async def run(self) -> None:
-        """For ever: a tick every interval, however long the last one took."""
+        """Read every interval until cancelled, however long the last reading took."""
         await every(self._interval_s, self.step)
 
     async def step(self) -> None:
-        """Read them all, once."""
+        """Read all GPUs once."""
         for each in await self._gpus.read_all(self._clock()):
-            self._take(each)
+            self._apply(each)
 
-    def _take(self, each: Reading | Trouble) -> None:
+    def _apply(self, each: Reading | Trouble) -> None:
         if isinstance(each, Reading):
             self._health.reads["ok"] += 1
             self._health.last_read_us = each.at_us
             self.readings[each.gpu.uuid] = each
             self.down.discard(each.gpu.uuid)
-            self._books.read(each)
+            self._accounts.read(each)
             return
         self._health.reads[each.reason.value] += 1
         now_us, last = self._clock(), self.readings.get(each.uuid)
-        if each.reason is Reason.LOST or last is None or now_us - last.at_us > PATIENCE_US:
+        if each.reason is Reason.LOST or last is None or now_us - last.at_us > GRACE_US:
             self.readings.pop(each.uuid, None)
             self.down.add(each.uuid)
-            self._books.lost(each.uuid, now_us)
+            self._accounts.lost(each.uuid, now_us)

@@ -1,4 +1,4 @@
-"""Asking the kubelet who holds what, once every interval."""
+"""Poll the kubelet for device assignments once per interval."""
 
 import logging
 from collections.abc import Mapping
@@ -23,72 +23,72 @@ from gputally.process.once import Once
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY: Final = 10
-LOOK_SOON: Final = 2
-"""Every so many questions who holds what, the kubelet is asked what it offers; sooner while anything is missing."""
-SETTLING_US: Final = 3 * US_PER_SECOND
-"""For so long after a kubelet came back nobody who is missing is believed gone: it answers before it knows its pods.
+OFFER_POLLS: Final = 10
+OFFER_POLLS_UNHEALTHY: Final = 2
+"""Poll the allocatable devices once per this many polls of the assignments; more often while a device is unhealthy."""
+RESTART_US: Final = 3 * US_PER_SECOND
+"""How long missing assignments are kept after a failed poll: a restarted kubelet responds before it lists its pods.
 
-Measured with kubelet 1.36.3: its list is empty for some 0.9 s after a restart."""
+Measured with kubelet 1.36.3: its list is empty for about 0.9 s after a restart."""
 
 
 class Kubelet(Protocol):
-    """Who is asked: the kubelet at its socket, or a simulated one. Raises: KubeletUnreachable, KubeletRefused."""
+    """The kubelet to poll, real or simulated. Raises: KubeletUnreachable, KubeletRefused."""
 
     async def list(self) -> tuple[DeviceAssignment, ...]:
-        """Who holds what on this node at this moment."""
+        """The current device assignments of this node."""
 
     async def allocatable(self) -> Mapping[str, frozenset[str]] | None:
-        """The ids of the devices offered, by resource; None if that is not told."""
+        """IDs of allocatable devices by resource; None if the kubelet does not report them."""
 
 
-class Uids(Protocol):
-    """Who knows the UIDs of pods, which a kubelet does not tell."""
+class PodUidLookup(Protocol):
+    """Looks up pod UIDs, which the kubelet does not report."""
 
     def name(self, allocations: PartAllocations) -> PartAllocations:
-        """The same with the UIDs, "" for those that cannot be told."""
+        """`allocations` with pod UIDs, "" where unknown."""
 
 
 class KubeletLoop:
-    """Tells the books who holds what; a question without an answer tells nothing."""
+    """Updates the accounting with the allocations; a failed poll changes nothing."""
 
-    def __init__(  # noqa: PLR0913 - all that the books and the kubelet need of each other
+    def __init__(  # noqa: PLR0913 - connects the kubelet, the readings and the accounting
         self,
         kubelet: Kubelet,
-        books: DeviceAccounts,
+        accounts: DeviceAccounts,
         readings: Mapping[str, Reading],
         health: NodeHealth,
         *,
         clock: Clock,
         settings: AgentSettings,
-        uids: Uids | None = None,
+        uids: PodUidLookup | None = None,
     ) -> None:
         self._kubelet = kubelet
-        self._books = books
+        self._accounts = accounts
         self._readings = readings
         self._known: dict[str, Reading] = {}
-        """The last readings of all GPUs, also of those that are lost, which somebody may hold still."""
+        """The last reading of every GPU, including lost GPUs, which may still be allocated."""
         self._health = health
         self._clock = clock
         self._interval_s = settings.interval_s
         self._uids = uids or PodUids(settings.pod_logs)
-        self._trouble = Once(logger, "kubelet")
-        self._turns = 0
+        self._warnings = Once(logger, "kubelet")
+        self._polls_to_offer = 0
         self._offer = Offer()
         self._last = PartAllocations(at_us=0, held=())
-        self._settled_us = 0
+        self._restarted_until_us = 0
 
     async def run(self) -> None:
-        """For ever: one question every interval, however long the last one took."""
+        """Poll every interval until cancelled, however long the last poll took."""
         await every(self._interval_s, self.step)
 
     async def step(self) -> None:
-        """Ask once. What the kubelet names by numbers is found among the GPUs as last read."""
+        """Poll once. Device IDs are looked up in the last GPU readings."""
         self._known.update(self._readings)
         if not self._known:
             return
         try:
-            found = await self._ask()
+            found = await self._poll()
         except KubeletUnreachable as error:
             self._failed("unreachable", error)
         except KubeletRefused as error:
@@ -96,36 +96,37 @@ class KubeletLoop:
         else:
             self._health.polls["ok"] += 1
             self._health.last_poll_us = found.at_us
-            self._trouble.forget()
+            self._warnings.forget()
             self._last = self._uids.name(self._with_missing(found))
-            self._books.allocated(self._last)
+            self._accounts.allocated(self._last)
 
-    async def _ask(self) -> PartAllocations:
+    async def _poll(self) -> PartAllocations:
         held = await self._kubelet.list()
         at_us = self._clock()
         parts = Parts(self._known.values())
-        if at_us >= self._settled_us or not self._offer.replicas:  # before, it may not know its device plugins either
-            await self._look_at_offer(parts)
+        # a restarted kubelet may not know its device plugins yet
+        if at_us >= self._restarted_until_us or not self._offer.replicas:
+            await self._refresh_offer(parts)
         found = allocations(held, self._offer.replicas, parts, at_us=at_us)
         return replace(found, unhealthy=self._offer.unhealthy)
 
-    async def _look_at_offer(self, parts: Parts) -> None:
-        """Now and then, and at once as long as anything is missing. Without an answer the last one holds."""
-        self._turns -= 1
-        if self._turns > 0:
+    async def _refresh_offer(self, parts: Parts) -> None:
+        """Poll the allocatable devices if due. If the poll fails, keep the last result."""
+        self._polls_to_offer -= 1
+        if self._polls_to_offer > 0:
             return
         try:
             allocatable = await self._kubelet.allocatable()
         except (KubeletUnreachable, KubeletRefused) as error:
-            self._trouble.warn(str(error))
+            self._warnings.warn(str(error))
             return
         if allocatable is not None:
             self._offer.told(allocatable, parts, held={each.part for each in self._last.held})
-        self._turns = LOOK_SOON if self._offer.unhealthy else LOOK_EVERY
+        self._polls_to_offer = OFFER_POLLS_UNHEALTHY if self._offer.unhealthy else OFFER_POLLS
 
     def _with_missing(self, found: PartAllocations) -> PartAllocations:
-        """What a kubelet tells that has just come back, with what it does not know yet."""
-        if found.at_us >= self._settled_us:
+        """Add the last known allocations that are missing after a kubelet restart."""
+        if found.at_us >= self._restarted_until_us:
             return found
         known = {(each.part, each.namespace, each.pod, each.container) for each in found.held}
         missing = [
@@ -135,6 +136,6 @@ class KubeletLoop:
 
     def _failed(self, outcome: str, error: KubeletUnreachable | KubeletRefused) -> None:
         self._health.polls[outcome] += 1
-        self._trouble.warn(str(error))
-        self._turns = 0  # whatever it offered before may have changed
-        self._settled_us = self._clock() + SETTLING_US
+        self._warnings.warn(str(error))
+        self._polls_to_offer = 0  # the allocatable devices may have changed
+        self._restarted_until_us = self._clock() + RESTART_US

@@ -6,11 +6,11 @@ from gputally.aggregator.pipeline import Pipeline
 from gputally.model.observation import UsageReported
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import AgentClient
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.pull import Puller
 
 
-def puller(client: AgentClient, pipeline: Pipeline, choice: AgentChoice, *, clock: Clock) -> Puller:
+def puller(client: AgentClient, pipeline: Pipeline, choice: AgentOptions, *, clock: Clock) -> Puller:
     """A puller for the agents in `choice` and those found by the pod watch; it puts their reports into the intake."""
 
     async def deliver(usage: UsageReported) -> None:
@@ -19,5 +19,5 @@ def puller(client: AgentClient, pipeline: Pipeline, choice: AgentChoice, *, cloc
     return Puller(client, deliver, targets=_targets(pipeline, choice), health=pipeline.health.agents, clock=clock)
 
 
-def _targets(pipeline: Pipeline, choice: AgentChoice) -> Callable[[], list[Target]]:
+def _targets(pipeline: Pipeline, choice: AgentOptions) -> Callable[[], list[Target]]:
     return lambda: choice.targets(pipeline.fleet.agents.on_nodes())

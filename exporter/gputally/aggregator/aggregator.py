@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PODS_PATH: Final = "/metrics/pods"
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -154,7 +155,7 @@ async def _run(
     started: Callable[[RunningAggregator], None] | None,
 ) -> None:
     """Serve and run all tasks; `background` holds further ones by name."""
-    site = _site(running, max_requests=settings.max_requests)
+    site = _site(running, settings)
     serving = serve(site, addresses=settings.addresses, policy_source=running.policy_source)
     async with serving as addresses, asyncio.TaskGroup() as tasks:
         running.addresses = addresses
@@ -213,12 +214,14 @@ async def freeze_heap(intake: Intake) -> None:
     gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
-def _site(running: RunningAggregator, *, max_requests: int) -> Site:
+def _site(running: RunningAggregator, settings: Settings) -> Site:
     return Site(
         title="gputally aggregator",
         about="Accounts allocated GPUs and their cost by priority tier and tenant.",
         version=__version__,
         scrape=running.pipeline.exposition.scrape,
+        more_scrapes={PODS_PATH: running.pipeline.exposition.scrape_pods} if settings.pod_metrics else {},
         ready=running.ready,
-        max_requests=max_requests,
+        links=((PODS_PATH, "metrics by pod and by node, in the Prometheus format"),) if settings.pod_metrics else (),
+        max_requests=settings.max_requests,
     )

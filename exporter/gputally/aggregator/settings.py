@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gputally.errors import ConfigError
 from gputally.model.rules import AgentMarks
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import (
     Setting,
     addresses,
@@ -42,6 +42,8 @@ SETTINGS: Final = (
     Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further scrapes receive 503"),
     Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
             "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
+    Setting("metrics.pods", "on", "on|off", "serve /metrics/pods: tier, tenant, job and GPUs of each pod, and the "
+            "capacity of each node"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
             "labels that select the agent pods; empty to select none"),
     Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
@@ -73,8 +75,9 @@ class Settings:
     web_config: Path | None = None
     max_requests: int = 40
     zero_s: int = 120
+    pod_metrics: bool = True
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
-    agents: AgentChoice = field(default_factory=AgentChoice)
+    agents: AgentOptions = field(default_factory=AgentOptions)
     log_level: str = "info"
     log_format: str = "text"
 
@@ -87,6 +90,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
         *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
+        *unknown(values, "metrics.pods", ("on", "off")),
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
         *no_port(values, "agents.port"),
         *not_a_number(values, "agents.interval"),
@@ -109,6 +113,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),
         zero_s=int(values["metrics.zero-seconds"]),
+        pod_metrics=values["metrics.pods"] == "on",
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),
         log_level=values["log.level"],
@@ -116,8 +121,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     )
 
 
-def _agents(values: Mapping[str, Any]) -> AgentChoice:
-    return AgentChoice(
+def _agents(values: Mapping[str, Any]) -> AgentOptions:
+    return AgentOptions(
         port=int(values["agents.port"]),
         interval_s=int(values["agents.interval"]),
         token=file(values["agents.token-file"]),

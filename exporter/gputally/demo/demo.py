@@ -24,7 +24,7 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.process.log import configure
-from gputally.pulling.choice import AgentChoice
+from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
 from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_nodes, read_trace
@@ -218,7 +218,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
         ledger=str(demo.ledger or scratch / "gputally.db"),
         kubeconfig=str(kubeconfig),
         addresses=(demo.address,),
-        agents=AgentChoice(port=agents_port, interval_s=1) if agents_port else AgentChoice(),
+        agents=AgentOptions(port=agents_port, interval_s=1) if agents_port else AgentOptions(),
     )
 
 

@@ -43,7 +43,7 @@ class SimAgent:
         self._epoch = f"{begin_us:x}"
         self._turn_us = turn_us
         # The kubelet is polled at each change, so its last response never becomes stale.
-        self.books = DeviceAccounts(journal_us=journal_us, believed_us=_FOREVER_US)
+        self.books = DeviceAccounts(journal_us=journal_us, valid_us=_FOREVER_US)
         self._health = NodeHealth(version=__version__, python=sys.version.split()[0])
         kubelet = SimKubelet(node, self._now)
         self._reading = GpuLoop(SimDriver(node), self.books, self._health, clock=self._now, interval_s=1)

@@ -1,1 +1,1 @@
-"""What GPUs of one node were used for, and by which containers: the books of the node agent."""
+"""Accounting of the node agent: GPU-time, usage and energy by container and by GPU state."""

@@ -1,4 +1,4 @@
-"""What one container holds of one part, and what it did with it, as it is being counted."""
+"""Running usage amounts of one part assigned to one container."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,8 @@ from gputally.model.measured.device import PartAllocation
 from gputally.model.units import US_PER_HOUR
 
 
-class Name(NamedTuple):
-    """What a holder is called: pods of one name follow each other on a part."""
+class AssignmentName(NamedTuple):
+    """Identifies a container on a part by name. Successive pods may have the same name."""
 
     part: str
     namespace: str
@@ -17,18 +17,18 @@ class Name(NamedTuple):
     container: str
 
 
-def name_of(held: PartAllocation) -> Name:
-    """The name of who holds."""
-    return Name(held.part, held.namespace, held.pod, held.container)
+def assignment_name(allocation: PartAllocation) -> AssignmentName:
+    """The name of the container that the part is allocated to."""
+    return AssignmentName(allocation.part, allocation.namespace, allocation.pod, allocation.container)
 
 
 def hour_of(us: int) -> int:
-    """When the hour (UTC) of an instant began, in µs."""
+    """Start of the UTC hour that contains `us`."""
     return us - us % US_PER_HOUR
 
 
-class Amounts(Struct, gc=False):
-    """As in model/usage.Hour, growing; what they cover lies in [from_us, to_us]."""
+class HourAmounts(Struct, gc=False):
+    """Running amounts of one hour, in the units of `usage_report.Hour`; they cover time within [from_us, to_us]."""
 
     from_us: int
     to_us: int
@@ -40,11 +40,11 @@ class Amounts(Struct, gc=False):
     energy: int = 0
 
 
-class Tally(Struct, eq=False, gc=False):
-    """All that holders of one name did, in the units of model/usage.Hour; `held` is their share's time, in µs·µGPU.
+class CumulativeUsage(Struct, eq=False, gc=False):
+    """Usage of all containers of one name, in the units of `usage_report.Hour`.
 
-    `until_us` is when the last one ended, None while one holds the part.
-    `memory_now` is what it had when last looked at, None where that is unknown.
+    `held` is the integral of the share, in µs·µGPU. `until_us` is the end of the last assignment, None while the part
+    is assigned. `memory_now` is the memory at the last reading, None if unknown.
     """
 
     held: int = 0
@@ -59,54 +59,54 @@ class Tally(Struct, eq=False, gc=False):
 
 
 class AssignmentMeter(Struct, eq=False, kw_only=True):
-    """One container that holds a part, since `since_us`; times are as in model/usage.AssignmentReport.
+    """One part assigned to one container since `since_us`; times are as in `usage_report.AssignmentReport`.
 
-    `gpu` and `share` (µGPU) are as last known: "" and 0 as long as nothing was read of the part.
+    `gpu` and `share` (µGPU) are the last known values: "" and 0 until the part is first read.
     """
 
-    held: PartAllocation
+    allocation: PartAllocation
     since_us: int
     seen_us: int
     after_us: int | None
     until_us: int | None = None
     gpu: str = ""
     share: int = 0
-    hours: dict[int, Amounts] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    hours: dict[int, HourAmounts] = field(default_factory=dict)
+    totals: CumulativeUsage = field(default_factory=CumulativeUsage)
 
-    def held_for(self, gpu_time: int) -> None:
-        """It went on holding its share, which comes to so many µs·µGPU."""
-        self.tally.held += gpu_time
+    def add_allocated(self, gpu_time: int) -> None:
+        """Add allocated GPU-time, in µs·µGPU."""
+        self.totals.held += gpu_time
 
-    def measured(self, from_us: int, to_us: int, *, share: int, used: int) -> None:
-        """It `used` so many µs·µGPU, having `share` µGPU."""
-        own = share * (to_us - from_us)
-        burst = max(0, used - own)
-        for each in (self._hour(from_us, to_us), self.tally):
-            each.measured += own
+    def add_usage(self, from_us: int, to_us: int, *, share: int, used: int) -> None:
+        """Add the GPU-time `used` (µs·µGPU) with a share of `share` µGPU."""
+        measured = share * (to_us - from_us)
+        burst = max(0, used - measured)
+        for each in (self._hour(from_us, to_us), self.totals):
+            each.measured += measured
             each.used += used
             each.burst += burst
 
-    def remembered(self, from_us: int, to_us: int, *, memory: int) -> None:
-        """It had so many bytes of memory."""
+    def add_memory(self, from_us: int, to_us: int, *, memory: int) -> None:
+        """Add the used `memory`, in bytes."""
         span_us = to_us - from_us
         if self.until_us is None:
-            self.tally.memory_now = memory
-        for each in (self._hour(from_us, to_us), self.tally):
+            self.totals.memory_now = memory
+        for each in (self._hour(from_us, to_us), self.totals):
             each.memory += memory * span_us
             each.memory_us += span_us
 
-    def spent(self, from_us: int, to_us: int, *, energy: int) -> None:
-        """It spent so many mJ."""
+    def add_energy(self, from_us: int, to_us: int, *, energy: int) -> None:
+        """Add energy, in mJ."""
         self._hour(from_us, to_us).energy += energy
-        self.tally.energy += energy
+        self.totals.energy += energy
 
-    def _hour(self, from_us: int, to_us: int) -> Amounts:
-        """The amounts of the hour in which [from_us, to_us) lies, stretched to cover it."""
+    def _hour(self, from_us: int, to_us: int) -> HourAmounts:
+        """The amounts of the hour that contains [from_us, to_us), extended to cover it."""
         start_us = hour_of(from_us)
         amounts = self.hours.get(start_us)
         if amounts is None:
-            amounts = self.hours[start_us] = Amounts(from_us, to_us)
+            amounts = self.hours[start_us] = HourAmounts(from_us, to_us)
         elif from_us < amounts.from_us:
             amounts.from_us = from_us
         amounts.to_us = max(amounts.to_us, to_us)

@@ -1,4 +1,4 @@
-"""Who had which share of a part, and how much of the part's use and memory was whose."""
+"""Shares of a part by assignment, and attribution of its usage and memory to them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,53 +8,52 @@ from gputally.model.measured.device import PartAllocation, Process
 
 
 class Division(NamedTuple):
-    """In which proportion the use of a part goes to its holders, in their order, and to nobody."""
+    """Weights that divide the usage of a part among its assignments (in order) and usage outside any allocation."""
 
     assignments: tuple[int, ...]
-    nobody: int
+    unattributed: int
 
 
-_NOBODY = Division((), 1)
+_ALL_UNATTRIBUTED = Division((), 1)
 
 
 def shares(weight: int, held: Sequence[PartAllocation]) -> tuple[int, ...]:
-    """The share in µGPU of each who holds a part of that `weight`; together never more than it.
+    """The share of each allocation of a part, in µGPU; their sum never exceeds the `weight` of the part.
 
-    Who holds it exclusively has all of it, who holds replicas floor(weight / replicas in all) for each, which is what
-    the aggregator counts for the same units. Where that is too much (pods that share a claim, an ended pod still
-    listed, replicas counted wrongly) all are scaled down alike, by pod, as a claim is a pod's whatever the number of
-    its containers.
+    An exclusive allocation has the whole part. A replica has floor(weight / number of replicas), as in the aggregator.
+    If the sum exceeds the part (pods that share a claim, terminated pods still listed, wrong replica counts), the
+    shares are scaled down in proportion, by pod: a claim belongs to the pod, whatever the number of its containers.
     """
-    claims = [_claim(weight, each) for each in held]
-    if sum(claims) <= weight:
-        return tuple(claims)
+    requested = [_requested(weight, each) for each in held]
+    if sum(requested) <= weight:
+        return tuple(requested)
     found = [0] * len(held)
     pods = list(_by_pod(held).values())
-    by_pod = [min(weight, sum(claims[index] for index in pod)) for pod in pods]
+    by_pod = [min(weight, sum(requested[index] for index in pod)) for pod in pods]
     for pod, share in zip(pods, apportion(weight, by_pod) if sum(by_pod) > weight else by_pod, strict=True):
-        _divide(found, share, pod, claims)
+        _divide(found, share, pod, requested)
     return tuple(found)
 
 
 def division(
     held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
 ) -> Division:
-    """How to divide the use of a part that is `held` in these shares: by what its processes did, else by shares.
+    """How to divide the usage of a part: by the utilisation of its processes if known, otherwise by share.
 
-    Processes count where all of them can be seen and it is known which pods hold the part; what those of others did
-    is nobody's.
+    The processes count only if the pods of all processes and allocations are known. Usage of processes of other pods
+    is unattributed.
     """
     if not held:
-        return _NOBODY
+        return _ALL_UNATTRIBUTED
     return _by_busy(held, held_shares, processes) or Division(_weights(held_shares), 0)
 
 
 def divided(amount: int, by: Division) -> tuple[Sequence[int], int]:
-    """What of `amount` each holder has, and what nobody has; together all of it."""
-    if by.nobody == 0 and len(by.assignments) == 1:
+    """The part of `amount` of each assignment, and the unattributed part; their sum is `amount`."""
+    if by.unattributed == 0 and len(by.assignments) == 1:
         return (amount,), 0
-    *assignments, nobody = apportion(amount, (*by.assignments, by.nobody))
-    return assignments, nobody
+    *assignments, unattributed = apportion(amount, (*by.assignments, by.unattributed))
+    return assignments, unattributed
 
 
 def memory(
@@ -63,9 +62,9 @@ def memory(
     processes: Sequence[Process] | None,
     memory_used: int | None,
 ) -> Sequence[int] | None:
-    """Bytes of each holder: what its pod's processes have, else its share of what is used; None where unknown.
+    """Memory of each allocation in bytes: that of the pod's processes, otherwise by share; None if unknown.
 
-    No process at all, where memory is used, is what one is shown who may not see those of others.
+    An empty process list while memory is used means that the agent is not allowed to see the processes.
     """
     found = _by_memory(held, held_shares, processes) if processes or not memory_used else None
     if found is None and memory_used is not None and held:
@@ -73,14 +72,14 @@ def memory(
     return found
 
 
-def _claim(weight: int, held: PartAllocation) -> int:
-    in_all = max(1, held.replicas_in_all)
-    unit = held.unit or weight // in_all
-    return min(weight, unit * min(max(0, held.replicas), in_all))
+def _requested(weight: int, allocation: PartAllocation) -> int:
+    total = max(1, allocation.replicas_in_all)
+    unit = allocation.unit or weight // total
+    return min(weight, unit * min(max(0, allocation.replicas), total))
 
 
 def _weights(held_shares: Sequence[int]) -> tuple[int, ...]:
-    """The shares, or alike for all where each is too small to count."""
+    """The shares, or equal weights if all shares round to 0."""
     return tuple(held_shares) if any(held_shares) else (1,) * len(held_shares)
 
 
@@ -92,7 +91,7 @@ def _by_pod(held: Sequence[PartAllocation]) -> dict[tuple[str, str], list[int]]:
 
 
 def _divide(found: list[int], amount: int, pod: Sequence[int], weights: Sequence[int]) -> None:
-    """Give `amount` to the containers of a `pod`, which `found` has at these indices."""
+    """Divide `amount` among the containers of a pod, whose indices in `found` are `pod`."""
     for index, part in zip(pod, apportion(amount, _weights([weights[index] for index in pod])), strict=True):
         found[index] = part
 
@@ -100,21 +99,21 @@ def _divide(found: list[int], amount: int, pod: Sequence[int], weights: Sequence
 def _by_busy(
     held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
 ) -> Division | None:
-    pods = _seen(held, processes)
+    pods = _indices_by_uid(held, processes)
     busy = [(each.pod_uid or "", each.busy) for each in processes or () if each.busy]
     if pods is None or not busy:
         return None
     by_uid: dict[str, int] = {}
     for uid, amount in busy:
         by_uid[uid] = by_uid.get(uid, 0) + max(0, amount)
-    found, others = _of_pods(pods, by_uid, held_shares)
-    return Division(found, others) if sum(found) + others else None
+    found, unattributed = _amounts_of_pods(pods, by_uid, held_shares)
+    return Division(found, unattributed) if sum(found) + unattributed else None
 
 
 def _by_memory(
     held: Sequence[PartAllocation], held_shares: Sequence[int], processes: Sequence[Process] | None
 ) -> Sequence[int] | None:
-    pods = _seen(held, processes)
+    pods = _indices_by_uid(held, processes)
     if pods is None:
         return None
     by_uid: dict[str, int] = {}
@@ -123,13 +122,13 @@ def _by_memory(
             return None
         uid = process.pod_uid or ""
         by_uid[uid] = by_uid.get(uid, 0) + process.memory
-    return _of_pods(pods, by_uid, held_shares)[0]
+    return _amounts_of_pods(pods, by_uid, held_shares)[0]
 
 
-def _seen(held: Sequence[PartAllocation], processes: Sequence[Process] | None) -> dict[str, list[int]] | None:
-    """The holders by their pod's UID; None where that, or whose a process is, cannot be told.
+def _indices_by_uid(held: Sequence[PartAllocation], processes: Sequence[Process] | None) -> dict[str, list[int]] | None:
+    """Indices of the allocations by pod UID; None if the pod of a process or the UID of a pod is unknown.
 
-    The only pod may be without one: it is "" then, and has what any pod's processes do.
+    If only one pod holds the part, its UID may be unknown (""): the usage of all pods' processes is then its own.
     """
     if not held or processes is None or any(each.pod_uid is None for each in processes):
         return None
@@ -140,10 +139,10 @@ def _seen(held: Sequence[PartAllocation], processes: Sequence[Process] | None) -
     return dict(zip(uids, pods, strict=False)) if len(set(uids)) == len(pods) else None
 
 
-def _of_pods(
+def _amounts_of_pods(
     pods: dict[str, list[int]], by_uid: dict[str, int], held_shares: Sequence[int]
 ) -> tuple[tuple[int, ...], int]:
-    """What the holders have of the amounts of processes `by_uid`, and what others have."""
+    """Divide process amounts `by_uid` among the allocations; the second value is the amount of other pods."""
     found = [0] * len(held_shares)
     total = sum(by_uid.values())
     for uid, pod in pods.items():

@@ -1,4 +1,4 @@
-"""The books of the GPUs of one node: what the driver and the kubelet tell goes in, what is served comes out."""
+"""Accounting of all GPUs of one node: from driver readings and kubelet assignments to usage reports and metrics."""
 
 from typing import Final
 
@@ -13,78 +13,78 @@ from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 JOURNAL_US: Final = 6 * US_PER_HOUR
-BELIEVED_US: Final = 10 * US_PER_SECOND
-MOST_HOLDERS: Final = 10_000
+VALID_US: Final = 10 * US_PER_SECOND
+MAX_ASSIGNMENTS: Final = 10_000
 
 
 class DeviceAccounts:
-    """One writer feeds them, in the order of time; all times are µs of one clock of the node that is never set back.
+    """Updated by one writer, in chronological order; all times are µs of one monotonic clock of the node.
 
-    What the kubelet tells is believed for `believed_us`: it is to be asked more often. What ended stays in the report
-    for `journal_us`, and of holders `most_assignments` are kept in all, those that ended longest ago leaving first.
-    `mig_basis` is what the parts that are read are weighed by.
+    Assignments from the kubelet are valid for `valid_us`, so poll more often. Ended assignments stay in the report for
+    `journal_us`; beyond `max_assignments`, the oldest ended assignments are dropped first.
+    `mig_basis` is the basis for the weights of the parts in the readings.
     """
 
     def __init__(
         self,
         *,
         journal_us: int = JOURNAL_US,
-        believed_us: int = BELIEVED_US,
-        most_assignments: int = MOST_HOLDERS,
+        valid_us: int = VALID_US,
+        max_assignments: int = MAX_ASSIGNMENTS,
         mig_basis: MigBasis = MigBasis.COMPUTE,
     ) -> None:
         self._mig_basis = mig_basis
         self._journal_us = journal_us
-        self._timeline = Timeline(believed_us=believed_us)
-        self._journal = Journal(journal_us=journal_us, most=most_assignments)
+        self._timeline = Timeline(valid_us=valid_us)
+        self._journal = Journal(journal_us=journal_us, max_assignments=max_assignments)
         self._gpus: dict[str, GpuAccount] = {}
         self._unknown_devices = 0
 
     def allocated(self, allocations: PartAllocations) -> None:
-        """Take in who holds what, all of it; what is not newer than what was told last changes nothing."""
+        """Replace the current allocations. Ignored unless newer than the last ones."""
         if self._timeline.at_us is not None and allocations.at_us <= self._timeline.at_us:
             return
         self._unknown_devices = allocations.unknown
         changes = self._timeline.allocated(allocations)
         if changes.parts:
-            self._journal.changed(changes.begun, changes.ended, present=len(self._timeline.present))
-            self._place()
+            self._journal.changed(changes.started, changes.ended, present=len(self._timeline.present))
+            self._update_shares()
 
     def read(self, reading: Reading) -> None:
-        """Take in one look at a GPU; the first one begins its books, and one that is not newer changes nothing."""
-        book = self._gpus.get(reading.gpu.uuid)
-        if book is None:
+        """Account one reading of a GPU. The first reading starts the accounting; older readings are ignored."""
+        account = self._gpus.get(reading.gpu.uuid)
+        if account is None:
             self._gpus[reading.gpu.uuid] = GpuAccount(reading)
-            self._place()
-        elif book.read(reading, self._timeline):
-            self._place()
+            self._update_shares()
+        elif account.read(reading, self._timeline):
+            self._update_shares()
 
     def lost(self, gpu_uuid: str, at_us: int) -> None:
-        """The driver did not reach the GPU at `at_us`; the next reading brings it back. Of an unknown one, nothing."""
-        book = self._gpus.get(gpu_uuid)
-        if book is not None:
-            book.lost(at_us, self._timeline)
+        """Mark the GPU as lost at `at_us`, until its next reading. Ignored for an unknown GPU."""
+        account = self._gpus.get(gpu_uuid)
+        if account is not None:
+            account.lost(at_us, self._timeline)
 
     def report(self, now_us: int, node: str, epoch: str) -> UsageReport:
-        """The answer of `/v1/usage`: those that ended first, in that order."""
+        """The response of `/v1/usage`: ended assignments in order of their end, then current ones."""
         self._forget(now_us)
-        books = self._gpus.values()
+        accounts = self._gpus.values()
         return UsageReport(
             version=VERSION,
             epoch=epoch,
             node=node,
             now_us=now_us,
-            watermark_us=watermark_us(books, now_us),
+            watermark_us=watermark_us(accounts, now_us),
             allocations_us=self._timeline.at_us,
             mig_basis=self._mig_basis.value,
-            gpus=tuple([gpu_report(book) for book in books]),
+            gpus=tuple([gpu_report(account) for account in accounts]),
             assignments=tuple(
                 [assignment_report(each) for each in (*self._journal.ended, *self._timeline.present.values())]
             ),
         )
 
     def snapshot(self, now_us: int) -> DeviceSnapshot:
-        """All that `/metrics` tells."""
+        """The current values for `/metrics`."""
         self._forget(now_us)
         return DeviceSnapshot(
             at_us=now_us,
@@ -95,15 +95,15 @@ class DeviceAccounts:
             assignments=tuple(map(assignment_totals, self._journal)),
         )
 
-    def _place(self) -> None:
-        """Holders or parts changed: who holds a part that is there holds a share of its GPU."""
-        for uuid, book in self._gpus.items():
-            for slot in book.layout.slots.values():
-                stretch = self._timeline.latest(slot.uuid)
-                for assignment, share in zip(stretch.assignments, stretch.shares_of(slot.weight), strict=True):
+    def _update_shares(self) -> None:
+        """Set the GPU and share of each current assignment, after allocations or parts changed."""
+        for uuid, account in self._gpus.items():
+            for slot in account.layout.slots.values():
+                period = self._timeline.latest(slot.uuid)
+                for assignment, share in zip(period.assignments, period.shares_of(slot.weight), strict=True):
                     assignment.gpu, assignment.share = uuid, share
 
     def _forget(self, now_us: int) -> None:
         self._journal.forget(now_us, self._timeline.present.values())
-        for book in self._gpus.values():
-            forget_hours(book.sums.hours, now_us - self._journal_us)
+        for account in self._gpus.values():
+            forget_hours(account.sums.hours, now_us - self._journal_us)

@@ -1,4 +1,4 @@
-"""The energy of a GPU: what a counter that may be reset tells, and who spent it."""
+"""Energy of a GPU: deltas of a counter that may reset, and their division among assignments."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -8,13 +8,13 @@ from gputally.metering.assignment_meter import AssignmentMeter
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 
-_MARGIN: Final = 2
-_MOMENT_US: Final = US_PER_SECOND
-"""Counters are brought up to date several times a second, and not at the moment they are read."""
+_PEAK_FACTOR: Final = 2
+_JITTER_US: Final = US_PER_SECOND
+"""The driver updates the counter several times per second, not at the moment of the reading."""
 
 
-class Claim(NamedTuple):
-    """What somebody, or nobody, used or held of a GPU within one hour, in µs·µGPU."""
+class GpuTimeEntry(NamedTuple):
+    """GPU-time within one hour (µs·µGPU), used by or allocated to an assignment; None for unallocated GPU-time."""
 
     assignment: AssignmentMeter | None
     from_us: int
@@ -22,10 +22,10 @@ class Claim(NamedTuple):
     amount: int
 
 
-class Meter:
-    """Follows a counter of mJ that only ever grows, until the driver is loaded anew, and counts what can be.
+class EnergyMeter:
+    """Computes plausible deltas of the driver's energy counter (mJ), which resets when the driver is reloaded.
 
-    A GPU draws `_MARGIN` times its power limit at most: peaks are above it, and some drivers count the whole module.
+    A GPU draws at most `_PEAK_FACTOR` times its power limit: peaks exceed it, and some drivers count the whole module.
     """
 
     def __init__(self) -> None:
@@ -38,41 +38,43 @@ class Meter:
     def delta(self, value: int | None, *, at_us: int, limit: int | None) -> int:
         """Energy in mJ since the last known value, 0 at the first; `limit` is the power limit in mW, None if unknown.
 
-        A value that is lower by no more than one moment's energy is jitter: nothing, until it has passed what it was
-        before. One that is so low that all of it can have been spent since was reset. Whatever else cannot be is a
-        fault: a fall counts for nothing, a jump for the most that can have been spent.
+        A decrease within the energy of `_JITTER_US` is jitter: it counts as 0 until the counter exceeds the last value.
+        A decrease to a value that the GPU can have used since the last reading is a reset. Any other impossible change
+        is a fault: a decrease counts as 0, an increase as the maximum possible energy.
         """
         if value is None:
             return 0
-        power = max(_most_power(limit), _most_power(self._limit) if self._limit else 0)
-        moment = power * _MOMENT_US // US_PER_SECOND
-        most = power * (at_us - self._at_us) // US_PER_SECOND + moment
+        power = max(_max_power(limit), _max_power(self._limit) if self._limit else 0)
+        jitter = power * _JITTER_US // US_PER_SECOND
+        maximum = power * (at_us - self._at_us) // US_PER_SECOND + jitter
         last = self._last
-        if last is not None and 0 < last - value <= moment:
+        if last is not None and 0 < last - value <= jitter:
             return 0
         self._last, self._at_us, self._limit = value, at_us, limit
         if last is None:
             return 0
-        if 0 <= value - last <= most:
+        if 0 <= value - last <= maximum:
             return value - last
-        if value < last and value <= most:
+        if value < last and value <= maximum:
             self.resets += 1
             return value
         self.faults += 1
-        return most if value > last else 0
+        return maximum if value > last else 0
 
 
-def _most_power(limit: int | None) -> int:
-    return min(limit * _MARGIN, MOST_POWER) if limit else MOST_POWER
+def _max_power(limit: int | None) -> int:
+    return min(limit * _PEAK_FACTOR, MOST_POWER) if limit else MOST_POWER
 
 
-def spent(delta: int, used: Sequence[Claim], held: Sequence[Claim]) -> Iterator[tuple[Claim, int]]:
-    """What of `delta` mJ falls on what was `used`, or if nothing was on what was `held`; in all exactly `delta`.
+def split_energy(
+    delta: int, used: Sequence[GpuTimeEntry], held: Sequence[GpuTimeEntry]
+) -> Iterator[tuple[GpuTimeEntry, int]]:
+    """Divide `delta` mJ in proportion to the `used` GPU-time, or to the `held` GPU-time if none was used.
 
-    Nothing at all if nothing was either.
+    The parts add up to `delta`; there are none if both are 0.
     """
-    for claims in (used, held):
-        amounts = [claim.amount for claim in claims]
+    for entries in (used, held):
+        amounts = [entry.amount for entry in entries]
         if any(amounts):
-            yield from zip(claims, apportion(delta, amounts), strict=True)
+            yield from zip(entries, apportion(delta, amounts), strict=True)
             return

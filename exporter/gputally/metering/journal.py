@@ -1,48 +1,51 @@
-"""Holders that ended: kept until every reader has seen the last of them, and not for ever."""
+"""Ended assignments, kept long enough for every scraper and aggregator to receive their final amounts."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gputally.metering.assignment_meter import AssignmentMeter, Name, name_of
+from gputally.metering.assignment_meter import AssignmentMeter, AssignmentName, assignment_name
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-SHOWN_US: Final = 600 * US_PER_SECOND
-"""For how long what ended is exported: every scraper shall see the last of it, of a pair that scrapes both."""
+EXPORT_US: Final = 600 * US_PER_SECOND
+"""How long `/metrics` exports an ended assignment, so that each Prometheus replica scrapes its final values."""
 
 
 class Journal:
-    """Of holders that ended: each for `journal_us`, at least ten minutes, and each name for ten."""
+    """Keeps each ended assignment for `journal_us` (at least `EXPORT_US`), and each name for `EXPORT_US`."""
 
-    def __init__(self, *, journal_us: int, most: int) -> None:
+    def __init__(self, *, journal_us: int, max_assignments: int) -> None:
         self.dropped = 0
-        """Holders left out early because there were too many."""
+        """Ended assignments dropped early because of `max_assignments`."""
         self.ended: deque[AssignmentMeter] = deque()
-        self._journal_us = max(journal_us, SHOWN_US)
-        self._most = most
-        self._names: dict[Name, AssignmentMeter] = {}
-        """The last holder of each name, those that ended first in the order of their end."""
+        self._journal_us = max(journal_us, EXPORT_US)
+        self._max_assignments = max_assignments
+        self._names: dict[AssignmentName, AssignmentMeter] = {}
+        """The last assignment of each name: ended ones first, in order of their end."""
 
     def __iter__(self) -> Iterator[AssignmentMeter]:
-        """The last holder of each name that is exported."""
+        """The last assignment of each exported name."""
         return iter(self._names.values())
 
-    def changed(self, begun: Iterable[AssignmentMeter], ended: Iterable[AssignmentMeter], *, present: int) -> None:
-        """Some began and some ended, and so many are `present`; who has the name of another goes on with its tally."""
+    def changed(self, started: Iterable[AssignmentMeter], ended: Iterable[AssignmentMeter], *, present: int) -> None:
+        """Add started and ended assignments; a new assignment continues the totals of the previous one of its name.
+
+        `present` is the number of current assignments.
+        """
         for assignment in ended:
-            assignment.tally.until_us = assignment.until_us
-            assignment.tally.memory_now = None
+            assignment.totals.until_us = assignment.until_us
+            assignment.totals.memory_now = None
             self.ended.append(assignment)
-            self._put(assignment)
-        for assignment in begun:
-            before = self._names.get(name_of(assignment.held))
-            assignment.tally = before.tally if before else assignment.tally
-            assignment.tally.until_us = None
-            self._put(assignment)
-        self._drop(present)
+            self._add(assignment)
+        for assignment in started:
+            before = self._names.get(assignment_name(assignment.allocation))
+            assignment.totals = before.totals if before else assignment.totals
+            assignment.totals.until_us = None
+            self._add(assignment)
+        self._limit(present)
 
     def forget(self, now_us: int, present: Iterable[AssignmentMeter]) -> None:
-        """Leave what is too old."""
+        """Delete expired assignments, hours and names."""
         before_us = now_us - self._journal_us
         while self.ended and (self.ended[0].until_us or 0) <= before_us:
             self.ended.popleft()
@@ -50,26 +53,26 @@ class Journal:
             if len(assignment.hours) > 1:
                 forget_hours(assignment.hours, before_us)
         for name, assignment in tuple(self._names.items()):
-            if assignment.until_us is not None and assignment.until_us <= now_us - SHOWN_US:
+            if assignment.until_us is not None and assignment.until_us <= now_us - EXPORT_US:
                 del self._names[name]
 
-    def _put(self, assignment: AssignmentMeter) -> None:
-        """As the last one of its name, behind all others."""
-        name = name_of(assignment.held)
+    def _add(self, assignment: AssignmentMeter) -> None:
+        """Make it the last assignment of its name, and the last in order."""
+        name = assignment_name(assignment.allocation)
         self._names.pop(name, None)
         self._names[name] = assignment
 
-    def _drop(self, present: int) -> None:
-        """The oldest that ended go first; who is present stays."""
-        while self.ended and len(self.ended) + present > self._most:
+    def _limit(self, present: int) -> None:
+        """Drop the oldest ended assignments over the limit; current assignments stay."""
+        while self.ended and len(self.ended) + present > self._max_assignments:
             dropped = self.ended.popleft()
             self.dropped += 1
-            name = name_of(dropped.held)
+            name = assignment_name(dropped.allocation)
             if self._names.get(name) is dropped:
                 del self._names[name]
 
 
 def forget_hours(hours: dict[int, Any], before_us: int) -> None:
-    """Leave the hours that ended by `before_us`."""
+    """Delete hours that ended at or before `before_us`."""
     for start_us in [start_us for start_us in hours if start_us + US_PER_HOUR <= before_us]:
         del hours[start_us]

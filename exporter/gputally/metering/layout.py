@@ -1,4 +1,4 @@
-"""The parts of a GPU: what they weigh, and up to when each is accounted."""
+"""Parts of a GPU, with their weights and watermarks."""
 
 from collections.abc import Sequence
 
@@ -10,45 +10,45 @@ from gputally.model.units import GPU
 
 
 class Slot(Struct, eq=False, gc=False):
-    """A part that weighs `weight` µGPU, accounted up to `upto_us`."""
+    """A part of `weight` µGPU whose utilisation is accounted up to `watermark_us`."""
 
     uuid: str
     weight: int
-    upto_us: int
+    watermark_us: int
 
 
 class Layout:
-    """What a GPU is divided into; what it leaves uncovered is `unsliced` µGPU. The weights never exceed the GPU."""
+    """The current parts of a GPU, and the `unsliced` rest in µGPU. The weights never add up to more than the GPU."""
 
     def __init__(self) -> None:
         self.slots: dict[str, Slot] = {}
         self.unsliced = GPU
-        self._told: list[tuple[str, int]] = []
+        self._reported: list[tuple[str, int]] = []
 
-    def become(self, parts: Sequence[Part], *, at_us: int) -> bool:
-        """Take over how the GPU is divided now; parts that are new begin at `at_us`. Whether anything changed."""
-        told = [(part.uuid, part.weight) for part in parts]
-        if told == self._told:
+    def update(self, parts: Sequence[Part], *, at_us: int) -> bool:
+        """Replace the parts; new parts start at `at_us`. Returns whether anything changed."""
+        reported = [(part.uuid, part.weight) for part in parts]
+        if reported == self._reported:
             return False
-        self._told = told
-        weights = _weights({uuid: max(0, weight) for uuid, weight in told})
+        self._reported = reported
+        weights = _weights({uuid: max(0, weight) for uuid, weight in reported})
         known = self.slots
-        self.slots = {uuid: Slot(uuid, weight, _upto(known.get(uuid), at_us)) for uuid, weight in weights.items()}
+        self.slots = {uuid: Slot(uuid, weight, _watermark(known.get(uuid), at_us)) for uuid, weight in weights.items()}
         self.unsliced = GPU - sum(weights.values())
         return True
 
-    def begin_anew(self, at_us: int) -> None:
-        """What was before `at_us` will not be accounted any more."""
+    def restart(self, at_us: int) -> None:
+        """Skip all utilisation before `at_us`."""
         for slot in self.slots.values():
-            slot.upto_us = at_us
+            slot.watermark_us = at_us
 
     def watermark_us(self, at_us: int) -> int:
-        """Up to when all parts are accounted; `at_us` if there are none."""
-        return min((slot.upto_us for slot in self.slots.values()), default=at_us)
+        """The time up to which all parts are accounted; `at_us` if there are none."""
+        return min((slot.watermark_us for slot in self.slots.values()), default=at_us)
 
 
-def _upto(slot: Slot | None, at_us: int) -> int:
-    return slot.upto_us if slot else at_us
+def _watermark(slot: Slot | None, at_us: int) -> int:
+    return slot.watermark_us if slot else at_us
 
 
 def _weights(weights: dict[str, int]) -> dict[str, int]:

@@ -1,15 +1,15 @@
-"""What the books say at an instant, for the agent's own /metrics."""
+"""Snapshot of the accounting for the agent's `/metrics`."""
 
 from msgspec import Struct
 
-from gputally.metering.running import MeasuredWork, States
+from gputally.metering.gpu_sums import MeasuredWork, States
 
 
 class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
-    """One physical GPU since `since_us`, when it was first read; `states` add up to 10^6 µGPU x (at_us - since_us).
+    """Totals of one physical GPU since its first reading; `states` add up to 10^6 µGPU x (at_us - since_us).
 
-    `at_us` is when it was read last, or found lost; its utilisation is accounted up to `watermark_us`. `source` is
-    how that is known.
+    `at_us` is the time of the last reading, or of the last attempt if the GPU is lost. Utilisation, from `source`, is
+    accounted up to `watermark_us`.
     """
 
     uuid: str
@@ -25,10 +25,10 @@ class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AssignmentTotals(Struct, frozen=True, kw_only=True, gc=False):
-    """All that containers of one name did with one part, one after the other; amounts as in model/usage.Hour.
+    """Totals of successive containers of one name on one part; amounts as in `usage_report.Hour`.
 
-    `held` is the integral of the share, in µs·µGPU. `share` (µGPU) and `memory_now` (bytes) are those of the present
-    one: 0 and None after its end, when `is_held` is false. `gpu` is "" as long as nothing was read of the part.
+    `held` is the integral of the share, in µs·µGPU. `share` (µGPU) and `memory_now` (bytes) are current values: 0 and
+    None once the assignment has ended and `is_held` is false. `gpu` is "" until the part is first read.
     """
 
     gpu: str
@@ -51,10 +51,10 @@ class AssignmentTotals(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DeviceSnapshot(Struct, frozen=True, kw_only=True, gc=False):
-    """As of `at_us`; `allocations_us` is when the kubelet told last who holds what, None before it first did.
+    """Totals at `at_us`; `allocations_us` is the time of the last successful kubelet poll, None before the first.
 
-    `unknown_devices` are those it named then that no GPU here has. `dropped` counts holders that ended and were left
-    out because there were too many.
+    `unknown_devices` counts the devices in that poll that match no GPU of the node. `dropped` counts ended assignments
+    dropped because of the limit.
     """
 
     at_us: int

@@ -1,4 +1,4 @@
-"""What /v1/usage says, from the running books."""
+"""Convert running amounts to usage reports and `/metrics` totals."""
 
 from collections.abc import Iterable
 
@@ -11,83 +11,83 @@ from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuR
 
 
 def assignment_report(assignment: AssignmentMeter) -> AssignmentReport:
-    """A holder, present or ended, with all its hours."""
-    held = assignment.held
+    """The report of a current or ended assignment, with all its hours."""
+    allocation = assignment.allocation
     return AssignmentReport(
-        device=held.part,
+        device=allocation.part,
         gpu=assignment.gpu,
-        namespace=held.namespace,
-        pod=held.pod,
-        container=held.container,
-        resource=held.resource,
+        namespace=allocation.namespace,
+        pod=allocation.pod,
+        container=allocation.container,
+        resource=allocation.resource,
         share=assignment.share,
         since_us=assignment.since_us,
         seen_us=assignment.seen_us,
         after_us=assignment.after_us,
         until_us=assignment.until_us,
-        pod_uid=held.pod_uid,
+        pod_uid=allocation.pod_uid,
         hours=tuple([_hour(start_us, assignment) for start_us in sorted(assignment.hours)]),
     )
 
 
-def gpu_report(book: GpuAccount) -> GpuReport:
-    """A GPU with what was nobody's of it."""
-    hours = sorted(book.sums.hours.items())
+def gpu_report(account: GpuAccount) -> GpuReport:
+    """The report of a GPU, with its usage and energy outside any allocation."""
+    hours = sorted(account.sums.hours.items())
     return GpuReport(
-        uuid=book.gpu.uuid,
-        model=book.gpu.model,
-        source=book.source.value,
-        watermark_us=book.watermark_us,
-        lost=book.is_lost,
+        uuid=account.gpu.uuid,
+        model=account.gpu.model,
+        source=account.source.value,
+        watermark_us=account.watermark_us,
+        lost=account.is_lost,
         hours=tuple(
             [GpuHour(start_us=start_us, unattributed=hour.unattributed, energy=hour.energy) for start_us, hour in hours]
         ),
     )
 
 
-def watermark_us(books: Iterable[GpuAccount], now_us: int) -> int:
-    """Up to when all GPUs that are not lost are accounted; `now_us` if there are none."""
-    return min((book.watermark_us for book in books if not book.is_lost), default=now_us)
+def watermark_us(accounts: Iterable[GpuAccount], now_us: int) -> int:
+    """The time up to which all GPUs that are not lost are accounted; `now_us` if there are none."""
+    return min((account.watermark_us for account in accounts if not account.is_lost), default=now_us)
 
 
-def gpu_totals(book: GpuAccount) -> GpuTotals:
-    """A GPU as it stands, in what changes no more."""
+def gpu_totals(account: GpuAccount) -> GpuTotals:
+    """A copy of the GPU's current totals."""
     return GpuTotals(
-        uuid=book.gpu.uuid,
-        index=book.gpu.index,
-        model=book.gpu.model,
-        source=book.source.value,
-        lost=book.is_lost,
-        since_us=book.since_us,
-        at_us=book.at_us,
-        watermark_us=book.watermark_us,
-        states=replace(book.sums.states),
-        work=replace(book.sums.work),
+        uuid=account.gpu.uuid,
+        index=account.gpu.index,
+        model=account.gpu.model,
+        source=account.source.value,
+        lost=account.is_lost,
+        since_us=account.since_us,
+        at_us=account.at_us,
+        watermark_us=account.watermark_us,
+        states=replace(account.sums.states),
+        work=replace(account.sums.work),
     )
 
 
 def assignment_totals(assignment: AssignmentMeter) -> AssignmentTotals:
-    """All that holders of that name did, of whom this is the last."""
-    held, tally = assignment.held, assignment.tally
+    """Totals of the name whose last assignment this is."""
+    allocation, totals = assignment.allocation, assignment.totals
     is_held = assignment.until_us is None
     return AssignmentTotals(
         gpu=assignment.gpu,
-        part=held.part,
-        namespace=held.namespace,
-        pod=held.pod,
-        container=held.container,
-        resource=held.resource,
-        pod_uid=held.pod_uid,
+        part=allocation.part,
+        namespace=allocation.namespace,
+        pod=allocation.pod,
+        container=allocation.container,
+        resource=allocation.resource,
+        pod_uid=allocation.pod_uid,
         is_held=is_held,
         share=assignment.share if is_held else 0,
-        held=tally.held,
-        measured=tally.measured,
-        used=tally.used,
-        burst=tally.burst,
-        memory=tally.memory,
-        memory_us=tally.memory_us,
-        energy=tally.energy,
-        memory_now=tally.memory_now,
+        held=totals.held,
+        measured=totals.measured,
+        used=totals.used,
+        burst=totals.burst,
+        memory=totals.memory,
+        memory_us=totals.memory_us,
+        energy=totals.energy,
+        memory_now=totals.memory_now,
     )
 
 

@@ -1,4 +1,4 @@
-"""Where time comes from."""
+"""Clocks: functions that return the current time."""
 
 import time
 from collections.abc import Callable
@@ -8,11 +8,11 @@ Clock = Callable[[], int]
 
 
 def steady_clock() -> Clock:
-    """A clock that nobody sets: the machine's time as it is now, counted on by its monotonic clock."""
+    """A clock that starts at the system time and advances with the monotonic clock, unaffected by time changes."""
     offset_ns = time.time_ns() - time.monotonic_ns()
     return lambda: (time.monotonic_ns() + offset_ns) // 1000
 
 
 def system_clock() -> int:
-    """The machine's clock."""
+    """The system time."""
     return time.time_ns() // 1000

@@ -1,4 +1,4 @@
-"""Doing something again and again."""
+"""Run a task periodically."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 async def every(seconds: float, step: Callable[[], Awaitable[None]]) -> NoReturn:
-    """For ever: a step every so many seconds, however long the last one took; none is made up for."""
+    """Run `step` every `seconds` until cancelled. After a longer step, the next one starts at once."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     while True:

@@ -1,4 +1,4 @@
-"""Logging: one line an event, as text for people or JSON for machines, to standard error."""
+"""Logging to standard error: one line per event, as text or JSON."""
 
 import json
 import logging
@@ -11,16 +11,16 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class TextFormatter(logging.Formatter):
-    """Time (UTC), level and message; what has several lines is set out in one, without control characters."""
+    """Time (UTC), level and message in one line, without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, with the traceback of a bug below it."""
+        """The record as one line, followed by the traceback if there is one."""
         line = f"{utc(record)} {record.levelname:<7} {_one_line(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message, and what was given as `extra`."""
+    """One JSON object per line: time (UTC), level, logger, message and the `extra` attributes."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
@@ -37,17 +37,17 @@ class JsonFormatter(logging.Formatter):
 
 
 def _one_line(text: str) -> str:
-    """A name that somebody else chose must neither pass as a line of ours nor move a terminal's cursor."""
+    """Escape control characters: names in `text` must not forge log lines or control the terminal."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " | ".join(text.splitlines()))
 
 
 def utc(record: logging.LogRecord) -> str:
-    """When it was logged: 2026-06-08T06:00:00.123Z."""
+    """Time of the record, as in 2026-06-08T06:00:00.123Z."""
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def configure(*, level: str, form: str) -> None:
-    """Send everything from `level` on to standard error in the given form (text or json)."""
+    """Log records of `level` and above to standard error, in the format `form` (text or json)."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=_LEVELS[level], handlers=[handler], force=True)

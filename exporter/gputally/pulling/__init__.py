@@ -1,1 +1,1 @@
-"""The agents of the nodes: what each measured is pulled from it over HTTP."""
+"""Pull usage reports from the node agents over HTTP."""

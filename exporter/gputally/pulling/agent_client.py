@@ -1,4 +1,4 @@
-"""One request to one agent: a report, or why there is none."""
+"""Request the usage report of an agent; failures are classified by outcome."""
 
 import asyncio
 import ssl
@@ -15,23 +15,23 @@ from gputally.errors import GputallyError
 from gputally.model.agent_pod import Outcome
 from gputally.model.measured.usage_report import VERSION, UsageReport
 from gputally.pulling.agent_credentials import tls_contexts, token_file
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.plausible import implausible
 
 DEADLINE_SECONDS: Final = 5.0
-MOST_BYTES: Final = 16 << 20
-"""Some hundred times what a busy node has to tell."""
+MAX_BYTES: Final = 16 << 20
+"""About a hundred times the report of a busy node."""
 CONNECT_SECONDS: Final = 2.0
-AT_ONCE: Final = 256
-"""Requests under way at the same time: as many as there are agents, unless hundreds do not answer."""
+MAX_CONNECTIONS: Final = 256
+"""Limit for concurrent requests, reached only if hundreds of agents do not respond."""
 _PATH: Final = "/v1/usage"
 _MIG: Final = "MIG-"
-"""What the UUIDs of MIG devices begin with; nothing else is weighed by a basis."""
-_REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""Prefix of MIG device UUIDs; the MIG basis affects only their weights."""
+_AUTH_FAILURES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class PullFailed(GputallyError):
-    """There is no report of this agent now: ask again at its next turn."""
+    """The pull failed; retry in the next interval."""
 
     def __init__(self, outcome: Outcome, text: str) -> None:
         super().__init__(text)
@@ -39,23 +39,23 @@ class PullFailed(GputallyError):
 
 
 class AgentClient:
-    """The requests of one process to all agents."""
+    """Sends requests to all agents, over one session."""
 
     def __init__(
         self,
         session: ClientSession,
-        choice: AgentChoice,
+        options: AgentOptions,
         tls: Callable[[], ssl.SSLContext],
         token: Callable[[], str] | None,
     ) -> None:
         self._session = session
-        self._choice = choice
+        self._options = options
         self._tls = tls
         self._token = token
         self._decoder = msgspec.json.Decoder(UsageReport)
 
     async def report(self, target: Target, *, deadline_s: float = DEADLINE_SECONDS) -> UsageReport:
-        """What the agent tells of its node. Raises: PullFailed."""
+        """The usage report of the agent. Raises: PullFailed."""
         url = target.url + _PATH
         try:
             async with asyncio.timeout(deadline_s):
@@ -64,22 +64,22 @@ class AgentClient:
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {error}") from error
         except TimeoutError:
             raise PullFailed(Outcome.TIMEOUT, f"{url}: no complete response within {deadline_s:g} s") from None
-        except (ClientError, OSError, ValueError) as error:  # ValueError: a URL that cannot be
+        except (ClientError, OSError, ValueError) as error:  # ValueError: invalid URL
             raise PullFailed(Outcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
         return self._decoded(body, target, url)
 
     async def _body(self, url: str) -> bytes:
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
         async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
-            if response.status in _REFUSALS:
+            if response.status in _AUTH_FAILURES:
                 raise PullFailed(Outcome.FORBIDDEN, f"{url}: responds with {response.status}; {self._remedy()}")
             if response.status != HTTPStatus.OK:
                 raise PullFailed(Outcome.STATUS, f"{url}: responds with {response.status} instead of a report")
             return await _bounded(response, url)
 
     def _remedy(self) -> str:
-        if self._choice.token:
-            return f"make sure that {self._choice.token} contains the token it expects"
+        if self._options.token:
+            return f"make sure that {self._options.token} contains the token it expects"
         return "specify the file of the token it expects with --agents.token-file"
 
     def _decoded(self, body: bytes, target: Target, url: str) -> UsageReport:
@@ -95,39 +95,39 @@ class AgentClient:
             raise PullFailed(Outcome.NODE, f"{url}: reports node '{report.node[:253]}', but runs on '{target.node}'")
         if problem := implausible(report):
             raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
-        ours = self._choice.mig_basis
-        if report.mig_basis != ours and any(assignment.device.startswith(_MIG) for assignment in report.assignments):
-            text = (
-                f"weights MIG devices by {report.mig_basis[:32]}, this aggregator by {ours}; start both with the same"
-            )
-            raise PullFailed(Outcome.BASIS, f"{url}: {text} --config.file")
+        basis = self._options.mig_basis
+        if report.mig_basis != basis and any(each.device.startswith(_MIG) for each in report.assignments):
+            text = f"weights MIG devices by {report.mig_basis[:32]}, this aggregator by {basis}"
+            raise PullFailed(Outcome.BASIS, f"{url}: {text}; start both with the same --config.file")
         return report
 
 
 @asynccontextmanager
-async def agent_client(choice: AgentChoice) -> AsyncIterator[AgentClient]:
-    """A client with one session, whose connections are kept from one turn to the next.
+async def agent_client(options: AgentOptions) -> AsyncIterator[AgentClient]:
+    """A client with one session, which keeps connections open between pulls.
 
-    Nothing is unpacked: a small answer could become a huge one. Raises: ConfigError for files that cannot be used.
+    It does not decompress responses, as a small response could expand beyond the size limit.
+
+    Raises: ConfigError for invalid credential files.
     """
-    tls, token = tls_contexts(choice), token_file(choice)
+    tls, token = tls_contexts(options), token_file(options)
     headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
-    connector = TCPConnector(limit=AT_ONCE, keepalive_timeout=2 * choice.interval_s)
+    connector = TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=2 * options.interval_s)
     async with ClientSession(
         connector=connector,
         headers=headers,
         auto_decompress=False,
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
     ) as session:
-        yield AgentClient(session, choice, tls, token)
+        yield AgentClient(session, options, tls, token)
 
 
 async def _bounded(response: ClientResponse, url: str) -> bytes:
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise PullFailed(Outcome.OVERSIZED, f"{url}: the response is larger than {MOST_BYTES >> 20} MiB")
+        if len(body) > MAX_BYTES:
+            raise PullFailed(Outcome.OVERSIZED, f"{url}: the response is larger than {MAX_BYTES >> 20} MiB")
     return bytes(body)
 
 
@@ -136,7 +136,7 @@ class _Versioned(msgspec.Struct):
 
 
 def _version(body: bytes) -> int | None:
-    """What a report says of its form, whatever else it holds."""
+    """The version of a report whose other fields may be invalid; None if it has no version."""
     try:
         return msgspec.json.decode(body, type=_Versioned).version
     except (ValueError, RecursionError):

@@ -5,33 +5,33 @@ from collections.abc import Callable
 
 from gputally.files.credentials import load_certificate, token, trust_authority
 from gputally.files.reread import Files, Reread
-from gputally.pulling.choice import AgentChoice
+from gputally.pulling.agent_options import AgentOptions
 
 
-def token_file(choice: AgentChoice) -> Callable[[], str] | None:
-    """Tells the token, if there is to be one. Raises: ConfigError when it cannot be read."""
-    path = choice.token
+def token_file(options: AgentOptions) -> Callable[[], str] | None:
+    """A function that returns the current token; None if no token is configured. Raises: ConfigError if unreadable."""
+    path = options.token
     return Reread(lambda files: token(path, files, role="--agents.token-file")) if path else None
 
 
-def tls_contexts(choice: AgentChoice) -> Callable[[], ssl.SSLContext]:
-    """Tells what an agent's certificate is checked against: the authority, else the system's.
+def tls_contexts(options: AgentOptions) -> Callable[[], ssl.SSLContext]:
+    """A function that returns the current TLS context, with the configured CA or else the system's CAs.
 
-    Agents are spoken to by addresses that come and go, which no certificate names: that it is signed by the named
-    authority, which should sign for agents alone, is what counts.
+    With a configured CA, host names are not verified: requests go to pod IPs, which certificates do not contain. That
+    CA should sign certificates of agents only.
 
-    Raises: ConfigError naming the file.
+    Raises: ConfigError with the file name.
     """
-    return Reread(lambda files: _context(choice, files))
+    return Reread(lambda files: _context(options, files))
 
 
-def _context(choice: AgentChoice, files: Files) -> ssl.SSLContext:
+def _context(options: AgentOptions, files: Files) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if choice.authority:
+    if options.authority:
         context.check_hostname = False
-        trust_authority(context, choice.authority, files, role="--agents.ca-file")
+        trust_authority(context, options.authority, files, role="--agents.ca-file")
     else:
         context.load_default_certs()
-    if choice.certificate:
-        load_certificate(context, choice.certificate, choice.key, files, role="--agents.cert-file")
+    if options.certificate:
+        load_certificate(context, options.certificate, options.key, files, role="--agents.cert-file")
     return context

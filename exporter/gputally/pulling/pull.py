@@ -1,4 +1,4 @@
-"""Pulling all agents for ever, spread over the interval; one that fails harms no other."""
+"""Pull all agents periodically, spread over the interval; a failing agent does not affect others."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageReported
 from gputally.process.once import Once
 from gputally.pulling.agent_client import AgentClient, PullFailed
-from gputally.pulling.choice import Target
+from gputally.pulling.agent_options import Target
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 1.0
-"""How long to wait, while no agent is known, before looking again."""
+_NO_TARGETS_SECONDS: Final = 1.0
+"""How often to check for targets while there are none."""
 
 
 class Puller:
-    """Pulls the `targets` of the moment, and gives what they tell to `deliver`. Time (µs) is by `clock`."""
+    """Pulls the current `targets`, and passes their reports to `deliver`, with the time (µs) from `clock`."""
 
     def __init__(
         self,
@@ -37,41 +37,41 @@ class Puller:
         self._health = health
         self._clock = clock
         self._busy: set[str] = set()
-        self._trouble: dict[str, Once] = {}
+        self._warnings: dict[str, Once] = {}
 
     async def run(self, *, interval_s: float) -> None:
-        """For ever: each agent once in an interval, and none again before its last answer is taken."""
+        """Pull each agent once per interval until cancelled; skip an agent while its last pull is in progress."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 targets = list(self._targets())
-                self._forget_others(targets)
+                self._remove_others(targets)
                 for target in targets:
                     if target.node not in self._busy:
                         self._busy.add(target.node)
                         tasks.create_task(self.pull(target), name=f"pull {target.node}")
                     await asyncio.sleep(interval_s / len(targets))
                 if not targets:
-                    await asyncio.sleep(min(_LOOK_SECONDS, interval_s))
+                    await asyncio.sleep(min(_NO_TARGETS_SECONDS, interval_s))
 
     async def pull(self, target: Target) -> None:
-        """Ask one agent, once."""
-        trouble = self._trouble.setdefault(target.node, Once(logger, f"agent on {target.node}", node=target.node))
+        """Pull one agent once."""
+        warnings = self._warnings.setdefault(target.node, Once(logger, f"agent on {target.node}", node=target.node))
         try:
             report = await self._client.report(target)
         except PullFailed as error:
             self._count(error.outcome)
             self._agent(target).reachable = False
-            trouble.warn(str(error))
+            warnings.warn(str(error))
         else:
             self._count(Outcome.ANSWERED)
-            trouble.forget()
+            warnings.forget()
             at_us = self._clock()
-            self._answered(target, report, at_us)
+            self._record_success(target, report, at_us)
             await self._deliver(UsageReported(report=report, at_us=at_us))
         finally:
             self._busy.discard(target.node)
 
-    def _answered(self, target: Target, report: UsageReport, at_us: int) -> None:
+    def _record_success(self, target: Target, report: UsageReport, at_us: int) -> None:
         agent = self._agent(target)
         agent.reachable = True
         agent.watermark_us = report.watermark_us - (report.now_us - at_us)
@@ -82,9 +82,9 @@ class Puller:
     def _count(self, outcome: Outcome) -> None:
         self._health.pulls[outcome.value] = self._health.pulls.get(outcome.value, 0) + 1
 
-    def _forget_others(self, targets: Iterable[Target]) -> None:
-        """Forget the agents that are no targets any more."""
-        gone = self._health.agents.keys() - {target.node for target in targets}
-        for node in gone:
+    def _remove_others(self, targets: Iterable[Target]) -> None:
+        """Remove agents that are no longer targets."""
+        removed = self._health.agents.keys() - {target.node for target in targets}
+        for node in removed:
             del self._health.agents[node]
-            self._trouble.pop(node, None)
+            self._warnings.pop(node, None)

@@ -14,7 +14,7 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally_sim.cluster import SimCluster
 from tests.fakes.agent import FakeAgent, serving
 from tests.fakes.aggregating import aggregating, until_ready
@@ -35,7 +35,7 @@ def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
         zero_s=0,
         kubeconfig=kubeconfig_file,
         addresses=("127.0.0.1:0",),
-        agents=AgentChoice(interval_s=1),
+        agents=AgentOptions(interval_s=1),
     )
 
 

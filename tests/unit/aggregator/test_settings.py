@@ -9,7 +9,7 @@ import pytest
 from gputally.aggregator.settings import SETTINGS, Settings, settings_from
 from gputally.errors import ConfigError
 from gputally.model.rules import AgentMarks
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import add_flags, variable
 
 
@@ -80,7 +80,7 @@ def test_each_flag_of_the_agents_sets_its_setting() -> None:
     )
 
     assert settings.agent_marks == AgentMarks(namespace="some", labels=(("app", "gpu"), ("part", "agent")))
-    assert settings.agents == AgentChoice(
+    assert settings.agents == AgentOptions(
         port=99,
         interval_s=5,
         token=Path("t"),

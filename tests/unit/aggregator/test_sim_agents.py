@@ -15,7 +15,7 @@ from gputally.demo.sim_agents import SimAgents
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.units import GPU, US_PER_SECOND
 from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.plausible import implausible
 from gputally_sim.cluster import SimCluster
 from gputally_sim.control import daemons
@@ -188,7 +188,7 @@ async def test_the_aggregator_finds_them_by_their_pods_and_books_what_they_tell(
             zero_s=0,
             kubeconfig=kubeconfig(tmp_path / "kube", cluster.url, {"token": "any"}),
             addresses=("127.0.0.1:0",),
-            agents=AgentChoice(port=agents.port, interval_s=1),
+            agents=AgentOptions(port=agents.port, interval_s=1),
         )
         async with aggregating(settings, cluster) as (running, _):
             await until_ready(running)
@@ -202,7 +202,7 @@ async def test_the_aggregator_finds_them_by_their_pods_and_books_what_they_tell(
 
 async def test_a_node_that_comes_has_an_agent_and_one_that_goes_has_none(cluster: SimCluster) -> None:
     agents = SimAgents(cluster)
-    async with cluster, agents, agent_client(AgentChoice()) as client:
+    async with cluster, agents, agent_client(AgentOptions()) as client:
         furnish(cluster.simulation, nodes=1)
         await until(lambda: "n0" in agents.agents)
         target = Target("n0", f"http://127.64.0.1:{agents.port}")

@@ -3,7 +3,7 @@
 import pytest
 
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.metering.running import MeasuredWork, States
+from gputally.metering.gpu_sums import MeasuredWork, States
 from gputally.model.measured.device import Source
 from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.units import GPU_SECOND

@@ -5,25 +5,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.metering.assignment_meter import AssignmentMeter
-from gputally.metering.energy import Claim, Meter, spent
+from gputally.metering.energy import EnergyMeter, GpuTimeEntry, split_energy
 from gputally.model.measured.device import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import held
 
-A, B = (AssignmentMeter(held=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
+A, B = (AssignmentMeter(allocation=held(pod), since_us=0, seen_us=0, after_us=None) for pod in "ab")
 
 
-def claim(assignment: AssignmentMeter | None, amount: int) -> Claim:
-    return Claim(assignment, 0, 1, amount)
+def entry(assignment: AssignmentMeter | None, amount: int) -> GpuTimeEntry:
+    return GpuTimeEntry(assignment, 0, 1, amount)
 
 
 LIMIT = 700_000
 """mW, so that 1,400,000 mJ in a second are the most that is believed."""
 
 
-def deltas(*readings: tuple[float, int | None], limit: int | None = LIMIT) -> tuple[list[int], Meter]:
+def deltas(*readings: tuple[float, int | None], limit: int | None = LIMIT) -> tuple[list[int], EnergyMeter]:
     """Of readings at so many seconds."""
-    meter = Meter()
+    meter = EnergyMeter()
     return [meter.delta(value, at_us=round(at * US_PER_SECOND), limit=limit) for at, value in readings], meter
 
 
@@ -75,7 +75,7 @@ def test_where_no_power_limit_is_known_it_is_that_of_the_hungriest_gpus(limit: i
 
 
 def test_a_limit_that_was_lowered_says_nothing_of_before() -> None:
-    meter = Meter()
+    meter = EnergyMeter()
     meter.delta(0, at_us=0, limit=LIMIT)
 
     assert meter.delta(600_000, at_us=US_PER_SECOND, limit=100_000) == 600_000
@@ -88,7 +88,7 @@ def test_a_limit_that_was_lowered_says_nothing_of_before() -> None:
 )
 def test_whatever_a_meter_does_no_more_is_counted_than_was_spent(steps: list[tuple[int, int, str]]) -> None:
     """It is read low by up to a moment's energy, and reset, as drivers do."""
-    meter, at, spent_in_all, since_reset, resets = Meter(), 0, 0, 10**9, 0
+    meter, at, spent_in_all, since_reset, resets = EnergyMeter(), 0, 0, 10**9, 0
     counted = meter.delta(since_reset, at_us=0, limit=LIMIT)
     for seconds, power, event in steps:
         at += seconds
@@ -108,16 +108,16 @@ def test_whatever_a_meter_does_no_more_is_counted_than_was_spent(steps: list[tup
 
 
 def test_energy_goes_to_those_who_used_the_gpu_and_nobody_is_one_of_them() -> None:
-    used = [claim(A, 3), claim(B, 0), claim(None, 1)]
+    used = [entry(A, 3), entry(B, 0), entry(None, 1)]
 
-    assert [energy for _, energy in spent(10, used, [claim(B, 1)])] == [8, 0, 2]
+    assert [energy for _, energy in split_energy(10, used, [entry(B, 1)])] == [8, 0, 2]
 
 
 def test_energy_of_an_idle_gpu_goes_to_those_who_held_it() -> None:
-    held_by = [claim(A, 1), claim(B, 1), claim(None, 1)]
+    held_by = [entry(A, 1), entry(B, 1), entry(None, 1)]
 
-    assert [energy for _, energy in spent(100, [claim(A, 0)], held_by)] == [34, 33, 33]
+    assert [energy for _, energy in split_energy(100, [entry(A, 0)], held_by)] == [34, 33, 33]
 
 
 def test_energy_of_no_time_is_left_to_the_caller() -> None:
-    assert list(spent(10, [], [])) == []
+    assert list(split_energy(10, [], [])) == []

@@ -91,7 +91,7 @@ def test_hours_older_than_the_journal_are_left_out() -> None:
 
 
 def test_of_too_many_holders_those_that_ended_longest_ago_go_and_are_counted() -> None:
-    books = DeviceAccounts(most_assignments=3)
+    books = DeviceAccounts(max_assignments=3)
     for at, pod in enumerate("abcde"):
         books.allocated(allocations(at, held("x"), held(pod)))
 
@@ -101,7 +101,7 @@ def test_of_too_many_holders_those_that_ended_longest_ago_go_and_are_counted() -
 
 
 def test_who_is_there_is_never_left_out() -> None:
-    books = DeviceAccounts(most_assignments=1)
+    books = DeviceAccounts(max_assignments=1)
     books.allocated(allocations(0, held("a"), held("b"), held("c")))
     books.allocated(allocations(1, held("a"), held("b")))
 

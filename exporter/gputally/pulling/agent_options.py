@@ -1,4 +1,4 @@
-"""How agents are reached, as the operator chose."""
+"""Configured connection to agents: port, credentials and static targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,18 @@ from gputally.model.rules import MigBasis
 
 
 class Target(NamedTuple):
-    """An agent to be pulled: the node it is to tell of, and the URL it answers at."""
+    """An agent to pull: its node and base URL."""
 
     node: str
     url: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentChoice:
-    """Agents that are found answer on `port`, by HTTPS once `authority` or `certificate` is named; `urls` are more.
+class AgentOptions:
+    """Discovered agents are pulled on `port`, over HTTPS if `authority` or `certificate` is set. `urls` are static.
 
-    Files hold PEM, that of the token one line. None of them means: without. `mig_basis` is by what they are to weigh.
+    Files are PEM, except the one-line `token`; None means not configured. `mig_basis` is the basis that agents must
+    use for the weights of MIG devices.
     """
 
     port: int = 9837
@@ -35,13 +36,13 @@ class AgentChoice:
 
     @property
     def scheme(self) -> str:
-        """How agents that are found are spoken to."""
+        """URL scheme of discovered agents."""
         return "https" if self.authority or self.certificate else "http"
 
     def targets(self, found: Mapping[str, AgentPod]) -> list[Target]:
-        """One for each node: a URL that was named wins. A pod's address that is none is not asked."""
-        named = {target.node for target in self.urls}
-        hosts = {node: _host(pod.address) for node, pod in found.items() if node not in named}
+        """One target per node; static URLs take precedence. Pods with invalid addresses are skipped."""
+        static = {target.node for target in self.urls}
+        hosts = {node: _host(pod.address) for node, pod in found.items() if node not in static}
         return [
             *self.urls,
             *(Target(node, f"{self.scheme}://{host}:{self.port}") for node, host in hosts.items() if host),
@@ -49,7 +50,7 @@ class AgentChoice:
 
 
 def _host(address: str) -> str:
-    """As it stands in a URL; "" for what is no IP address, and for one that needs a zone."""
+    """The IP address as the host of a URL; "" if it is invalid, or IPv6 with a zone."""
     try:
         ip = ip_address(address)
     except ValueError:
