@@ -36,7 +36,7 @@ GROUP = Group(
         ),
         Alert(
             name="GpusOvercommitted",
-            expression=_in_state("overcommitted"),
+            expression="max by (cluster, gpu_model, pool) (gputally_overcommitted_gpus) > 0",
             summary="Pods have more GPUs allocated than their nodes have.",
             description=(
                 f"Allocations exceed the nodes' GPUs by {_GPUS}: a GPU may have failed under its pod. Find the nodes "

@@ -22,7 +22,7 @@ _FREE: Final = (
     '{{ . | first | value | printf "%.5g" }}{{ else }}0{{ end }}'
 )
 _OTHERS: Final = (
-    f"{{{{ range printf \"sort_desc({_CAPACITY}!~'free|overcommitted'}})) > 0)\" $labels.cluster | query }}}}"
+    f"{{{{ range printf \"sort_desc({_CAPACITY}!='free'}})) > 0)\" $labels.cluster | query }}}}"
     ', {{ .Value | printf "%.5g" }} {{ .Labels.state }}{{ end }}'
 )
 _TERMINATING: Final = (

@@ -2,7 +2,7 @@
 
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
-from monitoring.panel import GREEN, ORANGE, RED, Column, Look, Query, stat, table, timeline, timeseries
+from monitoring.panel import GREEN, ORANGE, RED, YELLOW, Column, Look, Query, stat, table, timeline, timeseries
 from monitoring.selector import Selectors
 from monitoring.unit import CELSIUS, COUNT, HERTZ, MOMENT, RATIO, STATE
 
@@ -12,6 +12,9 @@ CORRECTED = 'kind="corrected"'
 XIDS = f"sum by (instance, gpu, xid) ({select.grown('gputally_gpu_xid_events_total')}) > 0"
 HOT = 'reason=~"sw_thermal|hw_thermal"'
 UNCORRECTED = 'kind="uncorrected"'
+REMAPPED = "gputally_gpu_remapped_rows_total"
+REMAPPED_UNCORRECTABLE = select.grown(REMAPPED, 'cause="uncorrectable"')
+REMAPPED_CORRECTABLE = select.grown(REMAPPED, 'cause="correctable"')
 
 
 NOW = Row(
@@ -158,8 +161,14 @@ CONDITION = Row(
                 unit=COUNT,
             ),
             Column(
-                head="Rows replaced",
-                expression=f"sum by (instance, gpu) ({select.grown('gputally_gpu_remapped_rows_total')})",
+                head="Rows replaced, uncorrected",
+                expression=f"sum by (instance, gpu) ({REMAPPED_UNCORRECTABLE})",
+                unit=COUNT,
+                steps={0.5: YELLOW},
+            ),
+            Column(
+                head="Rows replaced, corrected",
+                expression=f"sum by (instance, gpu) ({REMAPPED_CORRECTABLE})",
                 unit=COUNT,
             ),
             Column(

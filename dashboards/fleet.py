@@ -8,12 +8,10 @@ from monitoring.unit import GPUS, MONEY, MONEY_PER_HOUR, RATIO, WATTS
 
 select = Selectors("cluster", "gpu_model")
 
-PHYSICAL = 'state!="overcommitted"'
 ALLOCATED = 'state="allocated"'
-OVERCOMMITTED = 'state="overcommitted"'
 UNAVAILABLE = 'state=~"unknown|unhealthy|cordoned"'
-NOT_ALLOCATED = 'state!~"allocated|overcommitted"'
-GPUS_NOW = f"sum({select.now('gputally_capacity_gpus', PHYSICAL)})"
+NOT_ALLOCATED = 'state!="allocated"'
+GPUS_NOW = f"sum({select.now('gputally_capacity_gpus')})"
 ALLOCATED_NOW = f"sum({select.now('gputally_capacity_gpus', ALLOCATED)})"
 
 
@@ -53,9 +51,7 @@ NOW = Row(
                 unit=MONEY_PER_HOUR,
                 empty="no price book",
             ),
-            Query(
-                f"sum by (currency) ({select.rate('gputally_capacity_cost_total', PHYSICAL)}) * 3600", "{{currency}}"
-            ),
+            Query(f"sum by (currency) ({select.rate('gputally_capacity_cost_total')}) * 3600", "{{currency}}"),
         ),
         stat(
             Look(
@@ -95,7 +91,7 @@ CAPACITY = Row(
                 empty="no data from the exporter",
                 height=9,
             ),
-            Query(f"sum by (state) ({select.now('gputally_capacity_gpus', PHYSICAL)})", "{{state}}"),
+            Query(f"sum by (state) ({select.now('gputally_capacity_gpus')})", "{{state}}"),
             stacked=True,
             colors=STATES,
         ),
@@ -110,13 +106,13 @@ CAPACITY = Row(
             {"gpu_model": "Model", "pool": "Pool"},
             Column(
                 head="GPUs",
-                expression=f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', PHYSICAL)})",
+                expression=f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus')})",
                 unit=GPUS,
             ),
             Column(
                 head="Allocated",
                 expression=f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', ALLOCATED)})"
-                f" / sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', PHYSICAL)})",
+                f" / sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus')})",
                 unit=RATIO,
             ),
             Column(
@@ -144,7 +140,7 @@ CAPACITY = Row(
                 height=7,
             ),
             Query(
-                f"sum by (gpu_model, pool) ({select.now('gputally_capacity_gpus', OVERCOMMITTED)})",
+                f"sum by (gpu_model, pool) ({select.now('gputally_overcommitted_gpus')})",
                 "{{gpu_model}} {{pool}}",
             ),
         ),
@@ -207,7 +203,7 @@ COST_AND_POWER = Row(
                 empty="no price book",
             ),
             Query(
-                f"sum by (state, currency) ({select.rate('gputally_capacity_cost_total', PHYSICAL)}) * 3600",
+                f"sum by (state, currency) ({select.rate('gputally_capacity_cost_total')}) * 3600",
                 "{{state}} {{currency}}",
             ),
             stacked=True,
@@ -233,7 +229,7 @@ COST_AND_POWER = Row(
                 width=8,
             ),
             Query(
-                f"sum by (currency) (increase({select('gputally_capacity_cost_total', PHYSICAL)}[$__range]))",
+                f"sum by (currency) (increase({select('gputally_capacity_cost_total')}[$__range]))",
                 "{{currency}}",
             ),
         ),

@@ -17,8 +17,7 @@ UNPRICED = select("gputally_unpriced_gpu_seconds_total")
 UNOBSERVED = select("gputally_unobserved_gpu_seconds_total")
 ENERGY_USED = select("gputally_energy_joules_total")
 OF_THE_FLEET = (
-    'sum(increase(gputally_capacity_gpu_seconds_total{cluster=~"$cluster", gpu_model=~"$gpu_model", '
-    'state!="overcommitted"}[$__range]))'
+    'sum(increase(gputally_capacity_gpu_seconds_total{cluster=~"$cluster", gpu_model=~"$gpu_model"}[$__range]))'
 )
 
 

@@ -138,7 +138,7 @@ async def test_a_node_that_registers_again_keeps_its_pods(furnished: Stage) -> N
 
     samples = await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus", state="free") == 1)
     assert total(samples, "gputally_allocated_gpus") == 1
-    assert total(samples, "gputally_capacity_gpus", state="overcommitted") == 0
+    assert total(samples, "gputally_overcommitted_gpus") == 0
     assert total(samples, "gputally_reconciliation_difference_gpu_seconds") == 0
     anew = "SELECT node_uid, continues FROM reregistrations"
     [(uid, before)] = await stage.product.query_until(anew, lambda rows: len(rows) == 1)

@@ -144,8 +144,7 @@ def assert_sound(scrapes: list[Samples], gpu_seconds: float) -> None:
 
 def capacity(samples: Samples) -> float:
     """Physical GPUs."""
-    excess = sum(value for name, value in samples.items() if "overcommitted" in name and "capacity_gpus{" in name)
-    return sum_of(samples, "gputally_capacity_gpus") - excess
+    return sum_of(samples, "gputally_capacity_gpus") - sum_of(samples, "gputally_overcommitted_gpus")
 
 
 def report(trace: str, rows: list[Row], found: Allocated) -> None:

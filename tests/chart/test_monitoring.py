@@ -41,17 +41,34 @@ def test_monitoring_is_enabled_by_default_if_the_cluster_has_the_operator(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("section", "kind"),
-    [
-        ("serviceMonitor", "ServiceMonitor"),
-        ("podMonitor", "PodMonitor"),
-        ("prometheusRule", "PrometheusRule"),
-        ("dashboards", BOARDS),
-    ],
+    ("section", "kind"), [("podMonitor", "PodMonitor"), ("prometheusRule", "PrometheusRule"), ("dashboards", BOARDS)]
 )
 def test_each_part_can_be_forced_on_and_off(section: str, kind: str, tmp_path: Path) -> None:
     assert kinds(made({section: {"enabled": True}}, tmp_path, served=False)) == {kind}
     assert kinds(made({section: {"enabled": False}}, tmp_path)) == {*OPERATOR, BOARDS} - {kind}
+
+
+def service_monitors(values: Json, tmp_path: Path, *, served: bool = True) -> dict[str, str]:
+    """The path that each ServiceMonitor scrapes."""
+    found = [each for each in made(values, tmp_path, served=served) if each["kind"] == "ServiceMonitor"]
+    return {each["metadata"]["name"]: each["spec"]["endpoints"][0]["path"] for each in found}
+
+
+def test_the_monitors_of_fleet_and_pods_are_independent(tmp_path: Path) -> None:
+    fleet, pods = {"gputally-aggregator": "/metrics"}, {"gputally-aggregator-pods": "/metrics/pods"}
+
+    assert service_monitors({}, tmp_path) == fleet | pods
+    assert service_monitors({"podMetricsMonitor": {"enabled": False}}, tmp_path) == fleet
+    assert service_monitors({"serviceMonitor": {"enabled": False}}, tmp_path) == pods
+    assert service_monitors({"podMetricsMonitor": {"enabled": True}}, tmp_path, served=False) == pods
+
+
+def test_without_metrics_of_pods_none_are_served_or_scraped(tmp_path: Path) -> None:
+    values = {"aggregator": {"podMetrics": False}}
+    [container] = of_kind(made(values, tmp_path), "Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert "--metrics.pods=off" in container["args"]
+    assert set(service_monitors(values, tmp_path).values()) == {"/metrics"}
 
 
 def test_one_value_labels_all_objects_that_prometheus_selects(tmp_path: Path) -> None:
@@ -132,7 +149,7 @@ def test_a_namespace_override_applies_to_all_objects_and_selectors(tmp_path: Pat
 
     assert namespaces == {"gpu", "monitoring"}
     assert subject["namespace"] == "gpu"
-    assert of_kind(found, "ServiceMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["gpu"]}
+    assert of_kind(found, "ServiceMonitor", "-pods")["spec"]["namespaceSelector"] == {"matchNames": ["gpu"]}
     assert "--agents.namespace=gpu" in of_kind(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
 
 

@@ -65,9 +65,9 @@ async def until_ready(url: str, process: Process) -> None:
             await asyncio.sleep(0.02)
 
 
-async def scrape(url: str) -> Samples:
+async def scrape(url: str, path: str = "/metrics") -> Samples:
     """All samples, by name with labels as exposed."""
-    status, text = await get(f"{url}/metrics")
+    status, text = await get(f"{url}{path}")
     assert status == 200
     return {
         name: float(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[0] != "#")
@@ -82,6 +82,6 @@ def fallen(before: Samples, after: Samples) -> list[str]:
     return [f"{name}: {before[name]} -> {after.get(name)}" for name in counters if after.get(name, -1) < before[name]]
 
 
-def sum_of(samples: Samples, name: str) -> float:
-    """The sum over all series of one metric."""
-    return sum(value for sample, value in samples.items() if sample.partition("{")[0] == name)
+def sum_of(samples: Samples, name: str, label: str = "") -> float:
+    """The sum over the series of one metric, with a label such as `state="free"`."""
+    return sum(value for sample, value in samples.items() if sample.partition("{")[0] == name and label in sample)

@@ -130,6 +130,7 @@ def an_hour() -> Snapshot:
     waits = pod("wide", "normal", 8, created=900)
     tape.seen(900, waits)
     measure(tape)
+    tape.seen(1190, node("n2", "NVIDIA-A100-SXM4-80GB", 2))  # for ten seconds, it has fewer GPUs than its pods
     tape.seen(1200, node("n2", "NVIDIA-A100-SXM4-80GB", 4, cordoned=True))
     done = pod("batch", "normal", 2, node="n2", created=5, scheduled=12, started=32, finished=1790, phase="Succeeded")
     tape.seen(1790, done)

@@ -91,7 +91,7 @@ async def test_a_kubelet_that_registers_anew_keeps_its_pods(scene: Scene) -> Non
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     assert after["status"]["nodeInfo"]["systemUUID"] == before["status"]["nodeInfo"]["systemUUID"] != ""
     assert total(samples, HELD) == 2
-    assert total(samples, FREE, state="overcommitted") == 0
+    assert total(samples, "gputally_overcommitted_gpus") == 0
     kept = await scene.api.get(path(pod))
     assert container_state(kept, "running") == container_state(pod, "running")
     await scene.end(pod)

@@ -5,16 +5,15 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
+from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
-from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
 from gputally.model.rules import Rules
-from gputally.shares.schemes import covered
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -110,25 +109,14 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
 
 
 def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
-    """By exported (tier, tenant), of those of which any pod waits.
-
-    A value of which pods wait, and nothing else, takes no room from others: the first are named while there is any.
-    """
-    pending = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
-    pending.sort(key=lambda record: (record.created_us, record.uid))
-    tiers = [tier_of_pod(record, fleet.rules) for record in pending]
-    tenants = [fleet.pods.namespaces.tenant(record) for record in pending]
-    shown_tiers = fleet.limiter.foreseen("tier", dict.fromkeys(tiers))
-    shown_tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(tenants))
+    """The pending pods by exported (tier, tenant)."""
     found: dict[tuple[str, str], Waiting] = {}
-    for record, tier, tenant in zip(pending, tiers, tenants, strict=True):
-        group = (shown_tiers[tier], shown_tenants[tenant])
-        asked = covered(record.units, (), fleet.rules)
-        sofar = found.get(group, Waiting(pods=0, quantity=0, oldest_us=record.created_us))
-        found[group] = Waiting(
-            pods=sofar.pods + 1,
-            quantity=sofar.quantity + asked,
-            oldest_us=min(sofar.oldest_us, record.created_us),
+    for pod in pending(fleet):
+        before = found.get(pod.shown, Waiting(pods=0, quantity=0, oldest_us=pod.since_us))
+        found[pod.shown] = Waiting(
+            pods=before.pods + 1,
+            quantity=before.quantity + pod.quantity,
+            oldest_us=min(before.oldest_us, pod.since_us),
         )
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from gputally.accounting.active_pods import Active, read_active
 from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.snapshot import Snapshot, publish
@@ -62,6 +63,11 @@ class Accountant:
         """The snapshot to export at `now_us`. `difference` is from the ledger, see `snapshot.publish`."""
         with self._exclusive():
             return publish(self.fleet, now_us=now_us, ledger=difference)
+
+    def read_active(self, *, now_us: int) -> Active:
+        """The pods that hold GPUs or wait for them, and the nodes, at `now_us`."""
+        with self._exclusive():
+            return read_active(self.fleet, now_us=now_us)
 
     def drain(self) -> Changes:
         """Changes to write to the ledger, since the last call."""

@@ -1,12 +1,14 @@
-"""The response of the aggregator's `/metrics`."""
+"""The responses of the aggregator's `/metrics` and `/metrics/pods`."""
 
 import asyncio
 
+from gputally.accounting.active_pods import Active
 from gputally.accounting.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
-from gputally.catalog.all import FLEET, HEALTH
+from gputally.catalog.aggregator.pod_metrics import view_of
+from gputally.catalog.all import FLEET, HEALTH, PODS
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
 from gputally.model.health import Health
@@ -26,6 +28,7 @@ class Exposition:
         self._health = health
         self._clock = clock
         self._scraping = asyncio.Lock()
+        self._rendering_pods = asyncio.Lock()
         self._registry = process_registry()
         self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, difference=None)
         """The last published snapshot that is in the ledger; initially that of the earlier process."""
@@ -57,6 +60,12 @@ class Exposition:
             totals.withdraw()
             return self._text(snapshot, counters=self._committed, openmetrics=openmetrics)
 
+    async def scrape_pods(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - required by the web interface
+        """The series by pod and by node. All are gauges, so they need no ledger; a thread renders their large text."""
+        active = self._accountant.read_active(now_us=self._clock())
+        async with self._rendering_pods:
+            return await asyncio.to_thread(_pods_text, active, openmetrics=openmetrics)
+
     async def _written_with(self, snapshot: Snapshot, *, openmetrics: bool) -> bytes:
         """The exposition of `snapshot`, rendered while the ledger is written."""
         writing = asyncio.create_task(self._writer.flush(), name="scrape's flush")
@@ -72,3 +81,8 @@ class Exposition:
         own = ((metric, metric.rows(self._health)) for metric in HEALTH)
         more = registry_text(self._registry, openmetrics=openmetrics)
         return render((*fleet, *own), openmetrics=openmetrics, more=more)
+
+
+def _pods_text(active: Active, *, openmetrics: bool) -> bytes:
+    view = view_of(active)
+    return render(((metric, metric.rows(view)) for metric in PODS), openmetrics=openmetrics)

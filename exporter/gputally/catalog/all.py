@@ -11,6 +11,7 @@ from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import pending_metrics as pending
+from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
@@ -28,6 +29,8 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *accounting.METRICS,
 )
 """Metrics of the fleet: rows from a Snapshot."""
+PODS: Final[tuple[Metric[pods.PodsView], ...]] = pods.METRICS
+"""Metrics of `/metrics/pods`: rows from a PodsView."""
 HEALTH: Final = (*health.METRICS, *agents.METRICS)
 """Metrics of the exporter's own health: rows from a Health."""
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
@@ -37,6 +40,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
     "Preemption": preemption.METRICS,
+    "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Accounting": accounting.METRICS,
     "Exporter health": HEALTH,

@@ -18,7 +18,7 @@ from gputally.export.passwords import Passwords, TooMany
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
-FILTERED: Final = frozenset({"/", "/metrics"})
+FILTERED: Final = frozenset({"/", "/metrics", "/metrics/pods"})
 """The only pages for a user who is restricted to tenants."""
 TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)
 """The tenants that the current request is restricted to, None for all."""

@@ -51,6 +51,7 @@ class Site(Struct, frozen=True, kw_only=True):
     about: str
     version: str
     scrape: Scrape
+    more_scrapes: Mapping[str, Scrape] = {}
     ready: Callable[[], Readiness]
     routes: Sequence[web.AbstractRouteDef] = ()
     tokens: Mapping[str, Callable[[], str]] = {}
@@ -84,13 +85,15 @@ async def serve(
 
 def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Application:
     """All routes of `site`; each also serves HEAD."""
-    metrics = _Metrics(site.scrape, max_requests=site.max_requests)
+    scrapes = {"/metrics": site.scrape, **site.more_scrapes}
+    metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in scrapes.items()}
     authenticator = Authenticator(policy_source, site.tokens)
     app = web.Application(middlewares=[authenticator.middleware, served])
     app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
-    app.on_cleanup.extend((metrics.close, authenticator.close))
+    app.on_cleanup.extend((*(each.close for each in metrics.values()), authenticator.close))
     app.router.add_get("/", _landing(site))
-    app.router.add_get("/metrics", metrics.get)
+    for path, each in metrics.items():
+        app.router.add_get(path, each.get)
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/readyz", _readyz(site.ready))
     app.router.add_routes(site.routes)

@@ -16,7 +16,7 @@ true
 {{- $root := first . }}{{ $values := index . 1 }}{{ $kind := index . 2 }}
 {{- $on := include "gputally.enabled" (list $root $values $kind) }}
 {{- $auto := eq ($values.enabled | toString) "auto" }}
-{{- printf "  %-16s %s" (last .) (ternary "on" "off" (eq $on "true")) }}
+{{- printf "  %-17s %s" (last .) (ternary "on" "off" (eq $on "true")) }}
 {{- if and $auto $on }} (the cluster has {{ $kind }}s of the Prometheus Operator)
 {{- else if $auto }} (auto: the cluster has no {{ $kind }}s; install the Prometheus Operator, then upgrade this release)
 {{- end }}

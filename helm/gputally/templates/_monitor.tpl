@@ -1,9 +1,9 @@
-{{/* One endpoint of a monitor, without relabelling. Takes (list monitor web). */}}
+{{/* One endpoint of a monitor, without relabelling. Takes (list monitor web path). */}}
 {{- define "gputally.endpoint" -}}
 {{- $monitor := first . -}}
 port: metrics
-path: /metrics
-scheme: {{ default (include "gputally.scheme" (last .)) $monitor.scheme | lower }}
+path: {{ last . }}
+scheme: {{ default (include "gputally.scheme" (index . 1)) $monitor.scheme | lower }}
 # Series of containers name the pod that was measured. Otherwise the scraped one would take its place.
 honorLabels: true
 {{- range $field := list "interval" "scrapeTimeout" }}
@@ -56,4 +56,39 @@ labels:
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* A ServiceMonitor of the aggregator. Takes (list root monitor name path). */}}
+{{- define "gputally.serviceMonitor" -}}
+{{- $root := first . }}
+{{- $monitor := index . 1 }}
+{{- $path := last . -}}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ index . 2 }}
+  namespace: {{ include "gputally.namespace" $root }}
+  {{- include "gputally.monitorMetadata" (list $root "aggregator" $monitor) | nindent 2 }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "gputally.selector" (list $root "aggregator") | nindent 6 }}
+  namespaceSelector:
+    matchNames: [{{ include "gputally.namespace" $root }}]
+  {{- with $monitor.sampleLimit }}
+  sampleLimit: {{ int64 . }}
+  {{- end }}
+  endpoints:
+    - {{ include "gputally.endpoint" (list $monitor $root.Values.aggregator.web $path) | nindent 6 | trim }}
+      relabelings:
+        # The same for every pod that comes and goes: counters survive it, and so do their series.
+        - {targetLabel: instance, replacement: {{ include "gputally.fullname" $root }}}
+        - {action: labeldrop, regex: pod|node|container}
+        {{- if ne $path "/metrics" }}
+        # Otherwise both endpoints would have the same `up`.
+        - {targetLabel: metrics_path, sourceLabels: [__metrics_path__]}
+        {{- end }}
+        {{- with include "gputally.relabelings" (list $root $monitor) | trim }}
+        {{- . | nindent 8 }}
+        {{- end }}
 {{- end }}

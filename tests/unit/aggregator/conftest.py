@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gputally.aggregator.settings import Settings
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 
@@ -31,3 +32,15 @@ def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         found: int = listener.getsockname()[1]
     return found
+
+
+@pytest.fixture
+def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
+    return Settings(
+        config=None,
+        prices=None,
+        ledger=str(tmp_path / "ledger.db"),
+        zero_s=0,
+        kubeconfig=kubeconfig_file,
+        addresses=("127.0.0.1:0",),
+    )

@@ -31,18 +31,6 @@ from tests.unit.aggregator.conftest import NOON_US
 CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
 
 
-@pytest.fixture
-def settings(tmp_path: Path, kubeconfig_file: str) -> Settings:
-    return Settings(
-        config=None,
-        prices=None,
-        ledger=str(tmp_path / "ledger.db"),
-        zero_s=0,
-        kubeconfig=kubeconfig_file,
-        addresses=("127.0.0.1:0",),
-    )
-
-
 async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Settings, cluster: SimCluster) -> None:
     cluster.faults.hold_lists()
     async with aggregating(settings, cluster) as (running, url):

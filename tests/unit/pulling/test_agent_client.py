@@ -15,7 +15,7 @@ from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import MigBasis
 from gputally.pulling import agent_client as client_module
 from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import assignment, gpu, hour, report
 from tests.fakes.agent import FakeAgent, serving
 
@@ -30,7 +30,7 @@ async def agent() -> AsyncIterator[FakeAgent]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[AgentClient]:
-    async with agent_client(AgentChoice()) as client:
+    async with agent_client(AgentOptions()) as client:
         yield client
 
 
@@ -48,7 +48,7 @@ async def test_a_report_comes_as_it_was_told(client: AgentClient, agent: FakeAge
 async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent) -> None:
     """Else what is idle could cost more than what is allocated. Agents that do not tell weigh by compute."""
     on_mig = replace(REPORT, assignments=(assignment(hour(12, 20, measured=8), since=12, device="MIG-1"),))
-    async with agent_client(AgentChoice(mig_basis=MigBasis.MEMORY)) as client:
+    async with agent_client(AgentOptions(mig_basis=MigBasis.MEMORY)) as client:
         assert await client.report(Target("n1", agent.url)) == REPORT
         agent.body = on_mig
         outcome, text = await failure(client, agent)
@@ -91,7 +91,7 @@ async def test_what_is_no_report_of_that_node_is_refused(
 async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
     client: AgentClient, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(client_module, "MAX_BYTES", 1 << 20)
     agent.body = b" " * (1 << 20) + msgspec.json.encode(REPORT)
 
     assert await failure(client, agent) == (Outcome.OVERSIZED, "the response is larger than 1 MiB")
@@ -130,7 +130,7 @@ async def test_a_packed_answer_is_not_unpacked(client: AgentClient, agent: FakeA
 
 @asynccontextmanager
 async def showing(token: Path) -> AsyncIterator[AgentClient]:
-    async with agent_client(AgentChoice(token=token)) as client:
+    async with agent_client(AgentOptions(token=token)) as client:
         yield client
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gputally.model.agent_pod import AgentPod
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 
 
 def pod(node: str, address: str) -> AgentPod:
@@ -16,15 +16,17 @@ FOUND = {"n1": pod("n1", "10.0.0.1"), "n2": pod("n2", "fd00::2")}
 
 
 def test_agents_that_are_found_answer_at_their_address_and_the_port() -> None:
-    assert AgentChoice(port=99).targets(FOUND) == [
+    assert AgentOptions(port=99).targets(FOUND) == [
         Target("n1", "http://10.0.0.1:99"),
         Target("n2", "http://[fd00::2]:99"),
     ]
 
 
-@pytest.mark.parametrize("choice", [AgentChoice(authority=Path("some.pem")), AgentChoice(certificate=Path("some.pem"))])
-def test_with_an_authority_or_a_certificate_they_are_asked_by_https(choice: AgentChoice) -> None:
-    [target, _] = choice.targets(FOUND)
+@pytest.mark.parametrize(
+    "options", [AgentOptions(authority=Path("some.pem")), AgentOptions(certificate=Path("some.pem"))]
+)
+def test_with_an_authority_or_a_certificate_they_are_asked_by_https(options: AgentOptions) -> None:
+    [target, _] = options.targets(FOUND)
 
     assert target.url == "https://10.0.0.1:9837"
 
@@ -32,11 +34,11 @@ def test_with_an_authority_or_a_certificate_they_are_asked_by_https(choice: Agen
 def test_an_agent_that_is_named_is_asked_instead_of_the_one_that_is_found() -> None:
     named = (Target("n2", "http://elsewhere"), Target("n3", "http://more"))
 
-    assert AgentChoice(urls=named).targets(FOUND) == [*named, Target("n1", "http://10.0.0.1:9837")]
+    assert AgentOptions(urls=named).targets(FOUND) == [*named, Target("n1", "http://10.0.0.1:9837")]
 
 
 @pytest.mark.parametrize(
     "address", ["host", "10.0.0.1:80/x?", "user@10.0.0.1", "fe80::1%eth0", "10.0.0.1#", "1\r\n", ""]
 )
 def test_what_is_no_ip_address_is_not_asked(address: str) -> None:
-    assert AgentChoice().targets(FOUND | {"n1": pod("n1", address)}) == AgentChoice().targets({"n2": FOUND["n2"]})
+    assert AgentOptions().targets(FOUND | {"n1": pod("n1", address)}) == AgentOptions().targets({"n2": FOUND["n2"]})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gputally.model.health import AgentHealth, AgentsHealth
 from gputally.model.observation import UsageReported
 from gputally.pulling.agent_client import AgentClient, agent_client
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.pull import Puller
 from tests.core.manifests import us
 from tests.core.usage import report
@@ -42,7 +42,7 @@ class Pulling:
 
 @pytest.fixture
 async def pulling() -> AsyncIterator[Pulling]:
-    async with agent_client(AgentChoice()) as client:
+    async with agent_client(AgentOptions()) as client:
         yield Pulling(client)
 
 

@@ -7,7 +7,7 @@ import pytest
 from gputally.errors import ConfigError
 from gputally.model.agent_pod import Outcome
 from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.choice import AgentChoice, Target
+from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import report
 from tests.fakes.agent import FakeAgent, serving
 from tests.fakes.certificates import Certificates
@@ -23,7 +23,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 async def test_an_agent_signed_by_the_authority_answers_whatever_its_address(certificates: Certificates) -> None:
     async with (
         serving(FakeAgent(REPORT), certificates.server_context(wants_client=False)) as agent,
-        agent_client(AgentChoice(authority=certificates.authority)) as client,
+        agent_client(AgentOptions(authority=certificates.authority)) as client,
     ):
         unnamed = agent.url.replace("127.0.0.1", "localhost")
 
@@ -33,7 +33,7 @@ async def test_an_agent_signed_by_the_authority_answers_whatever_its_address(cer
 async def test_an_agent_signed_by_a_stranger_is_not_listened_to(certificates: Certificates) -> None:
     async with (
         serving(FakeAgent(REPORT), certificates.server_context(wants_client=False)) as agent,
-        agent_client(AgentChoice()) as client,
+        agent_client(AgentOptions()) as client,
     ):
         with pytest.raises(PullFailed, match="certificate verify failed") as told:
             await client.report(Target("n1", agent.url))
@@ -42,7 +42,7 @@ async def test_an_agent_signed_by_a_stranger_is_not_listened_to(certificates: Ce
 
 
 async def test_a_certificate_is_shown_to_an_agent_that_wants_one(certificates: Certificates) -> None:
-    choice = AgentChoice(
+    choice = AgentOptions(
         authority=certificates.authority,
         certificate=certificates.certificate("client"),
         key=certificates.key("client"),
@@ -63,7 +63,7 @@ async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, content: str 
 
     role = "--agents.ca-file" if is_authority else "--agents.cert-file"
     with pytest.raises(ConfigError, match=f"{file}: {role}: cannot be used: .*; use readable PEM files"):
-        async with agent_client(AgentChoice(authority=file) if is_authority else AgentChoice(certificate=file)):
+        async with agent_client(AgentOptions(authority=file) if is_authority else AgentOptions(certificate=file)):
             pass
 
 
@@ -79,7 +79,7 @@ async def test_a_certificate_and_an_authority_that_were_replaced_are_read_anew(t
     place(before)
     async with (
         serving(FakeAgent(REPORT), after.server_context(wants_client=True)) as agent,
-        agent_client(AgentChoice(authority=authority, certificate=certificate, key=key)) as client,
+        agent_client(AgentOptions(authority=authority, certificate=certificate, key=key)) as client,
     ):
         with pytest.raises(PullFailed):
             await client.report(Target("n1", agent.url))

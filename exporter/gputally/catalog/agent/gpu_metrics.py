@@ -42,6 +42,16 @@ def _gpus(value: Callable[[GpuCondition], float | None], *, per: int = 1) -> Cal
     return rows
 
 
+def _remapped(view: NodeView) -> Iterator[Row]:
+    for reading in view.readings:
+        condition = reading.condition
+        rows = {
+            "correctable": condition.rows_remapped_correctable,
+            "uncorrectable": condition.rows_remapped_uncorrectable,
+        }
+        yield from (Row((reading.gpu.uuid, cause), value) for cause, value in rows.items() if value is not None)
+
+
 def _info(view: NodeView) -> Iterator[Row]:
     for reading in view.readings:
         gpu = reading.gpu
@@ -211,9 +221,9 @@ ECC_ERRORS = Metric[NodeView](
 ROWS_REMAPPED = Metric[NodeView](
     name="gputally_gpu_remapped_rows_total",
     kind=MetricType.COUNTER,
-    help="Memory rows replaced by spare rows over the GPU's lifetime.",
-    labels=("gpu",),
-    rows=_gpus(lambda condition: condition.rows_remapped),
+    help="Memory rows replaced by spare rows over the GPU's lifetime, after correctable or uncorrectable errors.",
+    labels=("gpu", "cause"),
+    rows=_remapped,
 )
 
 ROW_REMAP_PENDING = Metric[NodeView](

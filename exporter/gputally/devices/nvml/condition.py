@@ -103,7 +103,12 @@ class _SlowValues:
         if rows is None:
             return {}
         corrected, uncorrected, pending, failed = rows
-        return {"rows_remapped": corrected + uncorrected, "rows_pending": bool(pending), "rows_failed": bool(failed)}
+        return {
+            "rows_remapped_correctable": corrected,
+            "rows_remapped_uncorrectable": uncorrected,
+            "rows_pending": bool(pending),
+            "rows_failed": bool(failed),
+        }
 
 
 def reasons_of(mask: int | None) -> frozenset[str] | None:

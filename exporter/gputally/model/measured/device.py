@@ -80,7 +80,8 @@ class GpuCondition(Struct, frozen=True, kw_only=True, gc=False):
     throttled: tuple[tuple[str, int], ...] = ()
     ecc_corrected: int | None = None
     ecc_uncorrected: int | None = None
-    rows_remapped: int | None = None
+    rows_remapped_correctable: int | None = None
+    rows_remapped_uncorrectable: int | None = None
     rows_pending: bool | None = None
     rows_failed: bool | None = None
 

@@ -38,7 +38,8 @@ def test_a_gpu_tells_what_it_is_and_how_it_does(node: Node, nvml: Nvml) -> None:
     assert (condition.power, condition.power_limit, condition.temperature) == (385_000, 650_000, 61)
     assert (condition.sm_clock, condition.memory_clock) == (1980, 2619)
     assert (condition.ecc_corrected, condition.ecc_uncorrected) == (30, 40)
-    assert (condition.rows_remapped, condition.rows_pending, condition.rows_failed) == (11, True, False)
+    assert (condition.rows_remapped_correctable, condition.rows_remapped_uncorrectable) == (5, 6)
+    assert (condition.rows_pending, condition.rows_failed) == (True, False)
     assert condition.throttled[3] == ("hw_thermal", 2 * 10**9)
     assert condition.throttle_reasons == frozenset()
 

@@ -1,0 +1,136 @@
+"""Pods that hold GPUs or wait for them, and the nodes that offer them, now."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.nodes.stand_in import is_stand_in
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.model.node import CapacitySlice
+from gputally.model.pod import PodRecord
+from gputally.shares.schemes import covered
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
+
+PENDING = "pending"
+"""The state of a pod without a node; else it is one of `allocation.State`."""
+
+
+class ActivePod(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that holds GPUs, or waits for them in state `pending`.
+
+    `quantity` is µGPU. `since_us` is the creation of a pending pod, and the start of the current state of others.
+    `tier` and `tenant` are complete, `shown` are the exported ones, which limits may have replaced by `other`.
+    `prices` are those of its resources, with their µGPU; None if unpriced.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    tier: str
+    tenant: str
+    shown: tuple[str, str]
+    job_kind: str
+    job: str
+    node: str = ""
+    pool: str = ""
+    gpu_model: str = ""
+    state: str = PENDING
+    quantity: int
+    since_us: int
+    prices: "tuple[tuple[int, Price | None], ...]" = ()
+
+
+class ActiveNode(Struct, frozen=True, kw_only=True, gc=False):
+    """A node with its capacity as µGPU by state; `gpu_model` and `pool` are the exported ones."""
+
+    name: str
+    gpu_model: str
+    pool: str
+    parts: tuple[tuple[str, int], ...]
+
+
+class Active(Struct, frozen=True):
+    """All pods and nodes at one instant, immutable: another thread may derive the pods."""
+
+    bound: tuple[PodRecord, ...]
+    waiting: tuple[ActivePod, ...]
+    nodes: tuple[ActiveNode, ...]
+
+    def pods(self) -> list[ActivePod]:
+        """Bound pods, then pending ones. No two have the same namespace and name."""
+        found = (*map(holding, self.bound), *self.waiting)
+        # The API has one pod of a name; an earlier one that it no longer has may still be known.
+        return list({(each.namespace, each.name): each for each in found}.values())
+
+
+def read_active(fleet: Fleet, *, now_us: int) -> Active:
+    """The pods and nodes at `now_us`."""
+    fleet.reconcile()
+    fleet.advance(now_us)
+    fleet.nodes.catch_up(at_us=fleet.now_us)
+    bound = (each for each in fleet.pods.records.values() if each.end_by is None and each.segments)
+    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)))
+
+
+def holding(record: PodRecord) -> ActivePod:
+    """A bound pod, by its last segments."""
+    last = [segment for segment in record.segments if segment.end_us is None] or [record.segments[-1]]
+    return ActivePod(
+        uid=record.uid,
+        namespace=record.namespace,
+        name=record.name,
+        tier=last[0].tier,
+        tenant=last[0].tenant,
+        shown=last[0].labels[:2],
+        job_kind=record.job_kind,
+        job=record.job,
+        node=record.node,
+        pool=last[0].pool,
+        gpu_model=last[0].gpu_model,
+        state=last[0].state.value,
+        quantity=sum(segment.quantity for segment in last),
+        since_us=max(segment.start_us for segment in last),
+        prices=tuple((segment.quantity, segment.price) for segment in last),
+    )
+
+
+def pending(fleet: Fleet) -> list[ActivePod]:
+    """Pods without a node, by age.
+
+    Tiers and tenants of pending pods only are exported while the limits have room; they take no room from others.
+    """
+    records = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
+    records.sort(key=lambda record: (record.created_us, record.uid))
+    tiers = [tier_of_pod(record, fleet.rules) for record in records]
+    tenants = [fleet.pods.namespaces.tenant(record) for record in records]
+    shown_tiers = fleet.limiter.foreseen("tier", dict.fromkeys(tiers))
+    shown_tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(tenants))
+    return [
+        ActivePod(
+            uid=record.uid,
+            namespace=record.namespace,
+            name=record.name,
+            tier=tier,
+            tenant=tenant,
+            shown=(shown_tiers[tier], shown_tenants[tenant]),
+            job_kind=record.job_kind,
+            job=record.job,
+            quantity=covered(record.units, (), fleet.rules),
+            since_us=record.created_us,
+        )
+        for record, tier, tenant in zip(records, tiers, tenants, strict=True)
+    ]
+
+
+def nodes(fleet: Fleet) -> list[ActiveNode]:
+    """The nodes that exist, by name."""
+    accounts = (each for each in fleet.nodes.accounts.values() if each.record.gone_us is None and each.slices)
+    found = [_node(each.record.name, each.slices[-1]) for each in accounts if not is_stand_in(each.record.uid)]
+    return sorted(found, key=lambda node: node.name)
+
+
+def _node(name: str, now: CapacitySlice) -> ActiveNode:
+    return ActiveNode(name=name, gpu_model=now.labels[0], pool=now.labels[1], parts=now.parts)
