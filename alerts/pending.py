@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dashboards.pending import PENDING_PODS
 from monitoring.rule import Alert, Group, Recording
 
 _WINDOWS: Final = ("5m", "30m", "1h", "6h", "3d")
@@ -84,6 +85,7 @@ time() - max by (cluster, tier, tenant) (
                 "the allocated GPUs."
             ),
             dashboard="pending",
+            panel=PENDING_PODS,
             variables=("cluster", "tier", "tenant"),
         ),
         Alert(
@@ -99,6 +101,7 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
                 "leave it any GPUs."
             ),
             dashboard="pending",
+            panel=PENDING_PODS,
             variables=("cluster", "tier", "tenant"),
         ),
         Alert(

@@ -1,5 +1,6 @@
 """Capacity, utilisation and cost of the fleet: the first dashboard to open."""
 
+from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, STATES, YELLOW, Column, Look, Query, stat, table, timeseries
@@ -267,5 +268,6 @@ BOARD = Board(
         Variable("cluster", "Cluster", "gputally_capacity_gpus"),
         Variable("gpu_model", "GPU model", "gputally_capacity_gpus"),
     ),
+    annotations=annotation.ALL,
     rows=(NOW, CAPACITY, UTILISATION, COST_AND_POWER),
 )

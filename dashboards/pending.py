@@ -1,5 +1,6 @@
 """Pods that wait for GPUs, their wait times, and whether these meet the objective."""
 
+from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, YELLOW, Column, Look, Query, heatmap, stat, table, timeseries
@@ -24,6 +25,20 @@ UNAVAILABLE = (
     "max by (cluster, gpu_model, pool, state) "
     '(gputally_capacity_gpus{cluster=~"$cluster", state=~"unknown|unhealthy|cordoned"})'
 )
+
+POD_GPUS = select.now("gputally_pod_gpus", 'state="pending"')
+POD_PENDING = select.now("gputally_pod_pending_timestamp_seconds")
+MODEL_GPUS = select.now("gputally_pending_model_gpus")
+DEMAND = (
+    "(sum("
+    'max by (cluster, tier, tenant, gpu_model) (gputally_allocated_gpus{cluster=~"$cluster"})'
+    ") + sum("
+    'max by (cluster, tier, tenant) (gputally_pending_gpus{cluster=~"$cluster"})'
+    ")) / sum("
+    'max by (cluster, gpu_model, pool, state) (gputally_capacity_gpus{cluster=~"$cluster"}))'
+)
+PENDING_PODS = 100
+"""The panel that alerts link to."""
 
 NOW = Row(
     "Now",
@@ -118,6 +133,24 @@ NOW = Row(
             ),
             order="Oldest",
         ),
+        table(
+            Look(
+                "Pending pods by name",
+                "The longest wait first. The Events of a pod say what its scheduler lacks.",
+                empty="no pending pods, or no podMetricsMonitor",
+                width=24,
+                height=9,
+                id=PENDING_PODS,
+            ),
+            {"namespace": "Namespace", "pod": "Pod", "tier": "Tier", "tenant": "Tenant"},
+            Column(head="GPUs", expression=f"sum by (namespace, pod, tier, tenant) ({POD_GPUS})", unit=GPUS),
+            Column(
+                head="Waits for",
+                expression=f"time() - min by (namespace, pod, tier, tenant) ({POD_PENDING})",
+                unit=SECONDS,
+            ),
+            order="Waits for",
+        ),
     ),
 )
 
@@ -138,6 +171,29 @@ OVER_TIME = Row(
             ),
             Query(f"sum by (tenant) ({REQUESTED})", "{{tenant}}"),
             stacked=True,
+        ),
+        timeseries(
+            Look(
+                "Demand over capacity, all tiers and tenants",
+                "Allocated and requested GPUs as a share of all GPUs; its mean over a week is the trend. Above 100 %, "
+                "pods wait even if every GPU is in use.",
+                unit=RATIO,
+                empty="no data from the exporter",
+                steps={1: RED},
+            ),
+            Query(DEMAND, "demand"),
+            Query(f"avg_over_time(({DEMAND})[7d:1h])", "mean over 7 days"),
+        ),
+        table(
+            Look(
+                "Demand by GPU model, all tiers and tenants",
+                "GPUs that pending pods request, by the model that their node selector requires, and free GPUs of it.",
+                empty="no data from the exporter",
+            ),
+            {"gpu_model": "GPU model"},
+            Column(head="Requested", expression=f"sum by (gpu_model) ({MODEL_GPUS})", unit=GPUS),
+            Column(head="Free", expression=f"sum by (gpu_model) ({FREE})", unit=GPUS),
+            order="Requested",
         ),
         timeseries(
             Look(
@@ -206,5 +262,6 @@ BOARD = Board(
         Variable("tier", "Tier", "gputally_pending_pods"),
         Variable("tenant", "Tenant", "gputally_pending_pods"),
     ),
+    annotations=annotation.ALL,
     rows=(NOW, OVER_TIME, TIME_TO_SCHEDULE),
 )

@@ -1,5 +1,6 @@
 """Allocation, usage, idle GPUs and cost of each tenant."""
 
+from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, YELLOW, Column, Look, Query, bars, stat, table, timeseries
@@ -189,5 +190,6 @@ BOARD = Board(
         Variable("tier", "Tier", "gputally_allocated_gpus"),
         Variable("gpu_model", "GPU model", "gputally_allocated_gpus"),
     ),
+    annotations=annotation.ALL,
     rows=(TOTALS, OVER_TIME),
 )

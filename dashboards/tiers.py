@@ -1,10 +1,11 @@
 """Allocation and cost of each priority tier, by day and by night, and preemptions between tiers."""
 
+from monitoring import annotation
 from monitoring.board import Board, Constant, Row, Variable
 from monitoring.link import Link
-from monitoring.panel import ORANGE, Column, Look, Query, stat, table, timeseries
+from monitoring.panel import ORANGE, Column, Look, Query, counts, stat, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, PER_HOUR, RATIO
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, RATIO
 
 select = Selectors("cluster", "tier", "tenant", "gpu_model")
 
@@ -13,6 +14,9 @@ COST = select("gputally_allocated_cost_total")
 STARTING = select("gputally_allocated_gpu_seconds_total", 'state="starting"')
 TERMINATING = select("gputally_allocated_gpu_seconds_total", 'state="terminating"')
 PREEMPTIONS = 'gputally_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
+TENANT_PREEMPTIONS = (
+    'gputally_tenant_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier", victim_tenant=~"$tenant"}'
+)
 PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 
 
@@ -138,15 +142,15 @@ PREEMPTION = Row(
             ),
             Query(grown_in_all(PREEMPTED_GPUS), "GPUs"),
         ),
-        timeseries(
+        counts(
             Look(
-                "Preemptions per hour by victim tier",
-                "By the tier of the pods that lost their GPUs.",
-                unit=PER_HOUR,
+                "Preemptions by victim tier",
+                "By the tier of the pods that lost their GPUs. Each bar is an hour, or longer in long time ranges.",
+                unit=COUNT,
                 empty="no data from the exporter",
                 width=16,
             ),
-            Query(f"sum by (victim_tier) (rate({PREEMPTIONS}[$__rate_interval])) * 3600", "{{victim_tier}}"),
+            Query(f"sum by (victim_tier) (round(increase({PREEMPTIONS}[$__interval])))", "{{victim_tier}}"),
         ),
         table(
             Look(
@@ -167,6 +171,22 @@ PREEMPTION = Row(
                 head="Preempted GPUs",
                 expression=f"{grown_in_all(PREEMPTED_GPUS, 'preemptor_tier', 'victim_tier')} > 0",
                 unit=GPUS,
+            ),
+            order="Preemptions",
+        ),
+        table(
+            Look(
+                "Preemptions by tenant",
+                "Tenants whose pods lost their GPUs.",
+                empty="no preemptions",
+                links=(Link("This tenant", "tenants", {"tenant": "victim_tenant"}),),
+                width=12,
+            ),
+            {"victim_tenant": "Tenant", "victim_tier": "Tier"},
+            Column(
+                head="Preemptions",
+                expression=f"{grown_in_all(TENANT_PREEMPTIONS, 'victim_tenant', 'victim_tier')} > 0",
+                unit=COUNT,
             ),
             order="Preemptions",
         ),
@@ -196,5 +216,6 @@ BOARD = Board(
         Constant("day_begins", "Day starts at (UTC)", "8", tuple(str(hour) for hour in range(24))),
         Constant("day_ends", "Day ends at (UTC)", "18", tuple(str(hour) for hour in range(1, 25))),
     ),
+    annotations=annotation.ALL,
     rows=(OVERVIEW, OVER_TIME, DAY_AND_NIGHT, PREEMPTION),
 )

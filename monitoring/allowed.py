@@ -22,6 +22,7 @@ TARGET_LABELS: Final[Mapping[str, str]] = {
 
 FOREIGN: Final[Mapping[str, Foreign]] = {
     "process_cpu_seconds_total": Foreign("what exporter and agents themselves cost", "seconds", grows=True),
+    "process_start_time_seconds": Foreign("restarts of the exporter", "timestamp_seconds"),
     "process_resident_memory_bytes": Foreign("what exporter and agents themselves cost", "bytes"),
 }
 """Metrics of others."""

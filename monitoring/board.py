@@ -10,6 +10,7 @@ from attr import evolve
 from grafanalib._gen import DashboardEncoder
 from msgspec import Struct
 
+from monitoring.annotation import Annotation
 from monitoring.config import Config
 from monitoring.panel import DATASOURCE
 from monitoring.uid import uid
@@ -18,7 +19,9 @@ SCHEMA: Final = 41
 """Of Grafana 11.6 and 12; older ones from 10 on read it too."""
 TAG: Final = "gputally"
 _WIDTH: Final = 24
-_REFRESH: Final = "1m"
+_REFRESH: Final = {"24h": "1m"}
+_SLOW_REFRESH: Final = "15m"
+"""Of boards that show more than a day: their queries are heavy, and a minute changes nothing."""
 _TERM: Final = re.compile(r"<([A-Za-z]+)\.([a-z_]+)>")
 _ON_TIME_CHANGE: Final = 2
 """When a variable's values are asked for again: a tenant of last month is none of today."""
@@ -76,6 +79,7 @@ class Board(Struct, frozen=True, kw_only=True):
     variables: Sequence[Variable | Constant]
     rows: Sequence[Row]
     span: str = "24h"
+    annotations: Sequence[Annotation] = ()
 
 
 def rendered(board: Board, config: Config) -> str:
@@ -91,11 +95,12 @@ def rendered(board: Board, config: Config) -> str:
         editable=False,
         schemaVersion=SCHEMA,
         graphTooltip=grafana.GRAPH_TOOLTIP_MODE_SHARED_CROSSHAIR,
-        refresh=_REFRESH,
+        refresh=_REFRESH.get(board.span, _SLOW_REFRESH),
         time=grafana.Time(f"now-{board.span}", "now"),
         timezone="browser",
         templating=grafana.Templating(list=[_datasource(), *(each.template() for each in board.variables)]),
         links=[_siblings()],
+        annotations=grafana.Annotations(list=[each.json() for each in board.annotations]),
         panels=list(_placed(board.rows)),
     ).auto_panel_ids()
     document = json.loads(json.dumps(dashboard.to_json_data(), cls=DashboardEncoder))
@@ -149,7 +154,8 @@ _DASHBOARD: Final = _words("""
     title uid version
 """)
 _PANEL: Final = _words("""
-    collapsed datasource description fieldConfig gridPos id links options panels targets title transformations type
+    collapsed datasource description fieldConfig gridPos id interval links options panels targets title
+    transformations type
 """)
 _ROW: Final = _words("collapsed gridPos id panels title type")
 _PAST_OPTIONS: Final = _words("fieldOptions showThresholdLabels showThresholdMarkers")

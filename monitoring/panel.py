@@ -13,6 +13,8 @@ from monitoring.unit import COUNT, Unit
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 GREEN, YELLOW, ORANGE, RED, BLUE, PURPLE, GREY = "green", "yellow", "orange", "red", "blue", "purple", "text"
 
+_FROM_ZERO: Final[Mapping[str, Any]] = {"axisSoftMin": 0}
+"""A filled area above any other value misleads."""
 _NOTHING: Final = "-"
 """In a cell of a table that has others."""
 _HALF: Final = (12, 9)
@@ -48,7 +50,7 @@ class Look(Struct, frozen=True):
     """What all panels have: the question they answer as `title`, how to read the answer as `description`.
 
     `empty` is shown without data, and should tell whether that is good. `width` is in 24ths of the page, `height` in
-    units of 30 pixels; without them each kind of panel has its own.
+    units of 30 pixels; without them each kind of panel has its own. Alerts link to a panel by its `id`.
     """
 
     title: str
@@ -59,6 +61,7 @@ class Look(Struct, frozen=True):
     width: int | None = None
     height: int | None = None
     links: tuple[Link, ...] = ()
+    id: int | None = None
 
 
 class Column(Struct, frozen=True, kw_only=True):
@@ -75,7 +78,7 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
 
     `colors` are those of series that mean the same wherever they are shown, by the first word of their legend.
     """
-    custom = {"thresholdsStyle": {"mode": "dashed" if look.steps else "off"}}
+    custom = {"thresholdsStyle": {"mode": "dashed" if look.steps else "off"}, **_FROM_ZERO}
     return grafana.TimeSeries(
         **_common(look, queries, custom=custom),
         fillOpacity=40 if stacked else 10,
@@ -87,6 +90,24 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
         unit=look.unit.grafana,
         overrides=[*look.unit.overrides, *_colored(colors or {})],
         showPoints="auto",
+    )
+
+
+def counts(look: Look, *queries: Query) -> Any:  # noqa: ANN401 - grafanalib has no types
+    """Events per hour as stacked bars, or per longer interval when zoomed out; each query must use `$__interval`."""
+    panel = _common(look, queries, custom=_FROM_ZERO)
+    panel["extraJson"]["interval"] = "1h"
+    return grafana.TimeSeries(
+        **panel,
+        drawStyle="bars",
+        fillOpacity=80,
+        stacking={"mode": "normal", "group": "A"},
+        legendDisplayMode="table",
+        legendCalcs=["sum"],
+        tooltipMode="multi",
+        tooltipSort="desc",
+        unit=look.unit.grafana,
+        showPoints="never",
     )
 
 
@@ -243,6 +264,7 @@ def _common(
     if look.links:
         defaults["links"] = [link.of_series() for link in look.links]
     return {
+        "id": look.id,
         "title": look.title,
         "description": look.description,
         "dataSource": DATASOURCE,

@@ -17,8 +17,8 @@ class Alert(Struct, frozen=True, kw_only=True):
     """What somebody should be told.
 
     `$name` in expression and description stands for a value of `alerts/config.yaml`, which also gives severity and
-    `for`; `{{ ... }}` is Prometheus' own template. `dashboard` names the board to look at, and `variables` those of its
-    variables that are set from labels of the alert.
+    `for`; `{{ ... }}` is Prometheus' own template. `dashboard` names the board to look at, `panel` the id of its panel
+    that shows the cause, and `variables` those of its variables that are set from labels of the alert.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Alert(Struct, frozen=True, kw_only=True):
     summary: str
     description: str
     dashboard: str
+    panel: int | None = None
     variables: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
 

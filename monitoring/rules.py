@@ -1,6 +1,5 @@
 """Groups of rules in the forms that Prometheus and its operator read."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import yaml
@@ -55,14 +54,15 @@ def _alert(alert: Alert, config: Config) -> dict[str, Any]:
             "summary": alert.summary,
             "description": config.fill(alert.name, alert.description),
             "runbook_url": f"{config.runbooks}{alert.name}.md",
-            "dashboard_url": f"{config.grafana}/d/{uid(alert.dashboard)}{_query(alert.variables)}",
+            "dashboard_url": f"{config.grafana}/d/{uid(alert.dashboard)}{_query(alert)}",
         },
     }
 
 
-def _query(variables: Iterable[str]) -> str:
+def _query(alert: Alert) -> str:
     """Prometheus fills in the values, and escapes them by Go's own function: it learnt `urlQueryEscape` in 3.8."""
-    terms = [f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in variables]
+    terms = [f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in alert.variables]
+    terms += [f"viewPanel={alert.panel}"] if alert.panel else []
     return "?" + "&".join(terms) if terms else ""
 
 

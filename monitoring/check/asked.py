@@ -97,6 +97,9 @@ def _by_dashboard(file: str, dashboard: Dashboard) -> Iterator[Asked]:
             series, label = found
             shown = ((label, "label_values"),) if label else ()
             yield Asked(file, f'variable "{variable.name}"', series, shown)
+    for annotation in dashboard.marks:
+        texts = tuple((label, "text") for label in _LEGEND.findall(annotation.text_format))
+        yield Asked(file, f'annotation "{annotation.name}"', annotation.expr, texts)
     for panel in dashboard.all_panels:
         for target in panel.targets:
             place = f"{panel.place} {target.ref_id}" if len(panel.targets) > 1 else panel.place

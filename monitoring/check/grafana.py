@@ -132,6 +132,20 @@ class Variable(Struct, frozen=True, rename="camel"):
         return self.query if isinstance(self.query, str) else str(self.query.get("query", ""))
 
 
+class Annotation(Struct, frozen=True, rename="camel"):
+    """Marks in all graphs where a query has series."""
+
+    name: str = ""
+    expr: str = ""
+    text_format: str = ""
+
+
+class Annotations(Struct, frozen=True, rename={"marks": "list"}):
+    """All annotations of a dashboard."""
+
+    marks: list[Annotation] = []
+
+
 class Templating(Struct, frozen=True, rename={"variables": "list"}):
     """The choices in their order."""
 
@@ -147,6 +161,12 @@ class Dashboard(Struct, frozen=True):
     links: list[Link] = []
     panels: list[Panel] = []
     templating: Templating = Templating()
+    annotations: Annotations = Annotations()
+
+    @property
+    def marks(self) -> list[Annotation]:
+        """Its annotations."""
+        return self.annotations.marks
 
     @property
     def variables(self) -> list[Variable]:

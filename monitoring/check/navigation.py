@@ -12,6 +12,7 @@ from monitoring.check.syntax import variables
 _ADDRESS: Final = re.compile(r"/d/(?P<uid>[\w-]+)(?:[/?].*)?")
 _PASSED: Final = re.compile(r"var-(\w+)=")
 _KEPT: Final = re.compile(r"\$\{(\w+):queryparam\}")
+_PANEL: Final = re.compile(r"viewPanel=(\d+)")
 _CELL: Final = re.compile(r"""\$\{__data\.fields(?:\["([^"]+)"\]|\.(\w+))\}""")
 
 
@@ -35,6 +36,8 @@ def misled(url: str, by_uid: Mapping[str, Dashboard]) -> Iterator[str]:
         yield f"there is no dashboard {match['uid']}; there are {', '.join(sorted(by_uid))}"
         return
     known = _names(by_uid[match["uid"]])
+    panels = {str(panel.id) for panel in by_uid[match["uid"]].pictures}
+    yield from (f"{match['uid']} has no panel {panel}" for panel in _PANEL.findall(url) if panel not in panels)
     for name in dict.fromkeys((*_PASSED.findall(url), *_KEPT.findall(url))):
         if name not in known and not name.startswith("__"):
             yield f"{match['uid']} has no variable {name}; there are {', '.join(sorted(known))}"
@@ -74,6 +77,7 @@ def _undeclared(panel: Panel, dashboard: Dashboard) -> Iterator[str]:
 
 def _unused(dashboard: Dashboard) -> Iterator[tuple[str, str]]:
     asked = [target.expr for panel in dashboard.all_panels for target in panel.targets]
+    asked += [each.expr for each in dashboard.marks]
     for variable in dashboard.variables:
         others = [each.text for each in dashboard.variables if each is not variable]
         used = {name for text in (*asked, *others) for name in variables(text)}

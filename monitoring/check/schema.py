@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
@@ -25,12 +25,16 @@ def problems(documents: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(file, path, f"{text}; leave it out, or write it as Grafana does")
 
 
+_OF_PROMETHEUS: Final = frozenset({"step", "textFormat", "titleFormat"})
+"""Fields of an annotation that its data source defines. Source: Grafana's packages/grafana-prometheus querybuilder."""
+
+
 def _differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name, value in ours.items():
             below = f"{path}.{name}" if path else name
-            if name in theirs:
-                yield from _differences(value, theirs[name], below)
+            if name in theirs or (path.startswith("annotations.") and name in _OF_PROMETHEUS):
+                yield from _differences(value, theirs.get(name, value), below)
             else:
                 yield below, "Grafana has no such field there"
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):

@@ -63,6 +63,7 @@ class PodForm:
     lost: bool = False
     waiting: bool = False
     restart_policy: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -105,6 +106,8 @@ class PodForm:
         spec: Json = {"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]}
         if self.node:
             spec["nodeName"] = self.node
+        if self.node_selector:
+            spec["nodeSelector"] = dict(self.node_selector)
         if self.restart_policy:
             spec["restartPolicy"] = self.restart_policy
         if self.tier:

@@ -18,10 +18,15 @@ PENDING = "pending"
 """The state of a pod without a node; else it is one of `allocation.State`."""
 
 
+ANY = "any"
+"""The GPU model of a pending pod that requires none."""
+
+
 class ActivePod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod that holds GPUs, or waits for them in state `pending`.
 
     `quantity` is µGPU. `since_us` is the creation of a pending pod, and the start of the current state of others.
+    `gpu_model` of a pending pod is the one that it requires, `any` for none, `other` for one that no node has.
     `tier` and `tenant` are complete, `shown` are the exported ones, which limits may have replaced by `other`.
     `prices` are those of its resources, with their µGPU; None if unpriced.
     """
@@ -118,6 +123,7 @@ def pending(fleet: Fleet) -> list[ActivePod]:
             shown=(shown_tiers[tier], shown_tenants[tenant]),
             job_kind=record.job_kind,
             job=record.job,
+            gpu_model=fleet.limiter.shown("gpu_model", record.selected_model) if record.selected_model else ANY,
             quantity=covered(record.units, (), fleet.rules),
             since_us=record.created_us,
         )

@@ -66,7 +66,7 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.pods = Pods(rules, self.pricing, self.totals, self.limiter, self.nodes)
-        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self._limit_tier)
+        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
         self.agents = Agents(rules)
         parts = self.agents, self.preemptions, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
         self.parts: tuple[StatePart[Any], ...] = parts
@@ -260,9 +260,6 @@ class Fleet:
         if kind is Kind.NAMESPACES:
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest
-
-    def _limit_tier(self, tier: str) -> str:
-        return self.limiter.limit("tier", tier)
 
     def _restore_pods(self, saved: Saved) -> None:
         """If pods may be classified differently now, clear the rules digest of the namespace checkpoint."""

@@ -30,8 +30,8 @@ _TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
 """The pod of a UID with its tier, if it is, or lately was, known."""
-AdmitTier = Callable[[str], str]
-"""The exported form of a tier, bounded."""
+Limit = Callable[[str, str], str]
+"""The exported value of a label, given its name and full value."""
 
 
 class Preemptions(StatePart[Preemption]):
@@ -40,7 +40,7 @@ class Preemptions(StatePart[Preemption]):
     name = "preemption"
     kinds = (Kind.EVENTS,)
 
-    def __init__(self, totals: Totals, pod_of: PodOf, limit: AdmitTier) -> None:
+    def __init__(self, totals: Totals, pod_of: PodOf, limit: Limit) -> None:
         self.known: dict[str, Preemption] = {}
         self.counted: dict[str, Preemption] = {}
         self.events = PreemptedEvents()
@@ -133,7 +133,7 @@ class Preemptions(StatePart[Preemption]):
         preemption = replace(preemption, preemptor=preemptor)
         if preemptor and preemptor.tier:
             self._open.discard(victim_uid)
-            self._count(preemption, self._limit(preemptor.tier), at_us=at_us)
+            self._count(preemption, self._limit("tier", preemptor.tier), at_us=at_us)
         elif preemption.counted is None and at_us - preemption.noticed_us >= _PATIENCE_US:
             self._count(preemption, UNKNOWN, at_us=at_us)
         elif preemption != self.known[victim_uid]:
@@ -141,11 +141,14 @@ class Preemptions(StatePart[Preemption]):
 
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
         """Count under the preemptor's tier; what was counted as unknown before is taken back."""
-        labels = (self._limit(preemption.victim_tier), tier)
+        labels = (self._limit("tier", preemption.victim_tier), tier)
         for counted, times in ((preemption.counted, -1), (labels, 1)):
             if counted:
                 self._totals.count(Total.PREEMPTIONS, counted, times, at_us=at_us)
                 self._totals.count(Total.PREEMPTED, counted, times * preemption.quantity, at_us=at_us)
+        if preemption.counted is None:
+            victim = (labels[0], self._limit("tenant", preemption.victim_tenant))
+            self._totals.count(Total.TENANT_PREEMPTIONS, victim, 1, at_us=at_us)
         self._keep(replace(preemption, counted=labels))
 
     def _keep(self, preemption: Preemption) -> None:

@@ -1,11 +1,11 @@
 """An immutable view of the fleet at one instant: all that the metrics read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from gputally.accounting.active_pods import pending
+from gputally.accounting.active_pods import ActivePod, pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
@@ -35,6 +35,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
+    `wanted` is the µGPU that pending pods request, by the GPU model that they require, `any` for none.
     `differences` compare sums that are computed independently, in µs·µGPU, and must be 0. `allocation_differences` are
     the µGPU that only the API or only the kubelets report as allocated, by pool and side.
     """
@@ -45,6 +46,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     tiers: tuple[str, ...]
     serving: Serving
     waiting: Mapping[tuple[str, str], Waiting]
+    wanted: Mapping[str, int]
     unpriced: Mapping[tuple[str, str], int]
     without_tier: int
     without_tenant: int
@@ -73,7 +75,8 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     totals = fleet.totals.publish(now_us)
     evaluated_us = fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
-    tiers, waiting = _tiers(fleet, totals), _waiting(fleet)
+    pods = pending(fleet)
+    tiers, waiting = _tiers(fleet, totals), _waiting(pods)
     return Snapshot(
         now_us=evaluated_us,
         accounting_start_us=fleet.totals.accounting_start_us,
@@ -81,6 +84,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         tiers=tiers,
         serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
         waiting=waiting,
+        wanted=_wanted(pods, fleet),
         unpriced=inventory.unpriced,
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
@@ -108,10 +112,18 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
     return Serving(tiers=found, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
 
 
-def _waiting(fleet: Fleet) -> dict[tuple[str, str], Waiting]:
+def _wanted(pods: Iterable[ActivePod], fleet: Fleet) -> dict[str, int]:
+    """0 for every known GPU model that no pending pod requires."""
+    wanted = dict.fromkeys(sorted(fleet.limiter.values["gpu_model"]), 0)
+    for pod in pods:
+        wanted[pod.gpu_model] = wanted.get(pod.gpu_model, 0) + pod.quantity
+    return wanted
+
+
+def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], Waiting]:
     """The pending pods by exported (tier, tenant)."""
     found: dict[tuple[str, str], Waiting] = {}
-    for pod in pending(fleet):
+    for pod in pods:
         before = found.get(pod.shown, Waiting(pods=0, quantity=0, oldest_us=pod.since_us))
         found[pod.shown] = Waiting(
             pods=before.pods + 1,

@@ -73,14 +73,48 @@ class Container(_Camel, frozen=True):
     restart_policy: str | None = None
 
 
+class LabelRequirement(_Camel, frozen=True):
+    """A requirement on a label of a node: `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeSelectorTerm(_Camel, frozen=True):
+    """All requirements hold on a node that matches."""
+
+    match_expressions: tuple[LabelRequirement, ...] | None = None
+
+
+class NodeSelector(_Camel, frozen=True):
+    """A node matches if one of the terms matches."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(_Camel, frozen=True):
+    """Only the required part: preferences decide nothing."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(_Camel, frozen=True):
+    """The affinity of a pod to nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(_Camel, frozen=True):
-    """The node, priority, requests and restart policy of a pod."""
+    """The node, its selectors, priority, requests and restart policy of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
     restart_policy: str = ""
     priority: int | None = None
     priority_class_name: str = ""
+    node_selector: Labels | None = None
+    affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] | None = None
 

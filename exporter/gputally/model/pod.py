@@ -40,6 +40,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     node_uid: str = ""
     claimed_us: int | None = None
     accepted: bool = True
+    selected_model: str = ""
+    """The GPU model that its node selector or affinity requires."""
     clock: Clock | None = None
     """The clock skew of its node, if it exceeds two seconds."""
     scheduled_us: int | None = None

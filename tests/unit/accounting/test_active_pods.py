@@ -34,7 +34,7 @@ def test_each_pod_shows_its_classification_and_its_gpus() -> None:
         'gputally_pod_info{job_kind="Pod",job_name="r",namespace="ml",node="n1",pod="r",tenant="ml",tier="high"} 1.0',
         'gputally_pod_info{job_kind="Pod",job_name="w",namespace="ml",node="",pod="w",tenant="ml",tier="low"} 1.0',
         'gputally_pod_gpus{gpu_model="H100",namespace="ml",pod="r",state="running",tenant="ml",tier="high"} 3.0',
-        'gputally_pod_gpus{gpu_model="",namespace="ml",pod="w",state="pending",tenant="ml",tier="low"} 2.0',
+        'gputally_pod_gpus{gpu_model="any",namespace="ml",pod="w",state="pending",tenant="ml",tier="low"} 2.0',
         'gputally_pod_pending_timestamp_seconds{namespace="ml",pod="w",tenant="ml",tier="low"} 1.782864005e+09',
         'gputally_node_gpus{gpu_model="H100",node="n1",pool="none",state="allocated"} 3.0',
         'gputally_node_gpus{gpu_model="H100",node="n1",pool="none",state="free"} 1.0',
@@ -90,6 +90,18 @@ def test_a_pod_has_the_price_that_applies_now() -> None:
 
     assert (quantity, price and price.per_gpu_hour) == (3 * GPU, Decimal("2.21"))
     assert pods["w"].prices == ()
+
+
+def test_a_pending_pod_shows_the_known_model_that_it_requires() -> None:
+    replay = Replay()
+    selected = {"h": {"nvidia.com/gpu.product": "H100"}, "x": {"nvidia.com/gpu.product": "never-seen"}, "any": {}}
+    pods = (PodForm(name=name, created=5, node_selector=labels) for name, labels in selected.items())
+    replay.see(NODE, *pods, at=10)
+
+    snapshot = replay.scrape(20)
+
+    assert {pod.name: pod.gpu_model for pod in read(replay, 20).pods()} == {"h": "H100", "x": "other", "any": "any"}
+    assert snapshot.wanted == {"H100": GPU, "other": GPU, "any": GPU}
 
 
 def test_a_node_that_is_not_known_yet_is_not_shown() -> None:

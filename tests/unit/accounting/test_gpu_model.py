@@ -1,6 +1,10 @@
+from typing import Any
+
+import msgspec
 import pytest
 
-from gputally.accounting.nodes.gpu_model import gpu_model_named, gpu_model_of
+from gputally.accounting.nodes.gpu_model import gpu_model_named, gpu_model_of, gpu_model_selected
+from gputally.model.kube import PodSpec
 
 GFD = "nvidia.com/gpu.product"
 
@@ -51,3 +55,31 @@ def test_a_node_without_any_label_has_an_unknown_model() -> None:
 def test_agent_and_aggregator_spell_a_model_alike(driver: str, label: str) -> None:
     assert gpu_model_named(driver) == label
     assert gpu_model_of({GFD: label}) == label
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    """A pod spec whose node affinity requires one of the terms."""
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [term]} for term in terms]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}}
+
+
+def of(*values: str, operator: str = "In") -> dict[str, Any]:
+    return {"key": GFD, "operator": operator, "values": values}
+
+
+@pytest.mark.parametrize(
+    ("spec", "model"),
+    [
+        ({"nodeSelector": {GFD: "H100-SHARED", "zone": "a"}}, "H100"),
+        ({"nodeSelector": {"zone": "a"}}, ""),
+        (required(of("H100")), "H100"),
+        (required(of("H100", "A100")), ""),
+        (required(of("H100"), of("A100")), ""),
+        (required(of("H100", operator="NotIn")), ""),
+        (required({"key": GFD, "operator": "Exists"}), ""),
+        ({"affinity": {"podAntiAffinity": {}}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_pod_selects_a_model_if_its_node_can_have_no_other(spec: dict[str, Any], model: str) -> None:
+    assert gpu_model_selected(msgspec.convert(spec, PodSpec)) == model

@@ -37,6 +37,18 @@ def test_a_marked_and_deleted_victim_whose_event_names_the_preemptor_is_counted_
     assert counted(replay, 52) == {("low", "high"): 1}
 
 
+def test_a_preemption_counts_once_for_the_tenant_of_its_victim() -> None:
+    replay = cluster(PREEMPTOR)
+    replay.see(DELETED, at=51)
+    replay.scrape(120)  # long enough to count it as by an unknown pod first
+    replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=121)
+    replay.restart(at=130)
+    replay.see(DELETED, at=131)
+    replay.scrape(140)
+
+    assert replay.true(Total.TENANT_PREEMPTIONS, 140) == {("low", "ml"): 1}
+
+
 @pytest.mark.parametrize(
     "form", [MARKED, replace(DELETED, marked=None), replace(DELETED, mark="EvictionByEvictionAPI")]
 )

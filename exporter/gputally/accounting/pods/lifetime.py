@@ -6,6 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
+from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
@@ -67,6 +68,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     record = replace(
         record,
         node=pod.spec.node_name or record.node,
+        selected_model=shared(gpu_model_selected(pod.spec)),
         claimed_us=claimed_us,
         accepted=accepted,
         scheduled_us=scheduled_us,

@@ -24,6 +24,7 @@ class Total(StrEnum):
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
     """µGPU that victims held."""
+    TENANT_PREEMPTIONS = "tenant_preemptions"
     SCHEDULED = "scheduled"
     """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
@@ -52,6 +53,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
+    Total.TENANT_PREEMPTIONS: ("tier", "tenant"),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }

@@ -35,6 +35,11 @@ def _by_pair(snapshot: Snapshot, waiting: dict[tuple[str, str], float]) -> Colum
 _PAIRS = Grouping(lambda labels: labels[:2])
 
 
+def pending_model_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every GPU model, including 0, and `any` for pods that require none."""
+    return (Row((model,), quantity / GPU) for model, quantity in snapshot.wanted.items())
+
+
 def pending_oldest(snapshot: Snapshot) -> Iterator[Row]:
     """A timestamp, not an age; no row where no pod waits, since any timestamp would be wrong."""
     return (Row(group, waiting.oldest_us / US_PER_SECOND) for group, waiting in snapshot.waiting.items())
@@ -76,6 +81,14 @@ PENDING_GPUS = Metric[Snapshot](
     rows=pending_gpus,
 )
 
+PENDING_MODEL_GPUS = Metric[Snapshot](
+    name="gputally_pending_model_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs requested by pending pods, by the GPU model that their node selector or affinity requires.",
+    labels=("gpu_model",),
+    rows=pending_model_gpus,
+)
+
 PENDING_OLDEST = Metric[Snapshot](
     name="gputally_pending_oldest_timestamp_seconds",
     kind=MetricType.GAUGE,
@@ -92,4 +105,4 @@ TIME_TO_SCHEDULE = Metric[Snapshot](
     rows=time_to_schedule,
 )
 
-METRICS = (PENDING_PODS, PENDING_GPUS, PENDING_OLDEST, TIME_TO_SCHEDULE)
+METRICS = (PENDING_PODS, PENDING_GPUS, PENDING_MODEL_GPUS, PENDING_OLDEST, TIME_TO_SCHEDULE)

@@ -67,7 +67,6 @@ POD_GPUS = Metric[PodsView](
     help="GPUs that a pod holds, or requests while it is pending, including fractions.",
     labels=("namespace", "pod", "tier", "tenant", "gpu_model", "state"),
     rows=pod_gpus,
-    reference_only=True,
 )
 
 POD_PENDING = Metric[PodsView](
@@ -76,7 +75,6 @@ POD_PENDING = Metric[PodsView](
     help="Creation time of a pending pod.",
     labels=("namespace", "pod", "tier", "tenant"),
     rows=pod_pending,
-    reference_only=True,
 )
 
 NODE_GPUS = Metric[PodsView](

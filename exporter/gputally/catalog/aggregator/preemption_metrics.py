@@ -18,6 +18,11 @@ def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
     return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
 
 
+def tenant_preemptions(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier and tenant that had a victim."""
+    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.TENANT_PREEMPTIONS])
+
+
 PREEMPTIONS = Metric[Snapshot](
     name="gputally_preemptions_total",
     kind=MetricType.COUNTER,
@@ -34,4 +39,12 @@ PREEMPTED_GPUS = Metric[Snapshot](
     rows=preempted_gpus,
 )
 
-METRICS = (PREEMPTIONS, PREEMPTED_GPUS)
+TENANT_PREEMPTIONS = Metric[Snapshot](
+    name="gputally_tenant_preemptions_total",
+    kind=MetricType.COUNTER,
+    help="Preempted pods by victim tier and victim tenant.",
+    labels=("victim_tier", "victim_tenant"),
+    rows=tenant_preemptions,
+)
+
+METRICS = (PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS)
