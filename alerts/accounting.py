@@ -6,7 +6,7 @@ GROUP = Group(
     name="accounting",
     alerts=(
         Alert(
-            name="PodsWithoutTier",
+            name="GputallyPodsWithoutTier",
             expression="max by (cluster) (gputally_pods_without_tier) > $pods",
             summary="Pods that request GPUs have no tier.",
             description=(
@@ -17,7 +17,7 @@ GROUP = Group(
             variables=("cluster",),
         ),
         Alert(
-            name="PodsWithoutTenant",
+            name="GputallyPodsWithoutTenant",
             expression="max by (cluster) (gputally_pods_without_tenant) > $pods",
             summary="Pods that request GPUs have no tenant.",
             description=(

@@ -13,7 +13,7 @@ GROUP = Group(
     name="capacity",
     alerts=(
         Alert(
-            name="GpuCapacityUnhealthy",
+            name="GputallyGpuCapacityUnhealthy",
             expression=_in_state("unhealthy"),
             summary="GPUs of ready nodes cannot be allocated.",
             description=(
@@ -24,7 +24,7 @@ GROUP = Group(
             variables=("cluster", "gpu_model"),
         ),
         Alert(
-            name="GpuCapacityUnknown",
+            name="GputallyGpuCapacityUnknown",
             expression=_in_state("unknown"),
             summary="Nodes with GPUs are not ready.",
             description=(
@@ -35,7 +35,7 @@ GROUP = Group(
             variables=("cluster", "gpu_model"),
         ),
         Alert(
-            name="GpusOvercommitted",
+            name="GputallyGpusOvercommitted",
             expression="max by (cluster, gpu_model, pool) (gputally_overcommitted_gpus) > 0",
             summary="Pods have more GPUs allocated than their nodes have.",
             description=(
@@ -46,7 +46,7 @@ GROUP = Group(
             variables=("cluster", "gpu_model"),
         ),
         Alert(
-            name="GpusStuckTerminating",
+            name="GputallyGpusStuckTerminating",
             expression="""\
 sum by (cluster, tenant, gpu_model) (
   rate(gputally_allocated_gpu_seconds_total{state="terminating"}[$window])
@@ -67,7 +67,7 @@ sum by (cluster, tenant, gpu_model) (
             variables=("cluster", "tenant", "gpu_model"),
         ),
         Alert(
-            name="GpusUnpriced",
+            name="GputallyGpusUnpriced",
             expression="""\
 max by (cluster, gpu_model, pool) (gputally_unpriced_gpus) > 0
 and on (cluster)
@@ -82,7 +82,7 @@ max by (cluster) (gputally_price_book_info)
             variables=("cluster", "gpu_model"),
         ),
         Alert(
-            name="AllocationsDiffer",
+            name="GputallyAllocationsDiffer",
             expression="max by (cluster, pool, side) (gputally_allocation_difference_gpus) > 0",
             summary="API server and kubelets report different GPU allocations.",
             description=(
@@ -94,7 +94,7 @@ max by (cluster) (gputally_price_book_info)
             variables=("cluster",),
         ),
         Alert(
-            name="NodeClockSkewed",
+            name="GputallyNodeClockSkewed",
             expression="max by (cluster, node) (abs(gputally_node_clock_skew_seconds)) > $seconds",
             summary="The clock of a node with GPUs is wrong.",
             description=(

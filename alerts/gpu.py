@@ -19,7 +19,7 @@ GROUP = Group(
     name="gpu",
     alerts=(
         Alert(
-            name="GpuLost",
+            name="GputallyGpuLost",
             expression="max by (cluster, instance, gpu) (gputally_gpu_up) == 0",
             summary="A GPU does not answer.",
             description=(
@@ -30,7 +30,7 @@ GROUP = Group(
             variables=_GPU,
         ),
         Alert(
-            name="GpuXid",
+            name="GputallyGpuXid",
             expression="""\
 time() - max by (cluster, instance, gpu, xid) (
   gputally_gpu_xid_last_timestamp_seconds{xid=~"$hardware_xids"}
@@ -46,7 +46,7 @@ time() - max by (cluster, instance, gpu, xid) (
             variables=_GPU,
         ),
         Alert(
-            name="GpuUncorrectableEcc",
+            name="GputallyGpuUncorrectableEcc",
             expression="""\
 sum by (cluster, instance, gpu) (
   increase(gputally_gpu_ecc_errors_total{kind="uncorrected"}[$window])
@@ -61,7 +61,7 @@ sum by (cluster, instance, gpu) (
             variables=_GPU,
         ),
         Alert(
-            name="GpuRowRemapFailed",
+            name="GputallyGpuRowRemapFailed",
             expression="max by (cluster, instance, gpu) (gputally_gpu_row_remap_failed) > 0",
             summary="A GPU has no spare memory rows left.",
             description=f"{_WHICH} could not replace a failed memory row. Drain the node and have the GPU replaced.",
@@ -69,7 +69,7 @@ sum by (cluster, instance, gpu) (
             variables=_GPU,
         ),
         Alert(
-            name="GpuThermallyThrottled",
+            name="GputallyGpuThermallyThrottled",
             expression="""\
 (
   max by (cluster, instance, gpu) (

@@ -89,7 +89,7 @@ time() - max by (cluster, tier, tenant) (
             variables=("cluster", "tier", "tenant"),
         ),
         Alert(
-            name="GpuPodsStarving",
+            name="GputallyGpuPodsStarving",
             expression="""\
 time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_seconds) > $seconds
 """,
@@ -105,7 +105,7 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
             variables=("cluster", "tier", "tenant"),
         ),
         Alert(
-            name="NoServingTier",
+            name="GputallyNoServingTier",
             expression="""\
 sum by (cluster) (max by (cluster, tier, tenant) (gputally_pending_pods)) > 0
 unless on (cluster) gputally_tier_info{serving="true"}
@@ -121,7 +121,7 @@ unless on (cluster) gputally_serving_expected == 0
             variables=("cluster",),
         ),
         Alert(
-            name="ServingPatternUnmatched",
+            name="GputallyServingPatternUnmatched",
             expression="max by (cluster) (gputally_serving_patterns_unmatched) > 0\n",
             summary="A serving tier in the configuration does not exist.",
             description=(
@@ -133,7 +133,7 @@ unless on (cluster) gputally_serving_expected == 0
             variables=("cluster",),
         ),
         Alert(
-            name="TimeToScheduleBurnFast",
+            name="GputallyTimeToScheduleBurnFast",
             expression=_burning("$burn", over="1h", still="5m"),
             summary="Many inference pods were bound too late in the last hour.",
             description=(
@@ -145,7 +145,7 @@ unless on (cluster) gputally_serving_expected == 0
             variables=("cluster", "tier"),
         ),
         Alert(
-            name="TimeToScheduleBurnSlow",
+            name="GputallyTimeToScheduleBurnSlow",
             expression="or\n".join(
                 (_burning("$burn", over="6h", still="30m"), _burning("$long_burn", over="3d", still="6h"))
             ),

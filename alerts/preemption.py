@@ -20,7 +20,7 @@ sum by (cluster, victim_tier) (increase(gputally_preemptions_total[$window])) >=
             variables=("cluster",),
         ),
         Alert(
-            name="InferencePodsPreempted",
+            name="GputallyInferencePodsPreempted",
             expression="""\
 sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_preemptions_total[$window])) > 0
 and on (cluster, victim_tier)

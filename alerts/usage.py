@@ -18,7 +18,7 @@ GROUP = Group(
     name="usage",
     alerts=(
         Alert(
-            name="IdleGpusByTenant",
+            name="GputallyIdleGpusByTenant",
             expression=f"""\
 {_MEASURED} - ({_USED}) > $gpus
 and

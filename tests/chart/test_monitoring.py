@@ -90,13 +90,13 @@ def test_dashboards_have_the_configured_folder(tmp_path: Path) -> None:
 def test_alert_values_change_one_alert_and_no_other(tmp_path: Path) -> None:
     stated = {
         "InferencePodsPending": {"seconds": 300, "severity": "page", "for": "1m", "labels": {"team": "serving"}},
-        "GpuPodsStarving": {"enabled": False},
-        "TimeToScheduleBurnFast": {"burn": 20.5},
+        "GputallyGpuPodsStarving": {"enabled": False},
+        "GputallyTimeToScheduleBurnFast": {"burn": 20.5},
     }
     usual = alerts(made({}, tmp_path))
     found = alerts(made({"prometheusRule": {"alerts": stated}}, tmp_path))
     page = found.pop("InferencePodsPending")
-    burn = found.pop("TimeToScheduleBurnFast")
+    burn = found.pop("GputallyTimeToScheduleBurnFast")
 
     assert page["expr"].endswith(") > 300\n")
     assert (page["for"], page["labels"]) == ("1m", {"severity": "page", "team": "serving"})
@@ -119,17 +119,20 @@ def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
         assert rule["labels"]["team"] == "gpu"
         assert rule["annotations"]["runbook_url"] == f"https://wiki.example/{name}.md"
         assert rule["annotations"]["dashboard_url"].startswith("https://grafana.example/d/gputally-")
-    assert "* 0.001" in found["TimeToScheduleBurnFast"]["expr"]
-    assert 'le=~"300([.]0)?"' in found["TimeToScheduleBurnFast"]["expr"]
+    assert "* 0.001" in found["GputallyTimeToScheduleBurnFast"]["expr"]
+    assert 'le=~"300([.]0)?"' in found["GputallyTimeToScheduleBurnFast"]["expr"]
 
 
 @pytest.mark.parametrize(
     ("stated", "problem"),
     [
-        ({"InferencePodsWaiting": {"seconds": 1}}, "there is no such alert; there are AllocationsDiffer, "),
-        ({"GpuLost": {"secs": 1}}, r"alerts.GpuLost.secs: there is no such field; there are enabled, labels, for,"),
-        ({"GpuLost": {"for": "soon"}}, "for"),
-        ({"GpuLost": {"severity": "page'"}}, "severity"),
+        ({"InferencePodsWaiting": {"seconds": 1}}, "there is no such alert; there are GputallyAbsent, "),
+        (
+            {"GputallyGpuLost": {"secs": 1}},
+            r"alerts.GputallyGpuLost.secs: there is no such field; there are enabled, labels, for,",
+        ),
+        ({"GputallyGpuLost": {"for": "soon"}}, "for"),
+        ({"GputallyGpuLost": {"severity": "page'"}}, "severity"),
     ],
 )
 def test_an_error_in_alert_values_names_the_field(stated: object, problem: str, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ def test_a_custom_file_needs_only_the_differences(tmp_path: Path) -> None:
 
     assert mine.terms("InferencePodsPending")["seconds"] == 30
     assert mine.terms("InferencePodsPending")["severity"] == read().terms("InferencePodsPending")["severity"]
-    assert mine.terms("GpuLost") == {
-        **read().terms("GpuLost"),
+    assert mine.terms("GputallyGpuLost") == {
+        **read().terms("GputallyGpuLost"),
         "hardware_xids": "48",
     }
 
@@ -31,8 +31,11 @@ def test_a_custom_file_needs_only_the_differences(tmp_path: Path) -> None:
             "alerts: {InferencePodsPendin: {seconds: 30}}",
             "mine.yaml: alerts.InferencePodsPendin: there is no such field",
         ),
-        ("alerts: {GpuLost: {secs: 30}}", "mine.yaml: alerts.GpuLost.secs: there is no such field; there are severity"),
-        ("alerts: {GpuLost: 30}", "mine.yaml: alerts.GpuLost: write it as in config.yaml"),
+        (
+            "alerts: {GputallyGpuLost: {secs: 30}}",
+            "mine.yaml: alerts.GputallyGpuLost.secs: there is no such field; there are severity",
+        ),
+        ("alerts: {GputallyGpuLost: 30}", "mine.yaml: alerts.GputallyGpuLost: write it as in config.yaml"),
         ("objective: {share: most}", r"mine.yaml: Expected `float`, got `str` - at `\$.objective.share`"),
         ("- 1", "mine.yaml: holds no fields"),
         ("a: [", "mine.yaml: "),
@@ -49,9 +52,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_custom_thresholds_are_in_the_rules(tmp_path: Path) -> None:
-    config = read(stated(tmp_path, "alerts: {GpuLost: {severity: critical, for: 7m}}\ngrafana: https://g.example.com"))
+    config = read(
+        stated(tmp_path, "alerts: {GputallyGpuLost: {severity: critical, for: 7m}}\ngrafana: https://g.example.com")
+    )
     alert = Alert(
-        name="GpuLost",
+        name="GputallyGpuLost",
         expression='up{xid=~"$hardware_xids"} < 1',
         summary="Gone.",
         description="Gone {{ $labels.gpu }}, {{ $value }}.",
@@ -69,9 +74,9 @@ def test_custom_thresholds_are_in_the_rules(tmp_path: Path) -> None:
 
 
 def test_a_missing_threshold_is_reported() -> None:
-    alert = Alert(name="GpuLost", expression="up > $nowhere", summary="", description="", dashboard="node")
+    alert = Alert(name="GputallyGpuLost", expression="up > $nowhere", summary="", description="", dashboard="node")
 
-    with pytest.raises(ConfigInvalid, match=r"alerts\.GpuLost\.nowhere: missing"):
+    with pytest.raises(ConfigInvalid, match=r"alerts\.GputallyGpuLost\.nowhere: missing"):
         rule_file(Group(name="x", alerts=(alert,)), read())
 
 

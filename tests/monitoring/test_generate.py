@@ -24,7 +24,7 @@ BOARD = Board(
 NEW_GROUP = """
 from monitoring.rule import Alert, Group
 GROUP = Group(name="gangs", alerts=(Alert(
-    name="GpuLost", expression="up", summary="s", description="d", dashboard="gangs"),))
+    name="GputallyGpuLost", expression="up", summary="s", description="d", dashboard="gangs"),))
 """
 
 
@@ -86,10 +86,14 @@ def test_dashboards_show_the_thresholds_of_the_alerts(tmp_path: Path) -> None:
 
 def test_a_threshold_missing_in_the_alerts_is_reported() -> None:
     board = Board(
-        name="x", title="X", description="", variables=(), rows=(Row("r", (stat(Look("<GpuLost.secs>", "d")),)),)
+        name="x",
+        title="X",
+        description="",
+        variables=(),
+        rows=(Row("r", (stat(Look("<GputallyGpuLost.secs>", "d")),)),),
     )
 
-    with pytest.raises(ConfigInvalid, match=r"GpuLost\.secs: missing; a dashboard shows it"):
+    with pytest.raises(ConfigInvalid, match=r"GputallyGpuLost\.secs: missing; a dashboard shows it"):
         rendered(board, read())
 
 

@@ -9,7 +9,7 @@ from tests.monitoring_e2e.day import Day
 
 pytestmark = pytest.mark.e2e
 
-EXPECTED = {"InferencePodsPending", "HighPreemptionRate", "GpuXid", "GpuUncorrectableEcc"}
+EXPECTED = {"InferencePodsPending", "HighPreemptionRate", "GputallyGpuXid", "GputallyGpuUncorrectableEcc"}
 """All alerts that the scenario must trigger; no other may be sent."""
 
 
