@@ -14,11 +14,12 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
-from gputally.setting import add_flags
+from gputally.setting import Parser, add_flags
 
 _STATUSES = (
     "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
-    "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; 130 interrupted"
+    "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
+    "8 aggregator; 130 interrupted"
 )
 
 
@@ -40,20 +41,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    root = argparse.ArgumentParser(
-        prog="gputally", description="Exact GPU accounting for Kubernetes.", epilog=_STATUSES, allow_abbrev=False
+    root = Parser(
+        prog=_program(), description="Exact GPU accounting for Kubernetes.", epilog=_STATUSES, allow_abbrev=False
     )
     root.add_argument("--version", action="version", version=f"gputally {__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
     watch = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs and serve metrics")
     add_flags(watch, settings.SETTINGS)
     measure = _command(commands, "agent", agent, "measure the GPUs of this node and their usage by container")
     add_flags(measure, agent_settings.SETTINGS)
+    _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     command = _command(commands, "check", check, "check configurations and price books, and report all problems")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
     return root
+
+
+def _program() -> str:
+    """`kubectl gputally` if kubectl runs it as its plugin."""
+    return "kubectl gputally" if Path(sys.argv[0]).name == "kubectl-gputally" else "gputally"
 
 
 def _add_demo_flags(command: argparse.ArgumentParser) -> None:
@@ -144,6 +151,22 @@ def demo(parsed: argparse.Namespace) -> int:
     return _until_stopped(lambda: run(plan))
 
 
+def _add_top_flags(command: argparse.ArgumentParser) -> None:
+    from gputally.top.flags import add_flags as add_top_flags  # noqa: PLC0415 - other commands need none of it
+
+    add_top_flags(command)
+
+
+def top(parsed: argparse.Namespace) -> int:
+    """Show the allocations, once or live."""
+    with _needing("gputally top needs it: pip install 'gputally[terminal]'"):
+        from gputally.top.top import run  # noqa: PLC0415 - heavy, and needs the extra `terminal`
+    from gputally.top.flags import options_from  # noqa: PLC0415
+
+    options = options_from(parsed)
+    return _until_stopped(lambda: run(options))
+
+
 def check(parsed: argparse.Namespace) -> int:
     """Report all problems of the files."""
     from gputally.config.check import check as problems_of  # noqa: PLC0415 - heavy
@@ -158,12 +181,12 @@ def check(parsed: argparse.Namespace) -> int:
 
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    commands: "argparse._SubParsersAction[Parser]",
     name: str,
     run: Callable[[argparse.Namespace], int],
     summary: str,
 ) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(
+    command = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
     )
     command.set_defaults(run=run)

@@ -10,6 +10,7 @@ GputallyError            shown in one line; all else is a bug
 ├─ LedgerError           leave the file untouched
 │  └─ LedgerUnwritable   keep accounting in memory, write later
 ├─ AddressTaken          choose another address
+├─ AggregatorUnreachable exit status 8
 ├─ KubeletError          exit status 6
 │  ├─ KubeletUnreachable try again, with back-off
 │  └─ KubeletRefused     fix the mount or the node
@@ -96,6 +97,12 @@ class AddressTaken(GputallyError):
     """The address to listen on belongs to another process."""
 
     exit_status = 5
+
+
+class AggregatorUnreachable(GputallyError):
+    """The aggregator does not answer, or not with what is asked for; the message names the remedy."""
+
+    exit_status = 8
 
 
 class KubeletError(GputallyError):

@@ -5,13 +5,16 @@ A check returns its problems, none for a valid value.
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from gputally.errors import ConfigError, Problem
 from gputally.export.listen import parse_all
 
+_MISSPELLED: Final = re.compile(r"unrecognized arguments: (?P<word>--\S+)|invalid choice: '(?P<choice>[^']*)'")
 _LAST_PORT: Final = 65535
 
 
@@ -22,6 +25,27 @@ class Setting(NamedTuple):
     default: str
     metavar: str
     help: str
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests the flag or command that a misspelled one may mean."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message, and exit with status 2."""
+        if match := _MISSPELLED.search(message):
+            known = list(self._names())
+            close = get_close_matches((match["word"] or match["choice"]).partition("=")[0], known, n=1)
+            message += f"; did you mean {close[0]}?" if close else ""
+        super().error(message)
+
+    def _names(self) -> Iterator[str]:
+        """Its flags and choices, and those of its commands: an unknown flag of a command is reported here."""
+        yield from self._option_string_actions
+        for action in self._actions:
+            yield from map(str, action.choices or ())
+            if isinstance(action.choices, Mapping):
+                for command in action.choices.values():
+                    yield from command._names()  # noqa: SLF001 - of the same class
 
 
 def add_flags(

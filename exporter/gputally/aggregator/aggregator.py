@@ -22,6 +22,7 @@ from gputally.aggregator.settings import Settings
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
 from gputally.export.access_policy import AccessPolicy
+from gputally.export.allocations_route import AllocationsNow, allocations_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
@@ -32,6 +33,7 @@ from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, 
 from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
+from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PODS_PATH: Final = "/metrics/pods"
+_LINKS: Final = (
+    (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
+    (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
+)
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -155,7 +161,7 @@ async def _run(
     started: Callable[[RunningAggregator], None] | None,
 ) -> None:
     """Serve and run all tasks; `background` holds further ones by name."""
-    site = _site(running, settings)
+    site = _site(running, settings, clock)
     serving = serve(site, addresses=settings.addresses, policy_source=running.policy_source)
     async with serving as addresses, asyncio.TaskGroup() as tasks:
         running.addresses = addresses
@@ -214,7 +220,14 @@ async def freeze_heap(intake: Intake) -> None:
     gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
-def _site(running: RunningAggregator, settings: Settings) -> Site:
+def _allocations(pipeline: Pipeline, clock: Clock) -> AllocationsNow:
+    at_us = clock()
+    book = pipeline.fleet.pricing.book
+    active = pipeline.accountant.read_active(now_us=at_us)
+    return AllocationsNow(active, at_us, book.currency if book else "")
+
+
+def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
     return Site(
         title="gputally aggregator",
         about="Accounts allocated GPUs and their cost by priority tier and tenant.",
@@ -222,6 +235,7 @@ def _site(running: RunningAggregator, settings: Settings) -> Site:
         scrape=running.pipeline.exposition.scrape,
         more_scrapes={PODS_PATH: running.pipeline.exposition.scrape_pods} if settings.pod_metrics else {},
         ready=running.ready,
-        links=((PODS_PATH, "metrics by pod and by node, in the Prometheus format"),) if settings.pod_metrics else (),
+        routes=(allocations_route(partial(_allocations, running.pipeline, clock)),),
+        links=tuple((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH),
         max_requests=settings.max_requests,
     )

@@ -15,10 +15,11 @@ from aiohttp.typedefs import Handler
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
+from gputally.model.allocations_document import PATH as ALLOCATIONS
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
-FILTERED: Final = frozenset({"/", "/metrics", "/metrics/pods"})
+FILTERED: Final = frozenset({"/", "/metrics", "/metrics/pods", ALLOCATIONS})
 """The only pages for a user who is restricted to tenants."""
 TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)
 """The tenants that the current request is restricted to, None for all."""

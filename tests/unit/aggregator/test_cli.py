@@ -219,11 +219,28 @@ async def test_what_is_no_command_is_told_with_the_usage(arguments: tuple[str, .
     assert err.startswith("usage: gputally")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("tpo",), "top"),
+        (("top", "--intervall", "3"), "--interval"),
+        (("aggregator", "--price.file=x"), "--prices.file"),
+    ],
+)
+async def test_a_misspelled_word_is_answered_with_the_one_it_may_mean(arguments: tuple[str, ...], meant: str) -> None:
+    status, _, err = await run(*arguments)
+
+    assert status == 2
+    assert err.rstrip().endswith(f"; did you mean {meant}?")
+
+
 async def test_help_names_every_exit_status() -> None:
     status, out, _ = await run("--help")
 
     assert status == 0
-    assert re.findall(r"\b(\d+) (?:success|a|flags|API|ledger|address|interrupted)", " ".join(out.split())) == [
+    assert re.findall(
+        r"\b(\d+) (?:success|a|flags|API|ledger|address|NVIDIA|aggregator|interrupted)", " ".join(out.split())
+    ) == [
         "0",
         "1",
         "2",

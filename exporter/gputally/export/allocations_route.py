@@ -1,0 +1,99 @@
+"""`/api/v1/allocations` of the aggregator: who holds or wants which GPUs now."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from gputally.accounting.active_pods import Active, ActiveNode, ActivePod
+from gputally.export.authenticator import TENANTS
+from gputally.export.negotiate import gzip_accepted
+from gputally.export.web import compressed, joined
+from gputally.model.allocations_document import PATH, AllocationsDocument, NodeCapacity, PodAllocation
+from gputally.model.units import GPU, PICO, to_datetime
+
+FILTERS: Final = ("namespace", "tier", "tenant", "node", "state")
+"""Query parameters: only pods with one of the given values."""
+
+
+class AllocationsNow(NamedTuple):
+    """The active pods and nodes at `at_us`, and the currency of their prices, empty without a price book."""
+
+    active: Active
+    at_us: int
+    currency: str
+
+
+def allocations_route(read: Callable[[], AllocationsNow]) -> web.AbstractRouteDef:
+    """A route that serves the document as JSON. `read` must not block; a thread does the rest."""
+
+    async def allocations(request: web.Request) -> web.Response:
+        filters = {name: frozenset(request.query.getall(name)) for name in request.query}
+        if unknown := filters.keys() - set(FILTERS):
+            text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(FILTERS)}\n"
+            return web.Response(status=400, text=text)
+        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        body = await asyncio.to_thread(_body, read(), filters, tenants=TENANTS.get(), gzipped=gzipped)
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+    return web.get(PATH, allocations)
+
+
+def _body(
+    now: AllocationsNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None, gzipped: bool
+) -> bytes:
+    body = msgspec.json.encode(document(now, filters, tenants=tenants))
+    return compressed(body) if gzipped else body
+
+
+def document(
+    now: AllocationsNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
+) -> AllocationsDocument:
+    """The document with the pods that match all `filters`; `tenants` None for a user who may see all."""
+    pods = (pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants)
+    return AllocationsDocument(
+        at=to_datetime(now.at_us),
+        currency=now.currency,
+        pods=[_pod(pod) for pod in pods if all(getattr(pod, name) in values for name, values in filters.items())],
+        nodes=None if tenants is not None else [_node(each) for each in now.active.nodes],
+    )
+
+
+def _pod(pod: ActivePod) -> PodAllocation:
+    return PodAllocation(
+        namespace=pod.namespace,
+        pod=pod.name,
+        uid=pod.uid,
+        tier=pod.tier,
+        tenant=pod.tenant,
+        job_kind=pod.job_kind,
+        job=pod.job,
+        node=pod.node,
+        pool=pod.pool,
+        gpu_model=pod.gpu_model,
+        state=pod.state,
+        gpus=pod.quantity / GPU,
+        since=to_datetime(pod.since_us),
+        cost_per_hour=cost_per_hour(pod),
+    )
+
+
+def cost_per_hour(pod: ActivePod) -> str | None:
+    """The exact cost of its GPUs per hour; None if any of them has no price, or the pod has no GPUs."""
+    if not pod.prices:
+        return None
+    total = 0
+    for quantity, price in pod.prices:
+        if price is None:
+            return None
+        total += quantity * price.rate
+    return f"{(Decimal(total) / (GPU * PICO)).normalize():f}"
+
+
+def _node(node: ActiveNode) -> NodeCapacity:
+    gpus = {state: quantity / GPU for state, quantity in node.parts}
+    return NodeCapacity(node=node.name, gpu_model=node.gpu_model, pool=node.pool, gpus=gpus)

@@ -1,0 +1,48 @@
+"""A port-forward by kubectl to the aggregator of a cluster."""
+
+import asyncio
+import re
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from gputally.errors import AggregatorUnreachable
+from gputally.top.options import Service
+
+_FORWARDING: Final = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d+)")
+_PATIENCE_SECONDS: Final = 15.0
+
+
+@asynccontextmanager
+async def forwarded(service: Service, *, program: str = "kubectl") -> AsyncIterator[int]:
+    """A local port that leads to the service while the context is open. Raises: AggregatorUnreachable."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program, *service.arguments(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+    except FileNotFoundError:
+        text = f"{program} is not installed; install it, or give the aggregator's address: --url http://HOST:9836"
+        raise AggregatorUnreachable(text) from None
+    try:
+        yield await _port(process, service)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _port(process: Process, service: Service) -> int:
+    assert process.stdout
+    assert process.stderr
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), _PATIENCE_SECONDS)
+    except TimeoutError:
+        line = b""
+    if match := _FORWARDING.match(line):
+        return int(match[1])
+    if process.returncode is None:
+        process.terminate()
+    lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines() or [line.decode().strip()]
+    text = f"kubectl cannot forward a port to service {service.name} in namespace {service.namespace}"
+    raise AggregatorUnreachable(f"{text}: {lines[-1] or 'no answer'}; use --namespace and --service, or --url")

@@ -1,0 +1,97 @@
+"""Runs `gputally top`: once, or live until the user quits."""
+
+import asyncio
+import sys
+import termios
+import tty
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final
+
+from aiohttp import ClientSession
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from gputally.errors import AggregatorUnreachable
+from gputally.model.allocations_document import AllocationsDocument
+from gputally.top.options import Options
+from gputally.top.port_forward import forwarded
+from gputally.top.screen import KEYS, screen
+from gputally.top.source import Source
+
+_ROWS_OF_PIPE: Final = 120
+"""The width of the table where there is no terminal."""
+
+
+async def run(options: Options) -> None:
+    """Show the allocations. Raises: AggregatorUnreachable, ConfigError."""
+    async with _source(options) as source:
+        if options.output == "json":
+            sys.stdout.buffer.write(await source.read() + b"\n")
+        elif options.once or not sys.stdout.isatty():
+            console = Console(width=None if sys.stdout.isatty() else _ROWS_OF_PIPE, highlight=False)
+            console.print(screen(await source.allocations(), by=options.by, width=console.width, height=None))
+        else:
+            await _live(source, options)
+
+
+@asynccontextmanager
+async def _source(options: Options) -> AsyncIterator[Source]:
+    async with ClientSession() as session:
+        if options.url:
+            yield Source(session, options.url, options.credentials)
+            return
+        async with forwarded(options.service) as port:
+            yield Source(session, f"http://127.0.0.1:{port}", options.credentials)
+
+
+async def _live(source: Source, options: Options) -> None:
+    """Redraw in each interval and on each key; a failed request keeps the last table and says so."""
+    console = Console(highlight=False)
+    latest, failure, by = await source.allocations(), "", options.by
+    with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as keys:
+        while True:
+            live.update(_drawn(latest, failure, by=by, console=console), refresh=True)
+            key = await _next_key(keys, options.interval_s)
+            if key == "q":
+                return
+            if key:
+                by = KEYS.get(key, by)
+                continue
+            try:
+                latest, failure = await source.allocations(), ""
+            except AggregatorUnreachable as error:
+                failure = str(error)
+
+
+def _drawn(latest: AllocationsDocument, failure: str, *, by: str, console: Console) -> Group:
+    height = console.height - (1 if failure else 0)
+    found = screen(latest, by=by, width=console.width, height=height, keys=True)
+    if failure:
+        found.renderables.insert(0, Text(failure, style="bold red", no_wrap=True, overflow="ellipsis"))
+    return found
+
+
+async def _next_key(keys: "asyncio.Queue[str]", timeout_s: float) -> str:
+    """The next key; "" if none is pressed in time."""
+    with suppress(TimeoutError):
+        return await asyncio.wait_for(keys.get(), timeout_s)
+    return ""
+
+
+@contextmanager
+def _keys() -> Iterator["asyncio.Queue[str]"]:
+    """Keys as they are pressed, without Enter; none if standard input is not a terminal."""
+    keys: asyncio.Queue[str] = asyncio.Queue()
+    if not sys.stdin.isatty():
+        yield keys
+        return
+    before, loop = termios.tcgetattr(sys.stdin), asyncio.get_running_loop()
+    tty.setcbreak(sys.stdin)
+    loop.add_reader(sys.stdin, lambda: keys.put_nowait(sys.stdin.read(1)))
+    try:
+        yield keys
+    finally:
+        loop.remove_reader(sys.stdin)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

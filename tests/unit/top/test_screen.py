@@ -1,0 +1,77 @@
+"""What `gputally top` shows."""
+
+import io
+from decimal import Decimal
+
+from rich.console import Console
+
+from gputally.top.groups import groups
+from gputally.top.screen import screen
+from tests.unit.top.documents import PODS, document, pod
+
+
+def shown(*, by: str = "tier", width: int = 80, height: int | None = None, **changes: object) -> list[str]:
+    file = io.StringIO()
+    console = Console(file=file, width=width, highlight=False)
+    found = document(**changes)  # type: ignore[arg-type]  # the fields of a document
+    console.print(screen(found, by=by, width=width, height=height, keys=height is not None))
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_the_screen_fits_eighty_columns() -> None:
+    assert shown() == [
+        "GPUs     16: 9.25 allocated, 4 cordoned, 2.75 free",
+        "Pending  1 pods wait for 8 GPUs",
+        "Cost     23.00 USD per hour, and 1 GPUs without a price",
+        "TIER                                                  PODS  GPUS  PENDING  USD/H",
+        "low                                                      2     8        0  20.50",
+        "high                                                     2  1.25        0   2.50",
+        "top                                                      1     0        8   0.00",
+    ]
+
+
+def test_a_wide_terminal_shows_the_states() -> None:
+    assert shown(width=120)[3].split() == [
+        *("TIER", "PODS", "GPUS", "RUNNING", "STARTING", "TERMINATING", "PENDING", "USD/H"),
+    ]
+
+
+def test_rows_that_do_not_fit_the_height_are_counted() -> None:
+    many = [pod(f"job{number:02}-0", 1) for number in range(40)]
+    lines = shown(by="job", height=24, pods=many)
+
+    assert len(lines) <= 24
+    assert lines[-1] == "22 more rows  t tier  e tenant  j job  n node  m model  p pod  q quit"
+
+
+def test_pods_are_summed_by_job_and_by_node() -> None:
+    by_job = {group.name: (group.pods, group.held, group.cost) for group in groups(PODS, by="job")}
+    by_node = {group.name: group.held for group in groups(PODS, by="node")}
+
+    assert by_job["ml/train"] == (2, 8.0, Decimal("20.5"))
+    assert by_node == {"n1": 5.25, "n2": 4.0}, "a pending pod is on no node"
+
+
+def test_the_group_with_the_most_gpus_comes_first() -> None:
+    assert [group.name for group in groups(PODS, by="tier")] == ["low", "high", "top"]
+
+
+def test_a_group_without_any_price_says_so() -> None:
+    lines = shown(pods=[pod("a", 1, cost=None)])
+
+    assert lines[-1].endswith("no price")
+
+
+def test_without_a_price_book_no_cost_is_shown() -> None:
+    lines = shown(currency="")
+
+    assert lines[2] == "Cost     no price book"
+    assert "USD" not in lines[3]
+
+
+def test_a_user_of_some_tenants_sees_what_they_hold() -> None:
+    assert shown(nodes=None)[0] == "GPUs     9.25 held by your tenants"
+
+
+def test_an_empty_cluster_is_no_error() -> None:
+    assert shown(pods=[], nodes=[])[:2] == ["GPUs     none", "Pending  no pods"]
