@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gputally.top.credentials import Credentials
+from gputally.top.login import Credentials
 
 
 @dataclass(frozen=True, kw_only=True)

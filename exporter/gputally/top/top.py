@@ -15,10 +15,10 @@ from rich.text import Text
 
 from gputally.errors import AggregatorUnreachable
 from gputally.model.allocations_document import AllocationsDocument
+from gputally.top.client import AggregatorClient
 from gputally.top.options import Options
 from gputally.top.port_forward import forwarded
 from gputally.top.screen import KEYS, screen
-from gputally.top.source import Source
 
 _ROWS_OF_PIPE: Final = 120
 """The width of the table where there is no terminal."""
@@ -26,30 +26,30 @@ _ROWS_OF_PIPE: Final = 120
 
 async def run(options: Options) -> None:
     """Show the allocations. Raises: AggregatorUnreachable, ConfigError."""
-    async with _source(options) as source:
+    async with _client(options) as client:
         if options.output == "json":
-            sys.stdout.buffer.write(await source.read() + b"\n")
+            sys.stdout.buffer.write(await client.read() + b"\n")
         elif options.once or not sys.stdout.isatty():
             console = Console(width=None if sys.stdout.isatty() else _ROWS_OF_PIPE, highlight=False)
-            console.print(screen(await source.allocations(), by=options.by, width=console.width, height=None))
+            console.print(screen(await client.allocations(), by=options.by, width=console.width, height=None))
         else:
-            await _live(source, options)
+            await _live(client, options)
 
 
 @asynccontextmanager
-async def _source(options: Options) -> AsyncIterator[Source]:
+async def _client(options: Options) -> AsyncIterator[AggregatorClient]:
     async with ClientSession() as session:
         if options.url:
-            yield Source(session, options.url, options.credentials)
+            yield AggregatorClient(session, options.url, options.credentials)
             return
         async with forwarded(options.service) as port:
-            yield Source(session, f"http://127.0.0.1:{port}", options.credentials)
+            yield AggregatorClient(session, f"http://127.0.0.1:{port}", options.credentials)
 
 
-async def _live(source: Source, options: Options) -> None:
+async def _live(client: AggregatorClient, options: Options) -> None:
     """Redraw in each interval and on each key; a failed request keeps the last table and says so."""
     console = Console(highlight=False)
-    latest, failure, by = await source.allocations(), "", options.by
+    latest, failure, by = await client.allocations(), "", options.by
     with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as keys:
         while True:
             live.update(_drawn(latest, failure, by=by, console=console), refresh=True)
@@ -60,7 +60,7 @@ async def _live(source: Source, options: Options) -> None:
                 by = KEYS.get(key, by)
                 continue
             try:
-                latest, failure = await source.allocations(), ""
+                latest, failure = await client.allocations(), ""
             except AggregatorUnreachable as error:
                 failure = str(error)
 

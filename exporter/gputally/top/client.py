@@ -8,7 +8,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 
 from gputally.errors import AggregatorUnreachable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
-from gputally.top.credentials import Credentials
+from gputally.top.login import Credentials
 
 _TIMEOUT: Final = ClientTimeout(total=10)
 _REMEDIES: Final = {
@@ -18,7 +18,7 @@ _REMEDIES: Final = {
 }
 
 
-class Source:
+class AggregatorClient:
     """Requests from one aggregator over one session."""
 
     def __init__(self, session: ClientSession, url: str, credentials: Credentials) -> None:

@@ -10,18 +10,18 @@ from aiohttp import ClientSession, web
 
 from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.allocations_document import PATH
-from gputally.top.credentials import Credentials
+from gputally.top.client import AggregatorClient
+from gputally.top.login import Credentials
 from gputally.top.options import Service
 from gputally.top.port_forward import forwarded
-from gputally.top.source import Source
 from tests.unit.top.documents import document
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
-async def source(handler: Handler, credentials: Credentials | None = None) -> AsyncIterator[Source]:
-    """A source of a server that answers with the handler."""
+async def client(handler: Handler, credentials: Credentials | None = None) -> AsyncIterator[AggregatorClient]:
+    """A client of a server that answers with the handler."""
     app = web.Application()
     app.router.add_get(PATH, handler)
     runner = web.AppRunner(app)
@@ -30,7 +30,7 @@ async def source(handler: Handler, credentials: Credentials | None = None) -> As
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         async with ClientSession() as session:
-            yield Source(session, f"http://127.0.0.1:{runner.addresses[0][1]}/", credentials or Credentials())
+            yield AggregatorClient(session, f"http://127.0.0.1:{runner.addresses[0][1]}/", credentials or Credentials())
     finally:
         await runner.cleanup()
 
@@ -43,7 +43,7 @@ def answering(body: bytes = b"", status: int = 200) -> Handler:
 
 
 async def test_the_document_is_read() -> None:
-    async with source(answering(msgspec.json.encode(document()))) as found:
+    async with client(answering(msgspec.json.encode(document()))) as found:
         assert await found.allocations() == document()
 
 
@@ -59,7 +59,7 @@ async def test_the_document_is_read() -> None:
     ],
 )
 async def test_a_failure_names_the_remedy(handler: Handler, remedy: str) -> None:
-    async with source(handler) as found:
+    async with client(handler) as found:
         with pytest.raises(AggregatorUnreachable) as failure:
             await found.allocations()
 
@@ -69,7 +69,7 @@ async def test_a_failure_names_the_remedy(handler: Handler, remedy: str) -> None
 async def test_an_address_without_a_server_names_the_flag() -> None:
     async with ClientSession() as session:
         with pytest.raises(AggregatorUnreachable, match="--url or the port-forward"):
-            await Source(session, "http://127.0.0.1:9", Credentials()).read()
+            await AggregatorClient(session, "http://127.0.0.1:9", Credentials()).read()
 
 
 async def test_credentials_are_read_from_files(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_credentials_are_read_from_files(tmp_path: Path) -> None:
         Credentials(token_file=tmp_path / "secret"),
         Credentials(user="anna", password_file=tmp_path / "secret"),
     ):
-        async with source(note, credentials) as found:
+        async with client(note, credentials) as found:
             await found.read()
 
     assert sent == ["Bearer opensesame", "Basic YW5uYTpvcGVuc2VzYW1l"]
