@@ -8,7 +8,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 
 from gputally.errors import AggregatorUnreachable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
-from gputally.top.login import Credentials
+from gputally.top.authorization import Credentials
 
 _TIMEOUT: Final = ClientTimeout(total=10)
 _REMEDIES: Final = {

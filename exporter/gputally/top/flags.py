@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from gputally.errors import ConfigError, Problem
+from gputally.top.authorization import Credentials
 from gputally.top.groups import BY
-from gputally.top.login import Credentials
 from gputally.top.options import Options, Service
 
 EXAMPLES = """\

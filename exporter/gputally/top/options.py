@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gputally.top.login import Credentials
+from gputally.top.authorization import Credentials
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from aiohttp import ClientSession, web
 
 from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.allocations_document import PATH
+from gputally.top.authorization import Credentials
 from gputally.top.client import AggregatorClient
-from gputally.top.login import Credentials
 from gputally.top.options import Service
 from gputally.top.port_forward import forwarded
 from tests.unit.top.documents import document
