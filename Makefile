@@ -61,6 +61,9 @@ clean: ## Remove the virtual environment, caches and build outputs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml simulator/pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./simulator
+	@echo "Setting up $(VENV), once, in about 40 s: creating the environment ..."
+	@$(PYTHON) -m venv $(VENV)
+	@echo "... installing gputally and its tools"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./simulator
+	@echo "... done"
 	@touch $@

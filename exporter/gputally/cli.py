@@ -135,7 +135,8 @@ def agent(parsed: argparse.Namespace) -> int:
 def demo(parsed: argparse.Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
     with _needing("the demo needs it: in a clone of gputally, pip install ./simulator"):
-        from gputally.demo.demo import Demo, run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
+        from gputally.demo.demo import run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
+        from gputally.demo.options import Demo  # noqa: PLC0415
 
     plan = Demo(
         address=parsed.address,
@@ -194,11 +195,11 @@ def _command(
 
 
 def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Run `work` to its end, or until SIGINT or SIGTERM asks it to end cleanly."""
+    """Run `work` to its end, or until SIGINT, SIGTERM or a closed terminal (SIGHUP) asks it to end cleanly."""
 
     async def stoppable() -> None:
         task = asyncio.create_task(work(), name="main")
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(each, task.cancel)
         try:
             await task

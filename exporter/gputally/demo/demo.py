@@ -4,10 +4,8 @@ import asyncio
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -17,12 +15,13 @@ from typing import Final, Self
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
+from gputally.demo.options import Demo
+from gputally.demo.screen import Screen
 from gputally.demo.sim_agents import SimAgents
-from gputally.demo.table import table
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
-from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.model.units import US_PER_SECOND
 from gputally.process.log import configure
 from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
@@ -32,35 +31,9 @@ from gputally_sim.trace.trace import read_nodes, read_trace
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
 """2026-06-08 06:00 UTC: two hours before the inference load of S1 starts."""
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_REDRAW_SECONDS: Final = 1.0
-_LINE_SECONDS: Final = 5.0
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demo:
-    """The user's options: a `scenario`, or a `trace` with its nodes to replay.
-
-    `duration_s` None runs until stopped, or until the trace ends; `ledger` None uses a temporary ledger.
-    """
-
-    address: str
-    ledger: Path | None
-    seed: int
-    speed: float
-    scenario: str
-    duration_s: float | None
-    trace: Path | None = None
-    trace_nodes: Path | None = None
-    chaos: bool = False
-
-    @property
-    def subject(self) -> str:
-        """The title of the run."""
-        chaos = ", with chaos" if self.chaos else ""
-        return (f"trace {self.trace}" if self.trace else f"scenario {self.scenario}") + chaos
 
 
 def seconds(text: str) -> float | None:
@@ -78,7 +51,7 @@ async def run(demo: Demo) -> None:
     _check(demo)
     configure(level="error" if demo.chaos else "warning", form="text")
     environment = _environment(demo)
-    cluster, screen = environment.cluster, _Screen(demo, environment.cluster, environment.replay)
+    cluster, screen = environment.cluster, Screen(demo, environment.cluster, environment.replay)
     with _files(demo) as settings_of:
         try:
             async with environment, asyncio.timeout(demo.duration_s) as limit, asyncio.TaskGroup() as tasks:
@@ -139,7 +112,7 @@ def _environment(demo: Demo) -> _Environment:
 
 
 async def _drive(
-    demo: Demo, cluster: SimCluster, replay: Replay | None, screen: "_Screen", limit: asyncio.Timeout
+    demo: Demo, cluster: SimCluster, replay: Replay | None, screen: Screen, limit: asyncio.Timeout
 ) -> None:
     """Start chaos and replay once the aggregator is ready; end the demo once the whole trace is accounted."""
     running = await screen.running()
@@ -220,62 +193,3 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
         addresses=(demo.address,),
         agents=AgentOptions(port=agents_port, interval_s=1) if agents_port else AgentOptions(),
     )
-
-
-class _Screen:
-    """The live table: redrawn in place on a terminal, otherwise printed periodically."""
-
-    def __init__(self, demo: Demo, cluster: SimCluster, replay: Replay | None) -> None:
-        self._demo = demo
-        self._now_us = cluster.now_us
-        self._replay = replay
-        self._start_us = cluster.clock.now_us()
-        self._running: RunningAggregator | None = None
-        self._started = asyncio.Event()
-        self._height = 0
-
-    def begin(self, running: RunningAggregator) -> None:
-        """Print the addresses of the aggregator, which now serves."""
-        self._running = running
-        demo = self._demo
-        sys.stdout.write(
-            f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time\n"
-            f"metrics: http://{running.addresses[0]}/metrics\n"
-            f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}\n\n"
-        )
-        sys.stdout.flush()
-        self._started.set()
-
-    async def running(self) -> RunningAggregator:
-        """The aggregator, once it serves."""
-        await self._started.wait()
-        assert self._running is not None
-        return self._running
-
-    async def draw_forever(self) -> None:
-        """Draw periodically once the aggregator serves."""
-        await self._started.wait()
-        while True:
-            self._draw()
-            await asyncio.sleep(_REDRAW_SECONDS if sys.stdout.isatty() else _LINE_SECONDS)
-
-    def end(self) -> None:
-        """Draw the final table."""
-        if self._running:
-            self._draw()
-            sys.stdout.write("demo ended\n")
-
-    def _draw(self) -> None:
-        assert self._running is not None
-        now_us, start_us, part = self._now_us(), self._start_us, ""
-        if (replay := self._replay) and replay.begun_us is not None:
-            now_us, start_us = min(now_us, replay.end_us), replay.begun_us
-            part = f", {replay.progress:.1%} of the trace"
-        elapsed_s = (now_us - start_us) / US_PER_SECOND
-        head = f"{to_datetime(now_us):%a %Y-%m-%d %H:%M} simulated, {elapsed_s / 3600:.1f} hours elapsed{part}"
-        text = f"{head}\n{table(self._running.pipeline.fleet, now_us=now_us)}\n"
-        if sys.stdout.isatty() and self._height:
-            sys.stdout.write(f"\x1b[{self._height}A\x1b[J")
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        self._height = text.count("\n")

@@ -1,20 +1,30 @@
-"""A text table of the fleet, with a line for each tier and each tenant."""
+"""Tables of the fleet, with a row for each tier and each tenant, and the latest events."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
+from typing import Final
 
+from rich.table import Table
+from rich.text import Text
+
+from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.totals import Total
+from gputally.model.node import CapacityState
 from gputally.model.pod import PodRecord
-from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
+from gputally.model.preemption import Preemption
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
 
-_HEADS = ("GPUs now", "pending", "GPU-hours", "starting", "used", "cost", "idle", "preempted")
-_MONEY = ("cost", "idle")
+WIDE: Final = 110
+"""From this width on, tables have all columns and long heads."""
+_HEADS: Final = ("GPUs now", "pending", "GPU-hours", "starting", "used", "cost", "idle")
+_SHORT: Final = {"GPUs now": "GPUs", "GPU-hours": "GPU-h"}
+_MONEY: Final = ("cost", "idle")
 
 
 class _Line:
-    """One group's figures, in the units of the totals."""
+    """The figures of one group, in the units of the totals."""
 
     def __init__(self) -> None:
         self.slope = self.time = self.starting = self.cost = self.pending = self.preempted = 0
@@ -25,15 +35,36 @@ class _Line:
         """The used share of the time that agents measured; empty without measurements."""
         return f"{self.used / self.measured:.0%}" if self.measured else ""
 
+    def cells(self, *, last: str, is_wide: bool) -> Iterator[Text | str]:
+        """The figures as texts, `last` in the last column."""
+        yield Text(f"{self.slope / GPU:g}", style="green" if self.slope else "dim")
+        yield Text(str(self.pending), style="yellow" if self.pending else "dim")
+        yield f"{self.time / GPU_HOUR:.2f}"
+        if is_wide:
+            yield f"{self.starting / GPU_HOUR:.2f}"
+        yield self.used_share
+        yield f"{Decimal(self.cost) / COST_UNIT:.2f}"
+        yield f"{Decimal(self.idle_cost) / COST_UNIT:.2f}"
+        yield last
 
-def table(fleet: Fleet, *, now_us: int) -> str:
-    """Tiers by name, then tenants by name, with the exact totals at `now_us`."""
-    tiers = _lines(fleet, now_us, part=0, pending_of=lambda record: tier_of_pod(record, fleet.rules))
+
+def tier_table(fleet: Fleet, *, now_us: int, width: int) -> Table:
+    """Tiers by name, with the exact totals at `now_us`."""
+    lines = _lines(fleet, now_us, part=0, pending_of=lambda record: tier_of_pod(record, fleet.rules))
     for labels, series in fleet.totals.truth(Total.PREEMPTIONS):
-        tiers.setdefault(labels[0], _Line()).preempted += series.at(now_us)
-    tenants = _lines(fleet, now_us, part=1, pending_of=fleet.pods.namespaces.tenant)
-    currency = next((labels[-1] for labels, _ in fleet.totals.truth(Total.COST)), "")
-    return "\n".join([*_section("tier", tiers, currency), "", *_section("tenant", tenants, currency)])
+        lines.setdefault(labels[0], _Line()).preempted += series.at(now_us)
+    return _table("tier", lines, {name: str(line.preempted) for name, line in lines.items()}, fleet, width)
+
+
+def tenant_table(fleet: Fleet, *, now_us: int, width: int, quotas: Mapping[str, int]) -> Table:
+    """The same by tenant, with the GPUs of its `quotas` by namespace instead of preemptions."""
+    tenant_of = {record.namespace: fleet.pods.namespaces.tenant(record) for record in fleet.pods.records.values()}
+    allowed: dict[str, int] = {}
+    for namespace, gpus in quotas.items():
+        if tenant := tenant_of.get(namespace):
+            allowed[tenant] = allowed.get(tenant, 0) + gpus
+    lines = _lines(fleet, now_us, part=1, pending_of=fleet.pods.namespaces.tenant)
+    return _table("tenant", lines, {name: str(gpus) for name, gpus in allowed.items()}, fleet, width)
 
 
 def _lines(fleet: Fleet, now_us: int, *, part: int, pending_of: Callable[[PodRecord], str]) -> dict[str, _Line]:
@@ -54,19 +85,50 @@ def _lines(fleet: Fleet, now_us: int, *, part: int, pending_of: Callable[[PodRec
     return lines
 
 
-def _section(title: str, lines: dict[str, _Line], currency: str) -> Iterable[str]:
-    heads = [f"{head} {currency}".strip() if head in _MONEY else head for head in _HEADS]
-    yield f"{title:<22}" + "".join(f"{head:>12}" for head in heads)
+def _table(title: str, lines: dict[str, _Line], last: Mapping[str, str], fleet: Fleet, width: int) -> Table:
+    is_wide, currency = width >= WIDE, _currency(fleet)
+    last_head = "preempted" if title == "tier" else "quota" if last else ""
+    found = Table(box=None, pad_edge=False, header_style="bold", width=min(width, WIDE))
+    found.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
+    for head in (*_HEADS, last_head):
+        if is_wide or head != "starting":
+            shown = head if is_wide else _SHORT.get(head, head)
+            found.add_column(f"{shown} {currency}".strip() if head in _MONEY else shown, justify="right", no_wrap=True)
     for name in sorted(lines):
-        line = lines[name]
-        cells = (
-            f"{line.slope / GPU:g}",
-            str(line.pending),
-            f"{line.time / GPU_HOUR:.2f}",
-            f"{line.starting / GPU_HOUR:.2f}",
-            line.used_share,
-            f"{Decimal(line.cost) / COST_UNIT:.2f}",
-            f"{Decimal(line.idle_cost) / COST_UNIT:.2f}",
-            str(line.preempted) if title == "tier" else "",
-        )
-        yield f"{name:<22}" + "".join(f"{cell:>12}" for cell in cells)
+        found.add_row(name, *lines[name].cells(last=last.get(name, ""), is_wide=is_wide))
+    return found
+
+
+def _currency(fleet: Fleet) -> str:
+    return next((labels[-1] for labels, _ in fleet.totals.truth(Total.COST)), "")
+
+
+def totals_line(fleet: Fleet) -> str:
+    """GPUs by state, pending pods and cost per hour of the whole fleet."""
+    states: dict[str, int] = {}
+    for labels, series in fleet.totals.truth(Total.CAPACITY):
+        states[labels[2]] = states.get(labels[2], 0) + series.b
+    overcommitted = states.pop(CapacityState.OVERCOMMITTED, 0)
+    parts = ", ".join(f"{gpus / GPU:g} {state}" for state, gpus in sorted(states.items()) if gpus)
+    waiting = len(fleet.pods.index.pending)
+    cost = sum(series.b for _, series in fleet.totals.truth(Total.COST)) * 3600 * US_PER_SECOND
+    price = f"; {Decimal(cost) / COST_UNIT:.2f} {_currency(fleet)} per hour" if cost else ""
+    return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {waiting} pods wait{price}"
+
+
+def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most: int) -> list[Text]:
+    """The latest `preemptions`, and the pods that have waited longest; at most `most` lines, the latest first."""
+    found = [(each.decided_us, Text(_preempted(each), style="red")) for each in preemptions]
+    for pod in pending(fleet)[:most]:
+        minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
+        text = f"{pod.namespace}/{pod.name} ({pod.tier}) waits for {pod.quantity / GPU:g} GPUs, {minutes:.0f} min"
+        found.append((pod.since_us, Text(text, style="yellow")))
+    latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]
+    return [Text(f"{to_datetime(at_us):%H:%M} ").append_text(text) for at_us, text in latest]
+
+
+def _preempted(preemption: Preemption) -> str:
+    by = preemption.preemptor
+    preemptor = f"{by.namespace}/{by.name} ({by.tier or 'unknown tier'})" if by and by.name else "an unknown pod"
+    victim = f"{preemption.victim_namespace}/{preemption.victim_name} ({preemption.victim_tier})"
+    return f"{victim} lost {preemption.quantity / GPU:g} GPUs to {preemptor}"

@@ -31,7 +31,10 @@ async def run(options: Options) -> None:
             sys.stdout.buffer.write(await client.read() + b"\n")
         elif options.once or not sys.stdout.isatty():
             console = Console(width=None if sys.stdout.isatty() else _ROWS_OF_PIPE, highlight=False)
-            console.print(screen(await client.allocations(), by=options.by, width=console.width, height=None))
+            latest = await client.allocations()
+            with console.capture() as printed:  # Rich would answer a closed pipe with exit status 1
+                console.print(screen(latest, by=options.by, width=console.width, height=None))
+            sys.stdout.write(printed.get())
         else:
             await _live(client, options)
 
