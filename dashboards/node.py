@@ -1,5 +1,6 @@
 """GPUs of each node, and the pods that use them, as measured by the agents."""
 
+from dashboards.rows.efficiency import EFFICIENCY
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import RED, STATES, YELLOW, Column, Look, Query, stat, table, timeseries
@@ -245,6 +246,7 @@ CONTAINERS = Row(
     ),
 )
 
+
 BOARD = Board(
     name="node",
     title="Nodes and GPUs",
@@ -256,5 +258,5 @@ BOARD = Board(
         Variable("gpu", "GPU", "gputally_gpu_up"),
         Variable("namespace", "Namespace", "gputally_container_gpu_share_ratio"),
     ),
-    rows=(NOW, USAGE, CONTAINERS),
+    rows=(NOW, USAGE, EFFICIENCY, CONTAINERS),
 )

@@ -37,4 +37,5 @@ def generated(config: Config) -> Mapping[str, str]:
 
 def _modules(package: ModuleType) -> Iterator[tuple[str, ModuleType]]:
     for found in iter_modules(package.__path__):
-        yield found.name, import_module(f"{package.__name__}.{found.name}")
+        if not found.ispkg:
+            yield found.name, import_module(f"{package.__name__}.{found.name}")

@@ -53,14 +53,17 @@ class Selectors:
         Those of MIG devices also have their `profile`, and the beginning of their UUID as `slice`.
         """
         if "device" not in labels_of(name):
-            return self._joined(name, more, on=("gpu",), take=("minor",))
-        joined = self._joined(name, more, on=("gpu", "device"), take=("minor", "profile"))
-        return f'label_replace({joined}, "slice", "$1", "device", "(MIG-.{{8}}).*")'
+            return self._joined(self(name, *more), on=("gpu",), take=("minor",))
+        return _with_slice(self._joined(self(name, *more), on=("gpu", "device"), take=("minor", "profile")))
 
-    def _joined(self, name: str, more: Sequence[str], *, on: Sequence[str], take: Sequence[str]) -> str:
+    def numbered_rate(self, name: str) -> str:
+        """The same for the growth per second of a counter by device."""
+        return _with_slice(self._joined(self.rate(name), on=("gpu", "device"), take=("minor", "profile")))
+
+    def _joined(self, series: str, *, on: Sequence[str], take: Sequence[str]) -> str:
         keys, taken = ", ".join((*TARGET, "instance", *on)), ", ".join(take)
         known = f"max by ({keys}, {taken}) ({self('gputally_gpu_info')})"
-        return f"{self(name, *more)} * on ({keys}) group_left ({taken}) {known}"
+        return f"{series} * on ({keys}) group_left ({taken}) {known}"
 
     def busy(self, *by: str, whole: bool = False) -> str:
         """The share of the measured time in which GPUs worked for who holds them, now or over the time shown."""
@@ -85,3 +88,7 @@ class Selectors:
     def grown(self, name: str, *more: str) -> str:
         """What a counter grew by in the time shown."""
         return f"increase({self(name, *more)}[$__range])"
+
+
+def _with_slice(expression: str) -> str:
+    return f'label_replace({expression}, "slice", "$1", "device", "(MIG-.{{8}}).*")'

@@ -136,7 +136,7 @@ def demo(parsed: argparse.Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
     with _needing("the demo needs it: in a clone of gputally, pip install ./simulator"):
         from gputally.demo.demo import run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
-        from gputally.demo.options import Demo  # noqa: PLC0415
+        from gputally.demo.plan import Demo  # noqa: PLC0415
 
     plan = Demo(
         address=parsed.address,

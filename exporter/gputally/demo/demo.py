@@ -15,8 +15,8 @@ from typing import Final, Self
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
-from gputally.demo.options import Demo
-from gputally.demo.screen import Screen
+from gputally.demo.display import Screen
+from gputally.demo.plan import Demo
 from gputally.demo.sim_agents import SimAgents
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger

@@ -17,7 +17,7 @@ _HERTZ_PER_MHZ = 1_000_000
 _NS_PER_SECOND = 1_000_000_000
 
 
-def _parts(value: Callable[[Part], float | None]) -> Callable[[NodeView], Iterator[Row]]:
+def parts(value: Callable[[Part], float | None]) -> Callable[[NodeView], Iterator[Row]]:
     """A row for each part that has a value."""
 
     def rows(view: NodeView) -> Iterator[Row]:
@@ -135,7 +135,7 @@ UTILIZATION = Metric[NodeView](
     kind=MetricType.GAUGE,
     help="Share of the time since the last reading in which anything ran on the device.",
     labels=("gpu", "device"),
-    rows=_parts(_utilization),
+    rows=parts(_utilization),
 )
 
 MEMORY_USED = Metric[NodeView](
@@ -143,7 +143,7 @@ MEMORY_USED = Metric[NodeView](
     kind=MetricType.GAUGE,
     help="Memory in use on the device, excluding driver-reserved memory where the driver reports it separately.",
     labels=("gpu", "device"),
-    rows=_parts(lambda part: part.memory_used),
+    rows=parts(lambda part: part.memory_used),
 )
 
 MEMORY_TOTAL = Metric[NodeView](
@@ -151,7 +151,7 @@ MEMORY_TOTAL = Metric[NodeView](
     kind=MetricType.GAUGE,
     help="Total memory of the device.",
     labels=("gpu", "device"),
-    rows=_parts(lambda part: part.memory_total),
+    rows=parts(lambda part: part.memory_total),
 )
 
 PROCESSES = Metric[NodeView](
@@ -159,7 +159,7 @@ PROCESSES = Metric[NodeView](
     kind=MetricType.GAUGE,
     help="Processes that have the device open.",
     labels=("gpu", "device"),
-    rows=_parts(lambda part: None if part.processes is None else len(part.processes)),
+    rows=parts(lambda part: None if part.processes is None else len(part.processes)),
 )
 
 POWER = Metric[NodeView](

@@ -10,7 +10,7 @@ from typing import Any
 from gputally.devices.nvml.activity import Activity, Rates, Samples, Silence, value_of
 from gputally.devices.nvml.codes import Meaning, meaning
 from gputally.devices.nvml.driver_time import DriverTime
-from gputally.devices.nvml.gpm import Gpm
+from gputally.devices.nvml.gpm import Gpm, GpmEfficiency, GpmSamples
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 
 Memory = Callable[[], tuple[int | None, int | None]]
@@ -21,7 +21,7 @@ def activity_of_gpu(nvml: Nvml, handle: Handle, since_us: int, interval_us: int,
     """The most accurate source of a whole GPU's utilisation: samples since `since_us`, reads every `interval_us`."""
     if Samples.supported(nvml, handle):
         return Samples(nvml, handle, since_us, time)
-    if Gpm.supported(nvml, handle):
+    if GpmSamples.supported(nvml, handle):
         return Gpm(nvml, handle, None)
     if nvml.supports(nvml.calls.nvmlDeviceGetUtilizationRates, handle):
         return Rates(nvml, handle, interval_us)
@@ -30,9 +30,14 @@ def activity_of_gpu(nvml: Nvml, handle: Handle, since_us: int, interval_us: int,
 
 def activity_of_instance(nvml: Nvml, handle: Handle, gi: int) -> Activity:
     """Utilisation source of GPU instance `gi` on GPU `handle`; only GPM supports instances."""
-    if not Gpm.supported(nvml, handle):
+    if not GpmSamples.supported(nvml, handle):
         return Silence()
     return Gpm(nvml, handle, gi)
+
+
+def efficiency_of(nvml: Nvml, handle: Handle, gi: int | None) -> GpmEfficiency | None:
+    """The efficiency of a GPU or GPU instance; None if the GPU has no GPM counters."""
+    return GpmEfficiency(nvml, handle, gi) if GpmSamples.supported(nvml, handle) else None
 
 
 def memory_of(nvml: Nvml, handle: Handle) -> Memory:

@@ -1,20 +1,29 @@
 """Repeated readings of one GPU, from its own thread."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from gputally.accounting.nodes.gpu_model import gpu_model_named
 from gputally.devices.nvml.activity import Activity, Silence
-from gputally.devices.nvml.capabilities import Memory, activity_of_gpu, activity_of_instance, memory_of
+from gputally.devices.nvml.capabilities import (
+    Memory,
+    activity_of_gpu,
+    activity_of_instance,
+    efficiency_of,
+    memory_of,
+)
 from gputally.devices.nvml.condition import Conditions
 from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 from gputally.devices.nvml.mig_layout import Device, MigLayout, handle_at, layout_of
 from gputally.devices.nvml.processes import PodOf, Processes
-from gputally.model.measured.device import Gpu, Part, Reading, Source, Span
+from gputally.model.measured.device import Efficiency, Gpu, Part, Reading, Source, Span
 from gputally.model.rules import Rules
+
+if TYPE_CHECKING:
+    from gputally.devices.nvml.gpm import GpmEfficiency
 
 Shared = tuple[str, ...]
 """UUIDs of the devices that share one activity source: all devices of a GPU instance."""
@@ -50,6 +59,8 @@ class GpuReader:
         self.gpu = identity(nvml, self.handle, uuid)
         self._activities: dict[Shared, Activity] = {}
         self._pending: dict[Shared, tuple[Span, ...]] = {}
+        self._efficiencies: dict[Shared, GpmEfficiency] = {}
+        self._until_slow = 0
         self._apply(self._layout(), since_us)
 
     def read(self, now_us: int, *, again: bool = False) -> Reading:
@@ -69,22 +80,35 @@ class GpuReader:
 
     def close(self) -> None:
         """Release driver resources."""
-        while self._activities:
-            _, activity = self._activities.popitem()
-            activity.close()
+        for readers in (self._activities, self._efficiencies):
+            while readers:
+                _, reader = readers.popitem()
+                reader.close()
 
     def _read_once(self, now_us: int) -> Reading:
         condition = self._conditions.read()
         for key, activity in self._activities.items():
             self._pending[key] = self._pending.get(key, ()) + activity.read(now_us)
             self.until_us = max(self.until_us, activity.until_us)
+        self._read_efficiencies(now_us)
         return Reading(
             gpu=self.gpu,
             at_us=now_us,
             mig=self._current_layout.mig,
-            parts=tuple(part.read(now_us, self._pending[part.key]) for part in self._parts),
+            parts=tuple(self._read_part(part, now_us) for part in self._parts),
             condition=condition,
         )
+
+    def _read_efficiencies(self, now_us: int) -> None:
+        if self._until_slow <= 0:
+            self._until_slow = self._options.slow_every
+            for efficiency in self._efficiencies.values():
+                efficiency.read(now_us)
+        self._until_slow -= 1
+
+    def _read_part(self, part: "PartReader", now_us: int) -> Part:
+        efficiency = self._efficiencies.get(part.key)
+        return part.read(now_us, self._pending[part.key], efficiency=efficiency.sums if efficiency else None)
 
     def _layout(self) -> MigLayout:
         return layout_of(self._nvml, self.handle, self.gpu.uuid, self.gpu.model, self._options.rules)
@@ -105,10 +129,18 @@ class GpuReader:
         shared = sharers(layout)
         for key in self._activities.keys() - set(shared.values()):
             self._activities.pop(key).close()
+            if efficiency := self._efficiencies.pop(key, None):
+                efficiency.close()
         for device in layout.devices:
             if shared[device.uuid] not in self._activities:
-                self._activities[shared[device.uuid]] = self._activity(device)
+                self._open(shared[device.uuid], device)
         self._parts = [self._part(device, shared[device.uuid], now_us) for device in layout.devices]
+
+    def _open(self, key: Shared, device: Device) -> None:
+        self._activities[key] = self._activity(device)
+        has_counters = not self._current_layout.mig or device.gi is not None
+        if has_counters and (efficiency := efficiency_of(self._nvml, self.handle, device.gi)):
+            self._efficiencies[key] = efficiency
 
     def _activity(self, device: Device) -> Activity:
         if not self._current_layout.mig:
@@ -133,7 +165,7 @@ class PartReader:
         self._memory = memory
         self._processes = processes
 
-    def read(self, now_us: int, busy: tuple[Span, ...]) -> Part:
+    def read(self, now_us: int, busy: tuple[Span, ...], *, efficiency: Efficiency | None) -> Part:
         """Read the device at `now_us`. Raises DeviceChanged if the device changed."""
         used, total = self._memory()
         device = self._device
@@ -149,6 +181,7 @@ class PartReader:
             memory_used=used,
             memory_total=total,
             processes=self._processes.read(now_us),
+            efficiency=efficiency,
         )
 
 

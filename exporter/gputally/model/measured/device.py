@@ -1,5 +1,6 @@
 """GPU readings and device assignments of the node agent. Missing values are None, never 0."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -43,12 +44,33 @@ class Process(Struct, frozen=True, kw_only=True, gc=False):
     pod_uid: str | None = None
 
 
+class Efficiency(Struct, frozen=True, gc=False):
+    """How well a device used its hardware, summed since the agent first read it.
+
+    `time_us` is the time with known values. The others are integrals over it of a share in millionths, in µs: of the
+    multiprocessors that had a warp, of the warps that they can hold, of the time that tensor cores were active, and of
+    the memory bandwidth.
+    """
+
+    time_us: int = 0
+    sm_active: int = 0
+    sm_occupancy: int = 0
+    tensor_active: int = 0
+    dram_active: int = 0
+
+    def plus(self, time_us: int, shares: Sequence[int]) -> "Efficiency":
+        """With a further interval, by its mean shares (millionths) in the order of the fields."""
+        before = (self.sm_active, self.sm_occupancy, self.tensor_active, self.dram_active)
+        sums = (total + time_us * share for total, share in zip(before, shares, strict=True))
+        return Efficiency(self.time_us + time_us, *sums)
+
+
 class Part(Struct, frozen=True, kw_only=True, gc=False):
     """A device with its own utilisation and memory: a whole GPU, or one MIG device.
 
     `weight` is its share of the physical GPU, in µGPU. `busy` covers the known part of the time since the last
     reading; it may end before this reading, but never starts before the end of the previous one.
-    `processes` is None if they are unknown.
+    `processes` is None if they are unknown, `efficiency` where the GPU has no GPM counters.
     """
 
     uuid: str
@@ -62,6 +84,7 @@ class Part(Struct, frozen=True, kw_only=True, gc=False):
     memory_used: int | None = None
     memory_total: int | None = None
     processes: tuple[Process, ...] | None = None
+    efficiency: Efficiency | None = None
 
 
 class GpuCondition(Struct, frozen=True, kw_only=True, gc=False):

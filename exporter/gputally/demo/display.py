@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gputally.aggregator.aggregator import RunningAggregator
-from gputally.demo.options import Demo
+from gputally.demo.plan import Demo
 from gputally.demo.table import WIDE, events, tenant_table, tier_table, totals_line
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally_sim.cluster import SimCluster

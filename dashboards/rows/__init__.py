@@ -1,0 +1,1 @@
+"""Rows of dashboards that are too long for one file."""
