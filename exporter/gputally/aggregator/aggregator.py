@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,8 +19,10 @@ from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
+from gputally.aggregator.status import health_sections, pod_sections
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
+from gputally.export import status_page
 from gputally.export.access_policy import AccessPolicy
 from gputally.export.allocations_route import AllocationsNow, allocations_route
 from gputally.export.web import Readiness, Site, serve
@@ -227,6 +229,16 @@ def _allocations(pipeline: Pipeline, clock: Clock) -> AllocationsNow:
     return AllocationsNow(active, at_us, book.currency if book else "")
 
 
+async def _sections(
+    running: RunningAggregator, clock: Clock, tenants: frozenset[str] | None
+) -> Sequence[status_page.StatusTable]:
+    """The tables of the status page; a thread derives the pods."""
+    pipeline = running.pipeline
+    now = _allocations(pipeline, clock)
+    own = health_sections(pipeline.health, now.at_us) if tenants is None else []
+    return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
+
+
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
     return Site(
         title="gputally aggregator",
@@ -235,6 +247,7 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         scrape=running.pipeline.exposition.scrape,
         more_scrapes={PODS_PATH: running.pipeline.exposition.scrape_pods} if settings.pod_metrics else {},
         ready=running.ready,
+        sections=partial(_sections, running, clock),
         routes=(allocations_route(partial(_allocations, running.pipeline, clock)),),
         links=tuple((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH),
         max_requests=settings.max_requests,

@@ -1,4 +1,4 @@
-"""The HTTP server of a process: metrics, health and a landing page."""
+"""The HTTP server of a process: metrics, health and a status page."""
 
 import asyncio
 import gzip
@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from gputally.errors import GputallyError
-from gputally.export import landing
+from gputally.export import status_page
 from gputally.export.accept import accepting
 from gputally.export.access_policy import AccessPolicy
 from gputally.export.authenticator import TENANTS, Authenticator
@@ -22,6 +22,8 @@ from gputally.export.tenants import filter_by_tenant
 
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
+Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[status_page.StatusTable]]]
+"""The tables of the status page, for a user restricted to these tenants, None for all."""
 
 GRACE_SECONDS: Final = 5.0
 """Time for requests in progress to finish when the server stops."""
@@ -43,8 +45,8 @@ class Site(Struct, frozen=True, kw_only=True):
     """The pages that one process serves.
 
     `ready` is called at each request and must not block. `routes` are served in addition to the common ones, `tokens`
-    are the tokens of paths that require their own; `links` adds (path, meaning) to the landing page. Above
-    `max_requests` simultaneous scrapes, the response is 503.
+    are the tokens of paths that require their own. On the status page, `links` adds (path, meaning) and `sections` its
+    tables. Above `max_requests` simultaneous scrapes, the response is 503.
     """
 
     title: str
@@ -56,6 +58,7 @@ class Site(Struct, frozen=True, kw_only=True):
     routes: Sequence[web.AbstractRouteDef] = ()
     tokens: Mapping[str, Callable[[], str]] = {}
     links: tuple[tuple[str, str], ...] = ()
+    sections: Sections | None = None
     max_requests: int = 40
 
 
@@ -91,7 +94,7 @@ def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Ap
     app = web.Application(middlewares=[authenticator.middleware, served])
     app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
     app.on_cleanup.extend((*(each.close for each in metrics.values()), authenticator.close))
-    app.router.add_get("/", _landing(site))
+    app.router.add_get("/", _status(site))
     for path, each in metrics.items():
         app.router.add_get(path, each.get)
     app.router.add_get("/healthz", _healthz)
@@ -191,11 +194,17 @@ def _readyz(ready: Callable[[], Readiness]) -> Callable[[web.Request], Awaitable
     return readyz
 
 
-def _landing(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    page = landing.page(title=site.title, about=site.about, version=site.version, links=site.links)
-
+def _status(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def root(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text=page, content_type="text/html", headers=landing.HEADERS)
+        page = status_page.page(
+            title=site.title,
+            about=site.about,
+            version=site.version,
+            missing=site.ready().missing,
+            sections=await site.sections(TENANTS.get()) if site.sections else (),
+            links=site.links,
+        )
+        return web.Response(text=page, content_type="text/html", headers=status_page.HEADERS)
 
     return root
 

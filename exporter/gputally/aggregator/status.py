@@ -1,0 +1,78 @@
+"""The tables of the aggregator's status page."""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from gputally.accounting.active_pods import PENDING, ActivePod
+from gputally.export.allocations_route import AllocationsNow
+from gputally.export.status_page import StatusTable
+from gputally.model.health import AgentsHealth, Health, LedgerHealth, WatchHealth
+from gputally.model.units import GPU, US_PER_SECOND
+
+_MOST_ROWS: Final = 50
+
+
+def pod_sections(now: AllocationsNow, *, tenants: Collection[str] | None) -> list[StatusTable]:
+    """Tables of pods and nodes. A user who is restricted to `tenants` sees only these, and nothing of the cluster."""
+    pods = [pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants]
+    by_tenant = _groups("Tenants", "Tenant", ((pod.tenant, pod) for pod in pods))
+    by_tier = _groups("Tiers", "Tier", ((pod.tier, pod) for pod in pods))
+    return [by_tenant] if tenants is not None else [_capacity(now), by_tier, by_tenant]
+
+
+def health_sections(health: Health, now_us: int) -> list[StatusTable]:
+    """Tables of the process itself."""
+    watches = [_watch(each, now_us) for each in health.watches]
+    return [
+        StatusTable("Watches", ("Resource", "State", "Last activity"), watches),
+        StatusTable("Agents", ("Agents", "Measured up to"), list(_agents(health.agents, now_us))),
+        StatusTable("Ledger", ("Ledger", "Last write"), [_ledger(health.ledger, now_us)]),
+    ]
+
+
+def _capacity(now: AllocationsNow) -> StatusTable:
+    states: dict[str, int] = {}
+    for node in now.active.nodes:
+        for state, quantity in node.parts:
+            states[state] = states.get(state, 0) + quantity
+    rows = [(state, f"{quantity / GPU:g}") for state, quantity in sorted(states.items())]
+    return StatusTable(f"GPUs of {len(now.active.nodes)} nodes", ("State", "GPUs"), rows, numbers=True)
+
+
+def _groups(title: str, head: str, pods: Iterable[tuple[str, ActivePod]]) -> StatusTable:
+    held: dict[str, int] = {}
+    pending: dict[str, int] = {}
+    for name, pod in pods:
+        held[name] = held.get(name, 0) + (0 if pod.state == PENDING else pod.quantity)
+        pending[name] = pending.get(name, 0) + (pod.state == PENDING)
+    names = sorted(held, key=lambda name: (-held[name], name))[:_MOST_ROWS]
+    rows = [(name, f"{held[name] / GPU:g}", str(pending[name])) for name in names]
+    return StatusTable(title, (head, "GPUs", "Pending pods"), rows, numbers=True)
+
+
+def _watch(watch: WatchHealth, now_us: int) -> tuple[str, str, str]:
+    state = "connected" if watch.connected else "not connected"
+    if watch.available is False:
+        state = "not available"
+    elif not watch.synced:
+        state += ", no complete list yet"
+    return watch.kind.value, state, _ago(watch.last_activity_us, now_us)
+
+
+def _agents(agents: AgentsHealth, now_us: int) -> Iterator[tuple[str, str]]:
+    """How many answer, and those that do not by name."""
+    reachable = [each for each in agents.agents.values() if each.reachable]
+    oldest = min((each.watermark_us for each in reachable if each.watermark_us is not None), default=None)
+    yield f"{len(reachable)} of {len(agents.agents)} reachable", _ago(oldest, now_us)
+    silent = sorted(node for node, each in agents.agents.items() if not each.reachable)
+    for node in silent[:_MOST_ROWS]:
+        yield f"{node}: not reachable", _ago(agents.agents[node].watermark_us, now_us)
+
+
+def _ledger(ledger: LedgerHealth, now_us: int) -> tuple[str, str]:
+    state = "writable" if ledger.writable else f"not writable, {ledger.waiting} rows wait"
+    return state + (", damaged" if ledger.damaged else ""), _ago(ledger.last_write_us, now_us)
+
+
+def _ago(us: int | None, now_us: int) -> str:
+    return "never" if us is None else f"{max(0, now_us - us) // US_PER_SECOND} s ago"

@@ -1,0 +1,107 @@
+"""The page at `/`: whether the process is ready, its state in tables, and links to its other pages."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+REFRESH_SECONDS: Final = 30
+LINKS: Final = (
+    ("/metrics", "metrics in the Prometheus format"),
+    ("/healthz", "whether the process is alive"),
+    ("/readyz", "whether all parts are ready, and which are not"),
+)
+"""(path, meaning) of the pages that every process serves."""
+DOCUMENTATION: Final = ("https://github.com/gputally/gputally/tree/main/docs", "documentation, dashboards and runbooks")
+
+_STYLE: Final = """\
+:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e;--line:#8888}
+@media(prefers-color-scheme:dark){:root{--good:#3fb950;--bad:#f85149}}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+.state{border-left:.4rem solid;padding:.5rem 1rem}.ready{border-color:var(--good)}.waiting{border-color:var(--bad)}
+table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}caption{text-align:left;font-weight:600}
+th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
+a:focus-visible{outline:2px solid}dt{font-weight:600}dd{margin:0 0 .5rem}footer{margin-top:2rem}"""
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+HEADERS: Final = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""Nothing on the page but its own style may load or run."""
+
+
+class StatusTable(NamedTuple):
+    """A table with plain texts as cells. Columns from the second on are numbers if `numbers` says so."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: bool = False
+
+
+def page(
+    *,
+    title: str,
+    about: str,
+    version: str,
+    missing: Sequence[str] = (),
+    sections: Iterable[StatusTable] = (),
+    links: Iterable[tuple[str, str]] = (),
+) -> str:
+    """The page as HTML; all arguments are plain text. `missing` is what the process waits for, none if it is ready."""
+    entries = "\n".join(
+        f'<dt><a href="{escape(path)}">{escape(path)}</a></dt><dd>{escape(meaning)}</dd>'
+        for path, meaning in (*LINKS, *links, DOCUMENTATION)
+    )
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="{REFRESH_SECONDS}">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+<p>{escape(about)}</p>
+{_state(missing)}
+{"".join(map(_table, sections))}<h2>Pages</h2>
+<dl>
+{entries}
+</dl>
+</main>
+<footer>Version {escape(version)}. This page reloads every {REFRESH_SECONDS} seconds.</footer>
+</body>
+</html>
+"""
+
+
+def _state(missing: Sequence[str]) -> str:
+    if not missing:
+        return '<p class="state ready" role="status">Ready</p>'
+    items = "".join(f"<li>{escape(each)}</li>" for each in missing)
+    return f'<div class="state waiting" role="status"><p>Not ready:</p><ul>{items}</ul></div>'
+
+
+def _table(section: StatusTable) -> str:
+    classes = ["", *[' class="number"' if section.numbers else ""] * (len(section.heads) - 1)]
+    heads = "".join(
+        f'<th scope="col"{style}>{escape(head)}</th>' for head, style in zip(section.heads, classes, strict=True)
+    )
+    rows = "".join(f"<tr>{_cells(row, classes)}</tr>\n" for row in section.rows)
+    empty = f'<tr><td colspan="{len(section.heads)}">none</td></tr>\n'
+    caption = f"<caption>{escape(section.title)}</caption>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>\n{rows or empty}</tbody></table>\n"
+
+
+def _cells(row: Sequence[str], classes: Sequence[str]) -> str:
+    first, *others = zip(row, classes, strict=True)
+    cells = "".join(f"<td{style}>{escape(cell)}</td>" for cell, style in others)
+    return f'<th scope="row">{escape(first[0])}</th>{cells}'
