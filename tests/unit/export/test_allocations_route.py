@@ -1,0 +1,79 @@
+"""The document of `/api/v1/allocations`."""
+
+from decimal import Decimal
+
+import pytest
+
+from gputally.accounting.active_pods import Active, ActivePod, read_active
+from gputally.export.allocations_route import AllocationsNow, cost_per_hour, document
+from gputally.model.price import Basis, Price, Purchase
+from gputally.model.units import GPU, PICO
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.replay import Replay
+from tests.fakes.stream import BOOK
+
+
+def now() -> AllocationsNow:
+    """A pod each of the tenants `a` and `b` holds GPUs, one of `b` waits."""
+    replay = Replay(book=BOOK)
+    replay.see(NodeForm(gpus=4), at=0)
+    for name, namespace in (("x", "a"), ("y", "b")):
+        replay.see(PodForm(name=name, namespace=namespace, gpus=2, node="n1", scheduled=1, started=2), at=5)
+    replay.see(PodForm(name="z", namespace="b", gpus=8, created=4), at=5)
+    return AllocationsNow(read_active(replay.fleet, now_us=us(10)), us(10), "EUR")
+
+
+def test_pods_that_hold_gpus_have_a_price_and_those_that_wait_have_none() -> None:
+    found = document(now(), {}, tenants=None)
+
+    assert {pod.pod: (pod.state, pod.gpus, pod.cost_per_hour) for pod in found.pods} == {
+        "x": ("running", 2.0, "4.42"),
+        "y": ("running", 2.0, "4.42"),
+        "z": ("pending", 8.0, None),
+    }
+    assert [node.gpus for node in found.nodes or []] == [{"allocated": 4.0}]
+
+
+def test_a_user_of_some_tenants_sees_their_pods_and_no_node() -> None:
+    found = document(now(), {}, tenants=frozenset({"b"}))
+
+    assert {pod.pod for pod in found.pods} == {"y", "z"}
+    assert found.nodes is None
+
+
+def test_all_filters_hold() -> None:
+    found = document(now(), {"tenant": {"a", "b"}, "state": {"running"}, "namespace": {"b"}}, tenants=None)
+
+    assert [pod.pod for pod in found.pods] == ["y"]
+
+
+def price(per_gpu_hour: str) -> Price:
+    rate = int(Decimal(per_gpu_hour) * PICO)
+    return Price(
+        key="k", currency="EUR", per_gpu_hour=Decimal(per_gpu_hour), rate=rate, basis=Basis.GPU, purchase=Purchase.SPOT
+    )
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [
+        (((GPU, price("2.21")),), "2.21"),
+        (((GPU // 4, price("0.1")), (2 * GPU, price("3"))), "6.025"),
+        (((8 * GPU, price("12.5")),), "100"),
+        (((GPU, price("2")), (GPU, None)), None),
+        ((), None),
+    ],
+)
+def test_the_cost_is_exact_or_missing(prices: tuple[tuple[int, Price | None], ...], cost: str | None) -> None:
+    pod = ActivePod(
+        uid="", namespace="", name="", tier="", tenant="", shown=("", ""), job_kind="", job="",
+        quantity=GPU, since_us=0, prices=prices,
+    )  # fmt: skip
+
+    assert cost_per_hour(pod) == cost
+
+
+def test_an_empty_cluster_has_empty_lists() -> None:
+    found = document(AllocationsNow(Active((), (), ()), us(0), ""), {}, tenants=None)
+
+    assert (found.pods, found.nodes, found.currency) == ([], [], "")
