@@ -1,12 +1,34 @@
-"""GPUs that cannot be allocated, have no price, or are allocated by only one of API server and kubelet."""
+"""GPUs that are free or cannot be allocated, have no price, or are allocated by only one of API server and kubelet."""
 
+from typing import Final
+
+from monitoring.node_names import node_names
 from monitoring.rule import Alert, Group
 
 _GPUS = '{{ $value | printf "%.5g" }} x {{ $labels.gpu_model }} of pool {{ $labels.pool }}'
+_FREE: Final = 'sum by (cluster, gpu_model, pool) (rate(gputally_capacity_gpu_seconds_total{state="free"}[$window]))'
+_FREE_COST: Final = (
+    '{{ range printf "sort_desc(sum by (currency) (rate(gputally_capacity_cost_total'
+    "{cluster=%q, gpu_model=%q, pool=%q, state='free'}[$window])) * 3600 > 0)\" "
+    "$labels.cluster $labels.gpu_model $labels.pool | query }}"
+    ', which costs {{ .Value | printf "%.2f" }} {{ .Labels.currency }} per hour{{ end }}'
+)
+"""Only if the price book has a price for them."""
 
 
-def _in_state(state: str) -> str:
-    return f'max by (cluster, gpu_model, pool) (gputally_capacity_gpus{{state="{state}"}}) > 0'
+def _nodes(state: str) -> str:
+    """The nodes with such GPUs, if Prometheus scrapes /metrics/pods."""
+    query = f"sum by (node) (gputally_node_gpus{{cluster=%q, gpu_model=%q, pool=%q, state='{state}'}}) > 0"
+    arguments = "$labels.cluster $labels.gpu_model $labels.pool"
+    return node_names(query, arguments, before=" on ")
+
+
+_UNHEALTHY: Final = _nodes("unhealthy")
+_UNKNOWN: Final = _nodes("unknown")
+
+
+def _in_state(state: str, pools: str = "") -> str:
+    return f'max by (cluster, gpu_model, pool) (gputally_capacity_gpus{{state="{state}"{pools}}}) > 0'
 
 
 GROUP = Group(
@@ -17,19 +39,19 @@ GROUP = Group(
             expression=_in_state("unhealthy"),
             summary="GPUs of ready nodes cannot be allocated.",
             description=(
-                f"Pods cannot use {_GPUS}: the device plugin does not report them as allocatable. Find the nodes with "
-                "too few allocatable GPUs, and check the device plugin and the driver there."
+                f"Pods cannot use {_GPUS}{_UNHEALTHY}: the device plugin does not report them as allocatable. Find the "
+                "nodes with too few allocatable GPUs, and check the device plugin and the driver there."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
         ),
         Alert(
             name="GputallyGpuCapacityUnknown",
-            expression=_in_state("unknown"),
+            expression=_in_state("unknown", ', pool!~"$spot_pools"'),
             summary="Nodes with GPUs are not ready.",
             description=(
-                f"New pods cannot use {_GPUS}. Find the nodes that are not ready, and repair or delete them. More GPUs "
-                "may be affected: those of pods on these nodes count as allocated."
+                f"New pods cannot use {_GPUS}{_UNKNOWN}. Find the nodes that are not ready, and repair or delete "
+                "them. More GPUs may be affected: those of pods on these nodes count as allocated."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),
@@ -41,6 +63,23 @@ GROUP = Group(
             description=(
                 f"Allocations exceed the nodes' GPUs by {_GPUS}: a GPU may have failed under its pod. Find the nodes "
                 "with fewer GPUs than their pods request, and restart those pods."
+            ),
+            dashboard="fleet",
+            variables=("cluster", "gpu_model"),
+        ),
+        Alert(
+            name="GputallyFreeCapacity",
+            expression=f"""\
+{_FREE} > $gpus
+and
+{_FREE}
+  / sum by (cluster, gpu_model, pool) (rate(gputally_capacity_gpu_seconds_total[$window])) > $share
+""",
+            summary="Many GPUs of a pool have been free for hours.",
+            description=(
+                f'On average over $window, {{{{ $value | printf "%.1f" }}}} x {{{{ $labels.gpu_model }}}} of pool '
+                f"{{{{ $labels.pool }}}} were free{_FREE_COST}. Check whether pending pods could use them, and shrink "
+                "the pool if nobody needs them."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),

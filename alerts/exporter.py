@@ -1,8 +1,20 @@
 """Health of the aggregator and the agents: without them, no other alert can fire."""
 
+from typing import Final
+
+from monitoring.node_names import node_names
 from monitoring.rule import Alert, Group
 
 _REACHABLE = 'gputally_agents{state="reachable"}'
+_NODES: Final = "max by (node) (gputally_node_gpus{cluster=%q})"
+_SCRAPED: Final = "label_replace(gputally_agent_info{cluster=%q}, 'node', '$1', 'instance', '(.+)')"
+_NOT_SCRAPED: Final = node_names(
+    f"{_NODES} unless on (node) {_SCRAPED} and on () ({_NODES} and on (node) {_SCRAPED})",
+    "$labels.cluster " * 3 + "$labels.cluster",
+    before=" Prometheus has no agent on ",
+    after=".",
+)
+"""Nothing if Prometheus does not scrape /metrics/pods, or no agent by the name of its node."""
 
 GROUP = Group(
     name="exporter",
@@ -86,7 +98,7 @@ max by (cluster) (max_over_time({_REACHABLE}[$window])) > 0
             summary="Nodes with GPUs have no reachable agent.",
             description=(
                 'GPU usage on {{ $value | printf "%.0f" }} nodes is not measured, so it counts as neither used nor '
-                "idle: their agents do not answer. Check the pods of the agents."
+                f"idle: their agents do not answer.{_NOT_SCRAPED} Check the pods of the agents."
             ),
             dashboard="agents",
             variables=("cluster",),

@@ -15,6 +15,29 @@ _WHICH: Final = (
 )
 """The agent reports no info of a lost GPU, so the query looks back a day."""
 
+
+def _throttled(reasons: str) -> str:
+    """The share of the window in which any of the reasons throttled a GPU.
+
+    A driver that does not count throttled time is sampled; a reason that does not hold has no series.
+    """
+    return f"""\
+(
+  max by (cluster, instance, gpu) (
+    rate(gputally_gpu_throttled_seconds_total{{{reasons}}}[$window])
+  )
+  or
+  avg_over_time(
+    (
+      max by (cluster, instance, gpu) (gputally_gpu_throttle_reason{{{reasons}}})
+      or
+      0 * max by (cluster, instance, gpu) (gputally_gpu_up)
+    )[$window:1m]
+  )
+) > $share
+"""
+
+
 GROUP = Group(
     name="gpu",
     alerts=(
@@ -70,26 +93,24 @@ sum by (cluster, instance, gpu) (
         ),
         Alert(
             name="GputallyGpuThermallyThrottled",
-            expression="""\
-(
-  max by (cluster, instance, gpu) (
-    rate(gputally_gpu_throttled_seconds_total{reason=~"hw_thermal|sw_thermal"}[$window])
-  )
-  or
-  avg_over_time(
-    (
-      max by (cluster, instance, gpu) (gputally_gpu_throttle_reason{reason=~"hw_thermal|sw_thermal"})
-      or
-      0 * max by (cluster, instance, gpu) (gputally_gpu_up)
-    )[$window:1m]
-  )
-) > $share
-""",
+            expression=_throttled('reason=~"hw_thermal|sw_thermal"'),
             summary="A GPU is throttled because of heat.",
             description=(
                 f"Heat reduced the clocks of {_WHICH} for {{{{ $value | humanizePercentage }}}} of the time. Check its "
                 "neighbours: if they are hot too, the room or the chassis is the cause; otherwise its own fans or "
                 "thermal paste."
+            ),
+            dashboard="condition",
+            variables=_GPU,
+        ),
+        Alert(
+            name="GputallyGpuPowerBrake",
+            expression=_throttled('reason="hw_power_brake"'),
+            summary="A GPU is throttled by the power brake of its node.",
+            description=(
+                f"Jobs on {_WHICH} run slower than they should: for {{{{ $value | humanizePercentage }}}} of the time, "
+                "the power brake signal of the node reduced its clocks. Check the power supplies of the node and the "
+                "event log of its BMC."
             ),
             dashboard="condition",
             variables=_GPU,

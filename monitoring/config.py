@@ -15,8 +15,8 @@ CONFIG: Final = Path(__file__).parents[1] / "alerts" / "config.yaml"
 
 
 _NAME: Final = re.compile(r"\$([a-z_]+)")
-_OF_PROMETHEUS: Final = frozenset({"labels", "value"})
-"""Names in Prometheus' own templates, such as `{{ $labels.tier }}`."""
+_OF_PROMETHEUS: Final = frozenset({"labels", "value", "index", "node"})
+"""Names in Prometheus' own templates, such as `{{ $labels.tier }}`; `node_names` counts with the last two."""
 
 
 Terms = Mapping[str, str | int | float]

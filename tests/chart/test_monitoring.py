@@ -105,6 +105,19 @@ def test_alert_values_change_one_alert_and_no_other(tmp_path: Path) -> None:
     assert found == {name: usual[name] for name in usual.keys() - {*stated}}
 
 
+def test_alert_values_can_name_pools_and_namespaces(tmp_path: Path) -> None:
+    stated = {
+        "GputallyGpuCapacityUnknown": {"spot_pools": "spot-.*|preemptible"},
+        "GputallyIdlePod": {"allowed_namespaces": "standby-.+"},
+        "GputallySpendAboveBaseline": {"baseline": "14d"},
+    }
+    found = alerts(made({"prometheusRule": {"alerts": stated}}, tmp_path))
+
+    assert 'pool!~"spot-.*|preemptible"' in found["GputallyGpuCapacityUnknown"]["expr"]
+    assert 'namespace!~"standby-.+"' in found["GputallyIdlePod"]["expr"]
+    assert "offset 14d" in found["GputallySpendAboveBaseline"]["expr"]
+
+
 def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
     values = {
         "runbooks": "https://wiki.example/",
@@ -133,6 +146,7 @@ def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
         ),
         ({"GputallyGpuLost": {"for": "soon"}}, "for"),
         ({"GputallyGpuLost": {"severity": "page'"}}, "severity"),
+        ({"GputallyGpuCapacityUnknown": {"spot_pools": 'a"} or up{b="'}}, "spot_pools"),
     ],
 )
 def test_an_error_in_alert_values_names_the_field(stated: object, problem: str, tmp_path: Path) -> None:

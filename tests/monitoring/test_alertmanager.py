@@ -18,6 +18,7 @@ ROUTES: Mapping[str, Any] = yaml.safe_load(FILE.read_text())
 RECEIVER = {"critical": "pager", "warning": "tickets", "info": "log"}
 SEVERITIES = {name: str(terms["severity"]) for name, terms in read().alerts.items()}
 INHIBITIONS: Sequence[Mapping[str, Any]] = ROUTES["inhibit_rules"]
+NO_NODE = 'instance=""'
 REMEDY = "amtool is not built: run `python -m hack.build amtool`, which needs Go, or put one on the PATH"
 
 
@@ -38,9 +39,12 @@ def output(amtool: str, *arguments: str) -> str:
 
 
 def matched(matchers: Sequence[str]) -> set[str]:
-    """The alerts that the `alertname` matchers match."""
+    """The alerts that the matchers of `alertname` match; `instance=""` excludes the alerts with a node."""
     found = set(SEVERITIES)
     for matcher in matchers:
+        if matcher == NO_NODE:
+            found -= {alert for alert in found if "instance" in labels_of(alert)}
+            continue
         parts = re.fullmatch(r'alertname(=~|!=|=)"(.*)"', matcher)
         assert parts, matcher
         names = {name for name in SEVERITIES if re.fullmatch(parts[2], name)}
@@ -90,10 +94,22 @@ def test_pending_inference_pages_once_per_cluster() -> None:
     assert ROUTES["route"]["group_by"] == ["alertname", "cluster"]
 
 
-def test_alerts_about_a_node_are_grouped_by_node() -> None:
-    [by_node] = [route for route in ROUTES["route"]["routes"] if "instance" in route.get("group_by", ())]
+def test_alerts_about_a_node_are_grouped_by_node_and_alerts_about_a_pod_by_namespace() -> None:
+    def grouped_by(label: str) -> set[str]:
+        [route] = [route for route in ROUTES["route"]["routes"] if label in route.get("group_by", ())]
+        return matched(route["matchers"])
 
-    assert matched(by_node["matchers"]) == {alert for alert in SEVERITIES if "instance" in labels_of(alert)}
+    by_namespace = {alert for alert in SEVERITIES if "namespace" in labels_of(alert)}
+
+    assert grouped_by("namespace") == by_namespace
+    assert grouped_by("instance") == {alert for alert in SEVERITIES if "instance" in labels_of(alert)} - by_namespace
+
+
+def test_a_cluster_alert_does_not_inhibit_alerts_about_a_node() -> None:
+    of_nodes = {alert for alert in SEVERITIES if "instance" in labels_of(alert)}
+
+    for rule in INHIBITIONS:
+        assert "instance" in rule["equal"] or not matched(rule["target_matchers"]) & of_nodes, rule
 
 
 @pytest.mark.parametrize("word", sorted(set(words())))

@@ -17,6 +17,9 @@ pytestmark = pytest.mark.e2e
 INHIBITIONS = yaml.safe_load(ROUTES.read_text())["inhibit_rules"]
 SHARED = {"tier": "inference-standard", "victim_tier": "inference-standard"}
 """Labels other than the cluster that an inhibition requires to be equal."""
+PLACE = {"instance": "node-1", "namespace": "ml", "pod": "notebook"}
+"""The same, of alerts about a node or a pod; others lack them."""
+NO_NODE = 'instance=""'
 
 
 @pytest.fixture
@@ -51,7 +54,8 @@ async def test_a_cause_inhibits_its_effects_only_in_its_cluster(
     rule: Json, severities: Mapping[str, str], alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
     def alert(name: str, cluster: str) -> dict[str, str]:
-        return {"alertname": name, "severity": severities[name], "cluster": cluster, **SHARED}
+        place = PLACE if "instance" in rule["equal"] else {}
+        return {"alertname": name, "severity": severities[name], "cluster": cluster, **SHARED, **place}
 
     causes, effects = (named(severities, rule[f"{end}_matchers"]) for end in ("source", "target"))
     others = {(name, f"other-{number}") for number, name in enumerate(effects)}  # otherwise one could inhibit another
@@ -64,6 +68,28 @@ async def test_a_cause_inhibits_its_effects_only_in_its_cluster(
     assert notified(receiver) == ours | others
     inhibited = {(each["labels"]["alertname"], each["labels"]["cluster"]) for each in await alertmanager.inhibited()}
     assert inhibited == {(name, "ours") for name in effects}
+
+
+@pytest.mark.parametrize(
+    ("cause", "labels"),
+    [("GputallyAbsent", {}), ("GputallyGpuCapacityUnknown", {}), ("GputallyGpuLost", {"instance": "node-2"})],
+)
+async def test_alerts_about_another_node_are_not_inhibited(
+    cause: str,
+    labels: Mapping[str, str],
+    severities: Mapping[str, str],
+    alertmanager: AlertmanagerServer,
+    receiver: Receiver,
+) -> None:
+    effects = ["GputallyAgentNotMeasuring", "GputallyIdlePod"]
+    await alertmanager.send({"alertname": cause, "severity": severities[cause], "cluster": "ours", **labels})
+    await receiver.until(lambda receiver: notified(receiver) == {(cause, "ours")})
+    await alertmanager.send(
+        *({"alertname": name, "severity": severities[name], "cluster": "ours", **PLACE} for name in effects)
+    )
+    await receiver.until(lambda receiver: notified(receiver) == {(name, "ours") for name in (cause, *effects)})
+
+    assert await alertmanager.inhibited() == []
 
 
 async def test_pending_inference_of_two_tiers_and_tenants_is_one_page(
@@ -82,8 +108,9 @@ async def test_pending_inference_of_two_tiers_and_tenants_is_one_page(
 
 
 def named(alerts: Iterable[str], matchers: Iterable[str]) -> list[str]:
-    """The alerts that the `alertname` matchers match."""
-    return [name for name in alerts if all(matches_name(matcher, name) for matcher in matchers)]
+    """The alerts that the matchers of `alertname` match."""
+    of_name = [matcher for matcher in matchers if matcher != NO_NODE]
+    return [name for name in alerts if all(matches_name(matcher, name) for matcher in of_name)]
 
 
 def matches_name(matcher: str, name: str) -> bool:

@@ -83,7 +83,6 @@ NODE_GPUS = Metric[PodsView](
     help="GPUs of a node by current state.",
     labels=("node", "gpu_model", "pool", "state"),
     rows=node_gpus,
-    reference_only=True,
 )
 
 METRICS = (POD_INFO, POD_GPUS, POD_PENDING, NODE_GPUS)
