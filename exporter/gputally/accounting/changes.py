@@ -7,7 +7,7 @@ merged with those that follow, and writing the same changes twice is harmless.
 from typing import NamedTuple, Self
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
@@ -77,23 +77,9 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     def followed_by(self, later: "Changes") -> "Changes":
         """These changes and `later` ones as one step."""
-        return replace(
-            later,
-            revisions=self.revisions | later.revisions,
-            known=self.known | {uid: self._known(uid, known) for uid, known in later.known.items()},
-            pods=self.pods | later.pods,
-            nodes=self.nodes | later.nodes,
-            capacity=self.capacity | later.capacity,
-            documents=self.documents | later.documents,
-            counted_preemptions=self.counted_preemptions | later.counted_preemptions,
-            series=self.series | later.series,
-            known_values=self.known_values | later.known_values,
-            resumes=self.resumes | later.resumes,
-            interruptions=self.interruptions | later.interruptions,
-            assignment_usage=self.assignment_usage | later.assignment_usage,
-            unallocated_usage=self.unallocated_usage | later.unallocated_usage,
-            departed=self.departed | later.departed,
-        )
+        merged = {name: getattr(self, name) | getattr(later, name) for name in _KEYED}
+        known = self.known | {uid: self._known(uid, known) for uid, known in later.known.items()}
+        return replace(later, **merged | {"known": known})
 
     def _known(self, uid: str, later: Known) -> Known:
         return later.both(self.known.get(uid, UNKNOWN)) if uid in self.revisions or uid in self.pods else later
@@ -103,6 +89,10 @@ class Changes(Struct, frozen=True, kw_only=True):
         """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
         records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
         return records + len(self.series) + len(self.assignment_usage) + len(self.unallocated_usage)
+
+
+_KEYED = tuple(each.name for each in fields(Changes) if each.default_factory is dict)
+"""The fields in which a later value of a key replaces the earlier one."""
 
 
 class Saved(Struct, frozen=True, kw_only=True):
