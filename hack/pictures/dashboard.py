@@ -34,7 +34,7 @@ class Legend(Struct, frozen=True, rename="camel"):
 
     display_mode: Literal["list", "table"] = "list"
     placement: Literal["bottom"] = "bottom"
-    calcs: tuple[Literal["lastNotNull", "mean", "max"], ...] = ()
+    calcs: tuple[Literal["lastNotNull", "mean", "max", "sum"], ...] = ()
 
 
 class ReduceOptions(Struct, frozen=True):
@@ -84,7 +84,8 @@ class Panel(Struct, frozen=True, rename="camel"):
     field_config: FieldConfig = FieldConfig()
     options: Options = Options()
     transformations: tuple[Transformation, ...] = ()
-    interval: None = None
+    interval: str | None = None
+    """The minimum step between points."""
     time_from: None = None
     max_data_points: None = None
     panels: tuple[()] = ()

@@ -64,7 +64,7 @@ class Custom(Struct, frozen=True, rename="camel"):
 
     stacking: Mode = Mode()
     thresholds_style: Mode = Mode()
-    draw_style: Literal["line"] = "line"
+    draw_style: Literal["line", "bars"] = "line"
     line_interpolation: Literal["linear"] = "linear"
     line_width: float = 1
     fill_opacity: float = 0

@@ -9,13 +9,14 @@ from typing import Final, NamedTuple, Protocol
 from hack.pictures import theme
 from hack.pictures.dashboard import Panel, Target
 from hack.pictures.fields import Field
-from hack.pictures.variables import Values, Window, expand
+from hack.pictures.variables import Values, Window, expand, seconds
 from hack.prometheus import Answer, QueryRefused, Series
 
 CALCS: Final[Mapping[str, tuple[str, Callable[[Sequence[float]], float]]]] = {
     "lastNotNull": ("Last *", lambda values: values[-1]),
     "mean": ("Mean", fmean),
     "max": ("Max", max),
+    "sum": ("Total", sum),
 }
 """Reducers of a series to one value, with their titles in legends."""
 _LABEL: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -95,7 +96,7 @@ def series_name(legend: str, labels: Mapping[str, str]) -> str:
 
 def run(panel: Panel, source: Source, *, window: Window, variables: Values) -> Filled:
     """Run all queries of the panel. Errors are part of the result."""
-    shown = window.on(theme.panel_width(panel.grid_pos.w))
+    shown = window.on(theme.panel_width(panel.grid_pos.w), least=seconds(panel.interval) if panel.interval else 0)
     return Filled(panel, tuple(_query(target, source, shown, variables) for target in panel.targets), shown)
 
 

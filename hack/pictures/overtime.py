@@ -71,6 +71,9 @@ def _draw_area(
 ) -> None:
     """Draw the parts between gaps; a single point is a dot."""
     longest, custom = window.step * _MISSING, line.field.custom
+    if custom.draw_style == "bars":
+        _draw_bars(canvas, plot, area, line=line, axis=axis, window=window)
+        return
     gaps = [place for place, (before, after) in enumerate(pairwise(area), 1) if after[0] - before[0] > longest]
     upper = [(around.time_x(moment, plot, window), axis.y(top, plot)) for moment, _, top in area]
     lower = [(around.time_x(moment, plot, window), axis.y(bottom, plot)) for moment, bottom, _ in area]
@@ -82,6 +85,18 @@ def _draw_area(
             outline = [*part, *reversed(lower[start:end])]
             canvas.polygon(outline, line.color, alpha=custom.fill_opacity / 100, clip=plot)
         canvas.line(part, line.color, custom.line_width + 0.4, clip=plot.inset(top=-2, bottom=-2))
+
+
+def _draw_bars(
+    canvas: Canvas, plot: Box, area: Sequence[Span], *, line: Line, axis: around.ValueAxis, window: Window
+) -> None:
+    """Draw a bar for the time before each point."""
+    for moment, bottom, top in area:
+        left, right = (around.time_x(max(each, window.start), plot, window) for each in (moment - window.step, moment))
+        low, high = axis.y(bottom, plot), axis.y(top, plot)
+        if top > bottom and right > left:
+            bar = Box(left, high, max(1.0, right - left - 1), low - high)
+            canvas.rectangle(bar, line.color, alpha=line.field.custom.fill_opacity / 100)
 
 
 def _draw_thresholds(canvas: Canvas, plot: Box, axis: around.ValueAxis) -> None:

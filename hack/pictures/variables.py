@@ -43,9 +43,9 @@ class Window(NamedTuple):
         """Long enough for `rate()` to see four samples, and to miss none between two points."""
         return max(self.step + self.scrape, 4 * self.scrape)
 
-    def on(self, pixels: float) -> "Window":
-        """The window with a step of at least one pixel and one scrape interval."""
-        return self._replace(step=max(nice(self.seconds / pixels), self.scrape))
+    def on(self, pixels: float, *, least: float = 0) -> "Window":
+        """The window with a step of at least one pixel, one scrape interval and `least` seconds."""
+        return self._replace(step=max(nice(self.seconds / pixels), self.scrape, least))
 
 
 def seconds(text: str) -> float:

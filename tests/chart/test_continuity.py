@@ -91,6 +91,6 @@ async def test_an_agents_series_name_its_node_and_the_pod_that_was_measured(tmp_
         async with PrometheusServer(tmp_path / "prometheus", configuration) as prometheus:
             [held], [up] = await series(prometheus, measured), await series(prometheus, "gputally_gpu_up")
 
-    common = {"instance": "node-7", "cluster": "west", "job": "PodMonitor"}
+    common = {"instance": "node-7", "node": "node-7", "cluster": "west", "job": "PodMonitor"}
     assert held == common | {"namespace": "ml", "pod": "train-0", "container": "main"}
     assert up == common | {"namespace": "gpu"}

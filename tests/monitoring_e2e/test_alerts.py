@@ -54,7 +54,8 @@ def test_a_page_has_summary_description_and_links(page: Notification) -> None:
         assert texts["runbook_url"].endswith(f"/docs/runbooks/{PENDING}.md")
         dashboard = urlsplit(texts["dashboard_url"])
         assert dashboard.path == "/d/gputally-pending"
-        assert parse_qs(dashboard.query) == {f"var-{name}": [labels[name]] for name in ("cluster", "tier", "tenant")}
+        chosen = {f"var-{name}": [labels[name]] for name in ("cluster", "tier", "tenant")}
+        assert parse_qs(dashboard.query) == chosen | {"viewPanel": ["100"]}
 
 
 def test_the_page_is_resolved_once_there_is_capacity(day: Day) -> None:
