@@ -14,6 +14,9 @@ NO_EXPORTER = "no data from the exporter"
 AGE = "time() - {} by (cluster, instance) ({})"
 ANSWERS = 'state="reachable"'
 
+NODES = fleet.now("gputally_node_gpus")
+AGENTS = f'label_replace({fleet("gputally_agent_info")}, "node", "$1", "instance", "(.+)")'
+
 PULLED = Row(
     "Agents as seen by the aggregator",
     (
@@ -64,6 +67,21 @@ PULLED = Row(
                 steps={0.1: ORANGE},
             ),
             Query(f"sum({fleet.rate('gputally_unmatched_usage_gpu_seconds_total')})", "unmatched"),
+        ),
+        table(
+            Look(
+                "Nodes without agent",
+                "Nodes with GPUs on which no agent is scraped, by name.",
+                empty="none, or no podMetricsMonitor",
+                width=24,
+                height=5,
+            ),
+            {"cluster": "Cluster", "node": "Node"},
+            Column(
+                head="GPUs",
+                expression=f"sum by (cluster, node) ({NODES}) unless on (cluster, node) {AGENTS}",
+                unit=GPUS,
+            ),
         ),
         timeseries(
             Look(

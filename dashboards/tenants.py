@@ -22,6 +22,15 @@ OF_THE_FLEET = (
 )
 
 
+CHANGE = (
+    f"{grown_in_all(COST, 'tenant', 'currency')}"
+    f" / sum by (tenant, currency) (increase({COST}[$__range] offset $__range)) - 1"
+)
+"""Against the period of the same length before."""
+COVERED = (
+    'count_over_time(max(gputally_nodes{cluster=~"$cluster"})[$__range:1h]) / count_over_time(vector(1)[$__range:1h])'
+)
+
 TOTALS = Row(
     "Totals in the time range",
     (
@@ -83,6 +92,17 @@ TOTALS = Row(
             ),
             Query(f"{grown_in_all(UNOBSERVED)} / 3600", "unobserved"),
         ),
+        stat(
+            Look(
+                "Data in Prometheus",
+                "The share of the time range of which Prometheus still has data. Below 100 %, it was installed later "
+                "or keeps less: kube-prometheus-stack keeps 10 days. Totals then lack the rest; the ledger has it.",
+                unit=RATIO,
+                empty="no data from the exporter",
+                width=4,
+            ),
+            Query(COVERED, "covered"),
+        ),
         table(
             Look(
                 "Tenants",
@@ -104,6 +124,7 @@ TOTALS = Row(
                 unit=RATIO,
             ),
             Column(head="Cost", expression=grown_in_all(COST, "tenant", "currency"), unit=MONEY),
+            Column(head="Change of cost", expression=CHANGE, unit=RATIO),
             Column(head="Used", expression=f"{grown_in_all(USED, 'tenant')} / 3600", unit=GPU_HOURS),
             Column(head="Utilisation", expression=select.busy("tenant", whole=True), unit=RATIO),
             Column(head="Idle cost", expression=grown_in_all(IDLE_COST, "tenant", "currency"), unit=MONEY),

@@ -25,6 +25,8 @@ Steps = Mapping[float | str, str]
 """Thresholds: from which value on which colour; `<ALERT.TERM>` is one of the alerts'. Below the first it is green."""
 
 
+Words = Mapping[int, tuple[str, str]]
+"""Values with their name and colour."""
 Colors = Mapping[str, str]
 STATES: Final[Colors] = {
     "allocated": GREEN,
@@ -121,10 +123,13 @@ def _colored(colors: Colors) -> list[Mapping[str, Any]]:
     ]
 
 
-def stat(look: Look, *queries: Query, trend: bool = False) -> Any:  # noqa: ANN401 - grafanalib has no types
-    """One number for each series, now; with `trend` also how it came about."""
+def stat(look: Look, *queries: Query, trend: bool = False, words: Words | None = None) -> Any:  # noqa: ANN401 - grafanalib has no types
+    """One number for each series, now; with `trend` also how it came about. `words` replace some values."""
+    panel = _common(look, queries, instant=not trend, size=_SMALL)
+    if words:
+        panel["extraJson"]["fieldConfig"]["defaults"]["mappings"] = [_mapping(words)]
     return grafana.Stat(
-        **_common(look, queries, instant=not trend, size=_SMALL),
+        **panel,
         colorMode="value",
         graphMode="area" if trend else "none",
         reduceCalc="lastNotNull",
@@ -168,15 +173,19 @@ def heatmap(look: Look, query: Query) -> Any:  # noqa: ANN401 - grafanalib has n
     return grafana.Heatmap(**panel)
 
 
-def timeline(look: Look, *queries: Query, words: Mapping[int, tuple[str, str]]) -> Any:  # noqa: ANN401 - grafanalib has no types
-    """States over time; `words` says for each value its name and colour."""
+def _mapping(words: Words) -> Mapping[str, Any]:
     texts = {
         str(value): {"text": text, "color": color, "index": place}
         for place, (value, (text, color)) in enumerate(words.items())
     }
+    return {"type": "value", "options": texts}
+
+
+def timeline(look: Look, *queries: Query, words: Words) -> Any:  # noqa: ANN401 - grafanalib has no types
+    """States over time; `words` says for each value its name and colour."""
     return grafana.StateTimeline(
         **_common(look, queries),
-        mappings=[{"type": "value", "options": texts}],
+        mappings=[_mapping(words)],
         showValue="never",
         legendDisplayMode="list",
     )
