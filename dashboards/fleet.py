@@ -1,5 +1,6 @@
 """Capacity, utilisation and cost of the fleet: the first dashboard to open."""
 
+from dashboards.rows.history import BY_NODE
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -269,5 +270,5 @@ BOARD = Board(
         Variable("gpu_model", "GPU model", "gputally_capacity_gpus"),
     ),
     annotations=annotation.ALL,
-    rows=(NOW, CAPACITY, UTILISATION, COST_AND_POWER),
+    rows=(NOW, CAPACITY, UTILISATION, COST_AND_POWER, BY_NODE),
 )

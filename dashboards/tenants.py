@@ -1,5 +1,6 @@
 """Allocation, usage, idle GPUs and cost of each tenant."""
 
+from dashboards.rows.history import BY_DAY_AND_JOB
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
@@ -120,7 +121,7 @@ TOTALS = Row(
             Column(head="GPU-hours", expression=f"{grown_in_all(ALLOCATED, 'tenant')} / 3600", unit=GPU_HOURS),
             Column(
                 head="Share of fleet",
-                expression=f"{grown_in_all(ALLOCATED, 'tenant')} / on () group_left () {OF_THE_FLEET}",
+                expression=f"clamp_max({grown_in_all(ALLOCATED, 'tenant')} / on () group_left () {OF_THE_FLEET}, 1)",
                 unit=RATIO,
             ),
             Column(head="Cost", expression=grown_in_all(COST, "tenant", "currency"), unit=MONEY),
@@ -212,5 +213,5 @@ BOARD = Board(
         Variable("gpu_model", "GPU model", "gputally_allocated_gpus"),
     ),
     annotations=annotation.ALL,
-    rows=(TOTALS, OVER_TIME),
+    rows=(TOTALS, BY_DAY_AND_JOB, OVER_TIME),
 )

@@ -24,7 +24,7 @@ def main(root: Path = ROOT) -> int:
         print(REMEDY)
         return 1
     rules = sorted(map(str, root.glob("alerts/generated/rules/*.yaml")))
-    tests = sorted(map(str, root.glob("tests/promtool/*.yaml")))
+    tests = sorted(map(str, root.glob("tests/promtool/**/*.yaml")))
     commands = [[promtool, "check", "rules", "--lint=all", "--lint-fatal", *rules], [promtool, "test", "rules", *tests]]
     failed = [output for command in commands if (output := _failure(command)) is not None]
     print("\n".join(failed) if failed else f"{len(tests)} test files pass, for {len(rules)} rule files")

@@ -101,7 +101,7 @@ def rendered(board: Board, config: Config) -> str:
         templating=grafana.Templating(list=[_datasource(), *(each.template() for each in board.variables)]),
         links=[_siblings()],
         annotations=grafana.Annotations(list=[each.json() for each in board.annotations]),
-        panels=list(_placed(board.rows)),
+        panels=list(_placed(board)),
     ).auto_panel_ids()
     document = json.loads(json.dumps(dashboard.to_json_data(), cls=DashboardEncoder))
     return json.dumps(_configured(_modern(document), config), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -117,9 +117,9 @@ def _siblings() -> Any:  # noqa: ANN401 - grafanalib has no types
     )
 
 
-def _placed(rows: Sequence[Row]) -> Iterator[Any]:
+def _placed(board: Board) -> Iterator[Any]:
     top = 0
-    for row in rows:
+    for row in board.rows:
         yield grafana.RowPanel(title=row.title, gridPos=grafana.GridPos(h=1, w=_WIDTH, x=0, y=top))
         top += 1
         left = height = 0
@@ -127,9 +127,17 @@ def _placed(rows: Sequence[Row]) -> Iterator[Any]:
             place = panel.gridPos
             if left + place.w > _WIDTH:
                 top, left, height = top + height, 0, 0
-            yield evolve(panel, gridPos=evolve(place, x=left, y=top))
+            described = panel.description + _unfiltered(panel, board.variables)
+            yield evolve(panel, gridPos=evolve(place, x=left, y=top), description=described)
             left, height = left + place.w, max(height, place.h)
         top += height
+
+
+def _unfiltered(panel: Any, variables: Sequence[Variable | Constant]) -> str:  # noqa: ANN401 - grafanalib has no types
+    """Names the filters that a query of the panel ignores; otherwise readers would take its total for theirs."""
+    filters = [each for each in variables if isinstance(each, Variable)]
+    ignored = [each.title for each in filters if any(f"${each.name}" not in query.expr for query in panel.targets)]
+    return f" Ignores the filters: {', '.join(ignored)}." if ignored else ""
 
 
 def _configured(found: Any, config: Config) -> Any:  # noqa: ANN401 - JSON

@@ -95,12 +95,13 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
     )
 
 
-def counts(look: Look, *queries: Query) -> Any:  # noqa: ANN401 - grafanalib has no types
-    """Events per hour as stacked bars, or per longer interval when zoomed out; each query must use `$__interval`."""
+def counts(look: Look, *queries: Query, every: str = "1h") -> Any:  # noqa: ANN401 - grafanalib has no types
+    """Sums per interval as stacked bars, longer than `every` when zoomed out; each query must use `$__interval`."""
     panel = _common(look, queries, custom=_FROM_ZERO)
-    panel["extraJson"]["interval"] = "1h"
+    panel["extraJson"]["interval"] = every
     return grafana.TimeSeries(
         **panel,
+        overrides=look.unit.overrides,
         drawStyle="bars",
         fillOpacity=80,
         stacking={"mode": "normal", "group": "A"},

@@ -81,11 +81,16 @@ def test_aggregations_keep_the_cluster_label(name: str) -> None:
     assert [labels for labels in kept if "cluster" not in labels.split(", ")] == []
 
 
+WHOLE = {"job": "job_kind, job_name, tier, tenant", "node": "node, gpu_model, pool, state"}
+"""What names several labels at once: a job or a node with all of its own."""
+
+
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_a_recorded_series_is_named_by_level_metric_and_operation(name: str) -> None:
     level, metric, operation = name.split(":")
+    labels = ", ".join(WHOLE.get(each, each) for each in level.split("_"))
 
-    assert f"by ({level.replace('_', ', ')})" in EXPRESSIONS[name]
+    assert f"by ({labels})" in EXPRESSIONS[name]
     assert metric.startswith("gputally_")
     assert operation
 

@@ -13,9 +13,14 @@ EXPECTED = {"InferencePodsPending", "HighPreemptionRate", "GputallyGpuXid", "Gpu
 """All alerts that the scenario must trigger; no other may be sent."""
 
 
+LONGEST_INTERVAL_S = 60
+"""Groups with a longer one may not be evaluated before the scenario ends; promtool tests their rules."""
+
+
 def rules(day: Day) -> Iterator[Json]:
     for group in day.rules["groups"]:
-        yield from group["rules"]
+        if group["interval"] <= LONGEST_INTERVAL_S:
+            yield from group["rules"]
 
 
 def test_every_rule_can_be_evaluated(day: Day) -> None:

@@ -58,7 +58,6 @@ POD_INFO = Metric[PodsView](
     help="Pods that hold GPUs or wait for them: join container series by namespace and pod to add tier and tenant.",
     labels=("namespace", "pod", "tier", "tenant", "job_kind", "job_name", "node"),
     rows=pod_info,
-    reference_only=True,
 )
 
 POD_GPUS = Metric[PodsView](
