@@ -153,5 +153,27 @@ sum by (cluster, resource) (increase(gputally_watch_malformed_objects_total[$win
             dashboard="exporter",
             variables=("cluster",),
         ),
+        Alert(
+            name="GputallyCertificateExpiring",
+            expression="""\
+label_replace(
+  (min by (cluster, use) (gputally_certificate_expiry_timestamp_seconds) - time()) / 86400 < $days,
+  "process", "the aggregator", "", ""
+)
+or
+label_replace(label_replace(
+  (min by (cluster) (gputally_agent_certificate_expiry_timestamp_seconds) - time()) / 86400 < $days,
+  "process", "an agent", "", ""), "use", "server", "", ""
+)
+""",
+            summary="A certificate expires soon.",
+            description=(
+                "The {{ $labels.use }} certificate of {{ $labels.process }} expires in "
+                '{{ $value | printf "%.1f" }} days. Then scrapes fail, or agents can no longer be pulled. Renew it: a '
+                "new file is used at once, without a restart."
+            ),
+            dashboard="exporter",
+            variables=("cluster",),
+        ),
     ),
 )

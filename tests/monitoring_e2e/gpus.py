@@ -16,28 +16,16 @@ HEAT: Final = 269
 CONTAINED_ECC: Final = 94
 BEYOND_ALL_PIDS: Final = 4_200_000
 """A PID that no process has, so its pod is unknown, as on a node without hostPID."""
-_A100: Final = Gpu(
-    uuid="",
-    model="NVIDIA A100-SXM4-80GB",
-    architecture=8,
-    gpm=False,
-    memory_mib=81920,
-    used_mib=30_000,
-    idle_watts=60,
-    max_watts=400,
-    power_limit_watts=400,
-    energy_since=-3600,
-    remapped=(0, 0, 0, 0),
-)
+_H100: Final = Gpu(uuid="", used_mib=30_000, energy_since=-3600, shares=[(2, 90), (3, 40), (5, 25), (10, 60)])
 WELL: Final = replace(
-    _A100,
+    _H100,
     uuid="GPU-well",
     curve=[(-60, 40), (45, 85)],
     temperature=61,
     processes=[Process(pid=BEYOND_ALL_PIDS, memory_mib=29_000)],
 )
 SICK: Final = replace(
-    _A100,
+    _H100,
     uuid="GPU-sick",
     curve=[(-60, 90)],
     temperature=88,

@@ -20,6 +20,8 @@ from tests.prometheus.server import Configuration, targets
 from tests.prometheus.tools import built
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MONITORS = {"gputally-aggregator": "aggregator", "gputally-aggregator-pods": "aggregator", "gputally-agent": "agent"}
+"""The monitors of the chart, with the component that each selects."""
 KINDS = ("podmonitors", "probes", "prometheuses", "prometheusrules", "scrapeconfigs", "servicemonitors")
 RELEASE = {"release": "kube-prometheus-stack"}
 """The label by which the Prometheus of kube-prometheus-stack selects monitors and rules."""
@@ -76,7 +78,7 @@ async def generated(api: Api, place: str, *, groups: int) -> tuple[Json, dict[st
     kind = {"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus"}
     await api.create({**kind, "metadata": meta, "spec": {**spec, "scrapeInterval": "1s", "evaluationInterval": "1s"}})
     secret = f"/api/v1/namespaces/{place}/secrets/prometheus-{NAME}"
-    found = await api.wait_for(secret, lambda found: len(_document(found).get("scrape_configs") or ()) == 2)
+    found = await api.wait_for(secret, lambda found: len(_document(found).get("scrape_configs") or ()) == len(MONITORS))
     maps = await api.wait_for_items(
         f"/api/v1/namespaces/{place}/configmaps", lambda items: len(_rules(items)) == groups, within=60
     )
@@ -110,7 +112,7 @@ def with_targets(document: Json, rules: Mapping[str, str], scratch: Path, **urls
 
 
 def _with_targets(job: Json, urls: Mapping[str, Mapping[str, str]]) -> Json:
-    [component] = [name for name in urls if job["job_name"].endswith(f"gputally-{name}/0")]
+    [component] = [of for name, of in MONITORS.items() if job["job_name"].endswith(f"/{name}/0")]
     found = [_as_discovered(component, url, node) for url, node in urls[component].items()]
     return {name: value for name, value in job.items() if name != "kubernetes_sd_configs"} | {"static_configs": found}
 

@@ -59,13 +59,15 @@ class Scene:
     async def scrape(self) -> None:
         """Make Prometheus scrape the aggregator at its current address, under a stable `instance`."""
         configuration = self.prometheus.configuration
-        jobs = [targets.aggregator(self.stage.product.url), *self.agents]
+        url = self.stage.product.url
+        jobs = [targets.aggregator(url), targets.pods(url), *self.agents]
         await self.prometheus.reload(replace(configuration, scrape_configs=jobs))
         await self.visible()
 
     def by_address(self) -> Configuration:
         """The configuration without the recommended stable `instance`."""
-        jobs = [targets.aggregator_by_address(self.stage.product.url), *self.agents]
+        url = self.stage.product.url
+        jobs = [targets.aggregator_by_address(url), targets.pods(url), *self.agents]
         return Configuration(scrape_configs=jobs, scrape_interval=f"{SCRAPE_S}s")
 
     @property
@@ -74,7 +76,7 @@ class Scene:
 
     async def visible(self, server: PrometheusServer | None = None) -> int:
         """Wait until Prometheus shows the current state; returns a whole second between that and later changes."""
-        now, number = time.time(), 1 + len(self.measured)
+        now, number = time.time(), 2 + len(self.measured)
 
         def is_new(answer: Answer) -> bool:  # an old target may still be visible
             return sum(each.last > now for each in answer.series) == number

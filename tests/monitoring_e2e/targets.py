@@ -12,6 +12,7 @@ from tests.prometheus.server import targets
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "prometheus.yml"
 AGGREGATOR: Final = "gputally"
+PODS: Final = "gputally-pods"
 AGENTS: Final = "gputally-agents"
 _META: Final = "__meta_kubernetes_pod_"
 
@@ -27,6 +28,11 @@ def aggregator_by_address(url: str) -> Json:
     return job | {
         "relabel_configs": [each for each in job["relabel_configs"] if each.get("target_label") != "instance"]
     }
+
+
+def pods(url: str) -> Json:
+    """The recommended job for series by pod and by node."""
+    return _job(PODS, [_pod(url, "aggregator", node="")])
 
 
 def agents(measured: Iterable[Measured]) -> Json:

@@ -85,7 +85,6 @@ async def run_agent(
     tokens = own_token(settings.token, PATH, role="--usage.token-file")
     rules = _rules(settings.config)
     accounts = DeviceAccounts(journal_us=settings.journal_h * US_PER_HOUR, mig_basis=rules.mig_basis)
-    wanted = Wanted(rules=rules).and_names(settings.resources)
     options = ReadOptions(
         pod_of=PodOfProcess(settings.proc),
         clock=system_clock,
@@ -94,9 +93,10 @@ async def run_agent(
     )
     async with (
         await Gpus.open(options) as gpus,
-        PodResourcesClient(settings.kubelet, wanted=wanted) as kubelet,
+        PodResourcesClient(settings.kubelet, wanted=Wanted(rules=rules).and_names(settings.resources)) as kubelet,
     ):
         health = NodeHealth(version=__version__, python=sys.version.split()[0])
+        health.certificate = lambda: policies().expires_s
         health.driver, health.nvml = gpus.driver.driver, gpus.driver.nvml
         node = RunningAgent(name=settings.node, epoch=f"{clock():x}", accounts=accounts, health=health, clock=clock)
         gpu_loop = GpuLoop(gpus, accounts, health, clock=clock, interval_s=settings.interval_s)

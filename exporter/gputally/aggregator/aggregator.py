@@ -40,6 +40,8 @@ from gputally.model.kube import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
+from gputally.pulling.agent_credentials import client_certificate_expiry
+from gputally.pulling.agent_options import AgentOptions
 from gputally.serving import policy_source
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ async def aggregate(
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
+            pipeline.health.certificates = _certificates(policies, pulled)
             try:
                 agents = puller(client, pipeline, pulled, clock=clock)
                 background = {
@@ -138,6 +141,11 @@ def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
     watched = resources(fleet.rules)
     first = [resource.kind for resource in watched if resource.is_first]
     return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)
+
+
+def _certificates(policies: Callable[[], AccessPolicy], pulled: AgentOptions) -> dict[str, Callable[[], int | None]]:
+    client = client_certificate_expiry(pulled)
+    return {"server": lambda: policies().expires_s} | ({"agents": client} if client else {})
 
 
 def _saved(ledger: Ledger, *, now_us: int) -> Saved:

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.files.certificate import expiry_s
 from gputally.files.credentials import load_certificate, token, trust_authority
 from gputally.files.reread import Files
 from gputally.model.web_config import ClientAuth, WebConfig, WebTls
@@ -24,9 +25,11 @@ class AccessPolicy(Struct, frozen=True, kw_only=True):
 
     A client's certificate must have one of `names`, if there are any. `passwords` are bcrypt hashes by user, `tokens`
     users by the digest of their token: no secret is stored. A user in `tenants` sees only the data of these tenants.
+    `expires_s` is when the server certificate expires, in seconds since 1970.
     """
 
     tls: ssl.SSLContext | None = None
+    expires_s: int | None = None
     names: frozenset[str] = frozenset()
     headers: Mapping[str, str] = {}
     passwords: Mapping[str, str] = {}
@@ -48,6 +51,7 @@ def access_policy(config: WebConfig, files: Files) -> AccessPolicy:
     """The policy of a configuration. Raises: ConfigError for a file that cannot be used."""
     return AccessPolicy(
         tls=_context(config.tls, files) if config.tls else None,
+        expires_s=expiry_s(Path(config.tls.certificate), files) if config.tls else None,
         names=config.tls.names if config.tls else frozenset(),
         headers=config.headers,
         passwords=config.passwords,

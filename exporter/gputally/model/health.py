@@ -1,5 +1,7 @@
 """The exporter's own health: each part has one writer, and the exposition reads it."""
 
+from collections.abc import Callable, Mapping
+
 from msgspec import Struct, field
 
 from gputally.model.kube import Kind
@@ -95,3 +97,5 @@ class Health(Struct, kw_only=True):
     """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0
     """Observations received and not yet accounted."""
+    certificates: Mapping[str, Callable[[], int | None]] = {}
+    """When our own certificates expire (s), by their use."""

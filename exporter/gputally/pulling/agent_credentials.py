@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable
 
+from gputally.files.certificate import expiry_s
 from gputally.files.credentials import load_certificate, token, trust_authority
 from gputally.files.reread import Files, Reread
 from gputally.pulling.agent_options import AgentOptions
@@ -23,6 +24,12 @@ def tls_contexts(options: AgentOptions) -> Callable[[], ssl.SSLContext]:
     Raises: ConfigError with the file name.
     """
     return Reread(lambda files: _context(options, files))
+
+
+def client_certificate_expiry(options: AgentOptions) -> Callable[[], int | None] | None:
+    """A function that returns when the client certificate expires (s); None if no certificate is configured."""
+    path = options.certificate
+    return Reread(lambda files: expiry_s(path, files)) if path else None
 
 
 def _context(options: AgentOptions, files: Files) -> ssl.SSLContext:

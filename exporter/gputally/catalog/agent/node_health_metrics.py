@@ -65,4 +65,20 @@ DROPPED_CONTAINERS = Metric[NodeView](
     rows=lambda view: [Row((), view.devices.dropped)],
 )
 
-METRICS = (AGENT_INFO, GPU_READS, LAST_GPU_READ, KUBELET_POLLS, LAST_KUBELET_POLL, UNKNOWN_DEVICES, DROPPED_CONTAINERS)
+CERTIFICATE_EXPIRY = Metric[NodeView](
+    name="gputally_agent_certificate_expiry_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="Expiry of the certificate that the agent serves with.",
+    rows=lambda view: [] if (expiry := view.health.certificate()) is None else [Row((), expiry)],
+)
+
+METRICS = (
+    AGENT_INFO,
+    GPU_READS,
+    LAST_GPU_READ,
+    KUBELET_POLLS,
+    LAST_KUBELET_POLL,
+    UNKNOWN_DEVICES,
+    DROPPED_CONTAINERS,
+    CERTIFICATE_EXPIRY,
+)

@@ -224,6 +224,16 @@ REJECTED_DATES = Metric[Health](
     rows=lambda health: [Row((), health.clock.rejected)],
 )
 
+CERTIFICATE_EXPIRY = Metric[Health](
+    name="gputally_certificate_expiry_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="Expiry of the certificate that the aggregator serves with (server) or presents to agents (agents).",
+    labels=("use",),
+    rows=lambda health: (
+        Row((use,), expiry) for use, read in health.certificates.items() if (expiry := read()) is not None
+    ),
+)
+
 METRICS = (
     BUILD_INFO,
     WATCH_SYNCED,
@@ -250,4 +260,5 @@ METRICS = (
     LEDGER_DAMAGED,
     CLOCK_SKEW,
     REJECTED_DATES,
+    CERTIFICATE_EXPIRY,
 )

@@ -1,5 +1,7 @@
 """Health of an agent: updated by its loops, read by the exposition."""
 
+from collections.abc import Callable
+
 from msgspec import Struct, field
 
 
@@ -16,3 +18,5 @@ class NodeHealth(Struct, kw_only=True):
     polls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "unreachable", "refused"), 0))
     """Kubelet polls for device assignments."""
     last_poll_us: int | None = None
+    certificate: Callable[[], int | None] = lambda: None
+    """When the server certificate expires (s); None without one."""
