@@ -29,7 +29,7 @@ CHANGE = (
 )
 """Against the period of the same length before."""
 COVERED = (
-    'count_over_time(max(gputally_nodes{cluster=~"$cluster"})[$__range:1h]) / count_over_time(vector(1)[$__range:1h])'
+    'count_over_time(max(gputally_nodes{cluster=~"$cluster"})[$__range:5m]) / count_over_time(vector(1)[$__range:5m])'
 )
 
 TOTALS = Row(

@@ -95,7 +95,7 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
     )
 
 
-def counts(look: Look, *queries: Query, every: str = "1h") -> Any:  # noqa: ANN401 - grafanalib has no types
+def counts(look: Look, *queries: Query, every: str = "5m") -> Any:  # noqa: ANN401 - grafanalib has no types
     """Sums per interval as stacked bars, longer than `every` when zoomed out; each query must use `$__interval`."""
     panel = _common(look, queries, custom=_FROM_ZERO)
     panel["extraJson"]["interval"] = every

@@ -9,8 +9,9 @@ from hack.pictures.variables import Window
 Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
-    ("fleet", "Overcommitted GPUs", "A"): "no GPU fails while a pod holds it",
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
+    ("pending", "Demand over capacity, all tiers and tenants", "B"): "the scenario is shorter than an hour",
+    ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced GPU-hours", "A"): "the price book has a price for all GPUs",
 }

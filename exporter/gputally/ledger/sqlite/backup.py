@@ -34,7 +34,7 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
     try:
         _copy(connection, path, partial)
         partial.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         partial.unlink(missing_ok=True)
         raise LedgerError(
@@ -71,7 +71,7 @@ def _copy(connection: sqlite3.Connection, path: Path, partial: Path) -> None:
     with closing(sqlite3.connect(partial)) as copy:
         connection.backup(copy, pages=_PAGES, progress=_progress(path))
         copy.execute("PRAGMA journal_mode = DELETE")  # keeps the backup in one file
-    _sync(partial)
+    sync(partial)
 
 
 def _progress(path: Path) -> Callable[[int, int, int], None]:
@@ -88,7 +88,8 @@ def _progress(path: Path) -> Callable[[int, int, int], None]:
     return copied
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Write the file or folder to the disk. Raises: OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

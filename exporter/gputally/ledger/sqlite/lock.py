@@ -3,8 +3,27 @@
 import fcntl
 import os
 from pathlib import Path
+from typing import Final
 
 from gputally.errors import LedgerError
+
+_LOCKS: Final = Path("/proc/locks")
+
+
+def is_locked(path: Path) -> bool | None:
+    """Whether a process holds the lock of the ledger at `path` now; None if the system does not tell.
+
+    It does not try to acquire the lock, which could make a starting aggregator fail. Source: proc(5), /proc/locks.
+    """
+    try:
+        found = Path(f"{path}.lock").stat()
+        held = _LOCKS.read_text()
+    except FileNotFoundError:
+        return False if _LOCKS.exists() else None
+    except OSError:
+        return None
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    return any("FLOCK" in line and f" {file} " in line for line in held.splitlines())
 
 
 class Lock:

@@ -59,6 +59,20 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def single_file(path: Path) -> int:
+    """Make a copied ledger one file without a write-ahead log; returns its schema.
+
+    Raises: LedgerError if it is no ledger, is corrupt, or is of a newer version.
+    """
+    _expect_ours(path)
+    with converted_errors(path), closing(sqlite3.connect(_uri(path, "rw"), uri=True)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        version = _version(connection)
+    if version > migrations()[-1][0]:
+        raise LedgerError(f"{path}: has schema {version}, which is newer than this gputally; use the newer gputally")
+    return version
+
+
 def _expect_current(path: Path, version: int) -> None:
     newest = migrations()[-1][0]
     if version != newest:

@@ -1,0 +1,1 @@
+"""The commands `gputally ledger`, `gputally backup` and `gputally restore`."""
