@@ -41,7 +41,8 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
     known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP | LEDGER
-    kubectl = {"--image", "--overrides", "--override-type", "--replicas", "--restart", "--clusterrole", "--user", "--namespace", "--field-selector", "--show-labels"}
+    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--show-labels", "--replicas"}
+    kubectl |= {"--image", "--overrides", "--override-type", "--restart"}
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config"}
