@@ -1,4 +1,4 @@
-"""The agents among the pods: which exist, and where each answers."""
+"""Agent pods: which exist, and their addresses."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,7 +11,7 @@ from gputally.shares.request import holds_gpu
 
 
 def is_agent(pod: Pod, rules: Rules) -> bool:
-    """Whether `pod` carries the marks of an agent; the first one settles it for nearly every pod of a cluster."""
+    """Whether `pod` has all labels of an agent; for nearly every pod, the first label decides."""
     marks, labels = rules.agents, pod.metadata.labels
     if not labels or (marks.namespace and pod.metadata.namespace != marks.namespace):
         return False
@@ -22,12 +22,12 @@ def is_agent(pod: Pod, rules: Rules) -> bool:
 
 
 def is_watched(pod: Pod, rules: Rules) -> bool:
-    """Whether anything of `pod` is accounted: that it asks for GPUs, or that it is an agent."""
+    """Whether `pod` is relevant: it requests GPUs, or it is an agent."""
     return holds_gpu(pod, rules) or is_agent(pod, rules)
 
 
 class Agents(StatePart[AgentPod]):
-    """Agents by pod UID; only those that run are there."""
+    """Running agents by pod UID."""
 
     name = "agent"
     kinds = (Kind.PODS,)
@@ -39,17 +39,17 @@ class Agents(StatePart[AgentPod]):
         self._nodes: set[str] | None = None
 
     def is_on(self, node: str) -> bool:
-        """Whether the node has an agent that runs."""
+        """Whether the node has a running agent."""
         if self._nodes is None:
             self._nodes = {pod.node for pod in self._pods.values()}
         return node in self._nodes
 
     def on_nodes(self) -> dict[str, AgentPod]:
-        """The agent of each node; while one replaces another, the new one."""
+        """The agent of each node; during a rollout, the new one."""
         return {pod.node: pod for pod in sorted(self._pods.values(), key=lambda pod: pod.created_us)}
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """See `StatePart.seen`: most pods are no agents."""
+        """See `StatePart.seen`; most pods are not agents."""
         if not isinstance(found, Pod) or not is_agent(found, self._rules):
             return
         meta, status, node = found.metadata, found.status, found.spec.node_name
@@ -62,7 +62,7 @@ class Agents(StatePart[AgentPod]):
             self._note(meta.uid)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
-        """See `StatePart.gone`: it was deleted, or runs no longer."""
+        """See `StatePart.gone`: the pod was deleted or has ended."""
         if self._pods.pop(uid, None):
             self._note(uid)
 

@@ -1,7 +1,7 @@
-"""What the accounting hands to the ledger, and gets back when the process starts again.
+"""What the accounting passes to the ledger, and gets back when the process restarts.
 
-Everything is keyed, and a later value replaces an earlier one: changes that could not be written are
-merged with those that follow, and writing the same changes twice is harmless.
+Everything has a key, and a later value replaces an earlier one: changes that could not be written are merged with later
+ones, and writing the same changes twice has no effect.
 """
 
 from typing import NamedTuple, Self
@@ -23,13 +23,13 @@ from gputally.model.units import US_PER_SECOND
 
 
 class Known(NamedTuple):
-    """How many of a pod's segments, and of its terms, are as they were handed over before."""
+    """How many of a pod's segments and terms the ledger already has."""
 
     segments: int
     terms: int
 
     def both(self, other: Self) -> "Known":
-        """What is known after both of two steps."""
+        """The part that is known after two steps."""
         return Known(min(self.segments, other.segments), min(self.terms, other.terms))
 
 
@@ -37,7 +37,7 @@ UNKNOWN = Known(0, 0)
 
 
 def known_of(before: PodRecord | None, record: PodRecord | None) -> Known:
-    """What of `record` is as it was in `before`."""
+    """The part of `record` that is the same in `before`."""
     if before is None or record is None:
         return UNKNOWN
     return Known(alike(before.segments, record.segments), alike(before.terms, record.terms))
@@ -46,14 +46,12 @@ def known_of(before: PodRecord | None, record: PodRecord | None) -> Known:
 class Changes(Struct, frozen=True, kw_only=True):
     """One consistent step of the accounting.
 
-    `revisions` are allocations whose segments changed, `known` what of them and of the `pods` is as it was: nothing of
-    one it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so are the
-    `documents` of parts, by the part's name and key; None for what is no longer kept, as in `series` and
-    `known_values`.
-    `capacity` is what became known of nodes, by UID and instant: name and facts. `live` is the allocated GPU-time as
-    the counters know it, as the line (a, b); None when nothing is to be compared.
-    `interruptions` are times nobody watched a kind, as (kind, from) to end. Hours of usage are as last told, by holder
-    and start or by GPU.
+    `revisions` are allocations with changed segments; `known` is the part of them and of `pods` that the ledger already
+    has, nothing for those it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so
+    are the `documents` of parts, by the part's name and key; None for dropped ones, as in `series` and `known_values`.
+    `capacity` has new facts of nodes, by UID and time: name and facts. `live` is the allocated GPU-time of the
+    counters, as the line (a, b); None if it is not to be compared. `interruptions` are observation gaps, from (kind,
+    start) to end. Hours of usage are as last reported, by assignment and start or by GPU.
     """
 
     accounting_start_us: int
@@ -86,7 +84,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> int:
-        """How many rows of the ledger wait to be written, about: what an unwritable ledger costs in memory."""
+        """The approximate number of rows to write, a measure of memory while the ledger is not writable."""
         records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
         return records + len(self.series) + len(self.assignment_usage) + len(self.unallocated_usage)
 
@@ -96,10 +94,10 @@ _KEYED = tuple(each.name for each in fields(Changes) if each.default_factory is 
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """What a ledger holds of an earlier process: the sum of all its changes; of usage, what agents may still tell of.
+    """The state that an earlier process stored: the sum of all its changes, with usage that agents may still revise.
 
-    Hours of one holder come in their order, `documents` by the part's name. `resumed_us` is when it was taken up.
-    `is_moved` when the ledger has it otherwise, see `present`.
+    Hours of one assignment are in order, `documents` are by the part's name. `resumed_us` is when this process resumed.
+    `is_moved` says that the ledger has other times, see `present`.
     """
 
     accounting_start_us: int
@@ -119,6 +117,6 @@ class Saved(Struct, frozen=True, kw_only=True):
 
 
 def new_accounts(now_us: int) -> Saved:
-    """Books opened at `now_us`: at the beginning of that second, since API timestamps are cut to seconds."""
+    """A new ledger's state: accounting starts with the second of `now_us`, as API times have whole seconds."""
     accounting_start_us = now_us - now_us % US_PER_SECOND
     return Saved(accounting_start_us=accounting_start_us, evaluated_us=now_us, at_us=now_us, resumed_us=now_us)

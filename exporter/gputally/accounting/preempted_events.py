@@ -1,4 +1,4 @@
-"""What Events tell of preemptors, kept within bounds: who may write Events in a namespace can forge any number."""
+"""Events that name preemptors, limited in number: whoever may create Events in a namespace can forge them."""
 
 from typing import Final
 
@@ -8,32 +8,32 @@ from gputally.model.owner import is_name, is_uid
 from gputally.model.preemption import Preemptor
 
 MOST: Final = 10_000
-"""So many are kept, of 1.5 kB at most."""
+"""Limit of stored Events, of at most 1.5 kB each."""
 
 
 class PreemptedEvents:
-    """By namespace and UID of the victim: Events are written in the victim's own namespace, and not by others.
+    """Preemptors by namespace and UID of the victim; Events must be in the victim's own namespace.
 
-    When there is no room, the namespace that has most of them loses its oldest: none pushes out those of another that
+    Beyond the limit, the namespace with most Events loses its oldest: a namespace cannot displace Events of one that
     has fewer.
     """
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, tuple[int, Preemptor]]] = {}
-        """Of each namespace the oldest first."""
+        """By namespace, oldest first."""
         self._count = 0
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """The number of stored Events."""
         return self._count
 
     def by(self, namespace: str, victim_uid: str) -> Preemptor | None:
-        """Whom the last Event of a victim named."""
+        """The preemptor in the last Event of a victim."""
         found = self._by_namespace.get(namespace, {}).get(victim_uid)
         return found[1] if found else None
 
     def add(self, namespace: str, victim_uid: str, preemptor: Preemptor, *, at_us: int) -> None:
-        """Keep that an Event told this."""
+        """Store the preemptor of an Event."""
         self._drop(namespace, victim_uid)
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
@@ -42,7 +42,7 @@ class PreemptedEvents:
         self._count += 1
 
     def forget(self, *, before_us: int) -> None:
-        """Keep no longer what was told before then."""
+        """Drop Events from before that time."""
         for namespace, events in tuple(self._by_namespace.items()):
             for victim_uid, (seen_us, _) in tuple(events.items()):
                 if seen_us < before_us:
@@ -57,15 +57,15 @@ class PreemptedEvents:
 
 
 def expect_possible(event: Event) -> None:
-    """Raises: MalformedObject if it names pods that cannot exist, of which the author chose every character."""
+    """Raises: MalformedObject if the Event names pods that cannot exist; its author chose every character."""
     for each in (event.involved_object, event.related):
         if each and not _can_exist(each):
-            namespace = event.metadata.namespace  # and not which Event: who forges many is told of once
+            namespace = event.metadata.namespace  # without the Event, so that many forged ones are logged once
             raise MalformedObject(f"of namespace {namespace}", "an Event names a pod that cannot exist")
 
 
 def _can_exist(reference: ObjectReference) -> bool:
-    """Whether all of it that is kept may be a pod's, as far as it is there. Names and UIDs of pods are ASCII."""
+    """Whether all stored fields that are present may be of a pod; pod names and UIDs are ASCII."""
     names = [name for name in (reference.namespace, reference.name) if name]
     if reference.uid and not is_uid(reference.uid):
         return False

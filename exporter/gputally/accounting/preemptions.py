@@ -1,8 +1,8 @@
-"""Pairing preempted pods with their preemptors, and counting each preemption once.
+"""Matches preempted pods with their preemptors, and counts each preemption once.
 
-A preemption is a victim with DisruptionTarget for preemption AND a deletion: the condition alone may be
-taken back, and the Event alone may speak of a pod that was never bound. The Event names the preemptor;
-it may come before or after, or be lost, so a preemption without one is counted as by `unknown` after a while.
+A preemption is a victim with the condition DisruptionTarget for preemption AND a deletion: the condition alone may be
+withdrawn, and an Event alone may name a pod that was never bound. The Event names the preemptor. It may arrive before
+or after, or get lost: then the preemption is counted as by `unknown` after a while.
 """
 
 import re
@@ -22,20 +22,20 @@ from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 UNKNOWN: Final = "unknown"
 _PATIENCE_US = 60 * US_PER_SECOND
-"""How long an Event is awaited; the scheduler sends it right after the deletion."""
+"""How long to wait for an Event; the scheduler sends it right after the deletion."""
 _KEEP_US = US_PER_HOUR
-"""How long counted preemptions and unmatched Events are kept: the API server keeps Events as long."""
+"""How long counted preemptions and unmatched Events are kept; the API server keeps Events for the same time."""
 
 _TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
-"""The pod of a UID with its tier, if it is, or lately was, known."""
+"""The existing or recently deleted pod with that UID, and its tier."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
 
 class Preemptions(StatePart[Preemption]):
-    """All preemptions of the last hour and of pods that still exist, by victim UID."""
+    """All preemptions of the last hour and of existing pods, by victim UID."""
 
     name = "preemption"
     kinds = (Kind.EVENTS,)
@@ -64,7 +64,7 @@ class Preemptions(StatePart[Preemption]):
         return changed
 
     def drain_counted(self) -> dict[str, Preemption]:
-        """Those that were counted, or counted otherwise, since the last call, by victim."""
+        """Preemptions that were counted, or recounted, since the last call, by victim."""
         counted, self.counted = self.counted, {}
         return counted
 
@@ -74,7 +74,7 @@ class Preemptions(StatePart[Preemption]):
         self.counted |= {uid: each for uid, each in self.known.items() if each.counted}
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
-        """Look at a pod that has been marked or asked to stop, or `is_gone`: how it ended says nothing to that."""
+        """Update from a pod with the condition or a deletion request, or that `is_gone`; its end does not matter."""
         deleted = is_gone or record.deletion_us is not None
         if record.preempted_us is None or not deleted or record.scheduled_us is None or not record.terms:
             return
@@ -101,9 +101,10 @@ class Preemptions(StatePart[Preemption]):
         self._resolve(record.uid, at_us=at_us)
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """Remember whom an Event `Preempted` names. Who may write Events in a namespace can forge those of its pods.
+        """Store the preemptor of an Event `Preempted`.
 
-        Raises: MalformedObject if it names pods that cannot exist; nothing has changed then.
+        Whoever may create Events in a namespace can forge those of its pods. Raises: MalformedObject, without any
+        change, if it names pods that cannot exist.
         """
         if not isinstance(found, Event):
             return
@@ -114,7 +115,7 @@ class Preemptions(StatePart[Preemption]):
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
-        """Count what has waited long enough, and forget what is an hour old, but no victim that still exists."""
+        """Count victims whose Event is overdue, and drop those older than an hour, except for existing pods."""
         for uid in tuple(self._open):
             self._resolve(uid, at_us=now_us)
         for uid, preemption in tuple(self.known.items()):
@@ -140,7 +141,7 @@ class Preemptions(StatePart[Preemption]):
             self._keep(preemption)
 
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
-        """Count under the preemptor's tier; what was counted as unknown before is taken back."""
+        """Count by the preemptor's tier; withdraw an earlier count as unknown."""
         labels = (self._limit("tier", preemption.victim_tier), tier)
         for counted, times in ((preemption.counted, -1), (labels, 1)):
             if counted:
@@ -161,7 +162,7 @@ class Preemptions(StatePart[Preemption]):
 
 
 def _by(at_us: int, preemption: Preemption) -> Preemption:
-    """Nothing of it happened later than that."""
+    """The latest time of its known parts."""
     requested_us, released_us = (
         None if us is None else min(us, at_us) for us in (preemption.requested_us, preemption.released_us)
     )
@@ -175,10 +176,10 @@ def _by(at_us: int, preemption: Preemption) -> Preemption:
 
 
 def preemptor_of(event: Event) -> Preemptor | None:
-    """Whom the Event names: by `related`, else by the UID in its text.
+    """The preemptor that the Event names: in `related`, otherwise by the UID in its text.
 
-    kube-scheduler 1.36 leaves `related` out, by an oversight in pkg/scheduler/framework/preemption/executor.go;
-    1.27 and 1.28 name nobody in the text.
+    kube-scheduler 1.36 omits `related`, by an oversight in pkg/scheduler/framework/preemption/executor.go; 1.27 and
+    1.28 name no preemptor in the text.
     """
     related = event.related
     if related and related.uid:

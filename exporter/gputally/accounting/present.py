@@ -1,4 +1,4 @@
-"""Back to the present, when an earlier process had taken a later time for it."""
+"""Corrects saved state from the future, when the clock of an earlier process was ahead."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,15 +14,14 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 WAITED_US: Final = 10 * US_PER_SECOND
-"""What lies ahead by less is waited for: clocks of one server and the next differ by so much at most."""
+"""A smaller lead is waited for: the clocks of two API servers differ by at most that."""
 
 
 def at_present(saved: Saved, *, now_us: int) -> Saved:
-    """`saved` as it is, unless it was evaluated in the future: then with nothing that is known of later than `now_us`.
+    """`saved`, unless it was evaluated in the future: then without anything later than `now_us`.
 
-    What was published stays, as the floor of each series, so that the difference is stated as ahead of the truth. What
-    was observed at such times was observed by now; so parts take it in `restore`. What was opened in the future begins
-    then.
+    Published values stay as the floor of each series, so that the difference is exported as overcount. Observations
+    with future times were made by now, so parts accept them in `restore`. What would start in the future starts now.
     """
     now_us = max(now_us, saved.accounting_start_us)
     if max(saved.evaluated_us, saved.at_us) <= now_us + WAITED_US:
@@ -41,7 +40,7 @@ def at_present(saved: Saved, *, now_us: int) -> Saved:
 
 
 def _series(series: Series, evaluated_us: int, now_us: int) -> Series:
-    """With what was published at `evaluated_us` as its floor; what was new then is as new now."""
+    """With the values published at `evaluated_us` as floors; series that were new then are new again."""
     shown_us, floor = series.shown_us, series.floor
     if is_shown(series, evaluated_us) and series.floor_us != evaluated_us:
         floor = max(floor, series.at(evaluated_us))
@@ -73,7 +72,7 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
 
 
 def _ending(ending: Ending | None, now_us: int) -> Ending | None:
-    """A finishing time is the node's: its clock may be ahead, which is set right when the pod is looked at."""
+    """A finish time is by the node's clock, which may be ahead; it is corrected when the pod is read."""
     if ending is None:
         return None
     from_us = ending.from_us if ending.by is End.FINISHED else min(ending.from_us, now_us)
@@ -99,6 +98,6 @@ def _by(now_us: int, at_us: int | None) -> int | None:
 
 
 def _terms(history: Sequence[Terms], now_us: int) -> tuple[Terms, ...]:
-    """Of those that begin by now at the latest, the last one counts."""
+    """Of the terms that begin by now, the last ones apply."""
     begun = {min(each.from_us, now_us): each for each in history}
     return tuple(replace(each, from_us=from_us) for from_us, each in begun.items())

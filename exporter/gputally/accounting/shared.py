@@ -1,4 +1,4 @@
-"""One object for all equal values: thousands of pods have the same, and each came with a copy of its own."""
+"""Shares one object among equal values: thousands of pods decode to the same values, each as a separate copy."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -9,5 +9,5 @@ Value = TypeVar("Value", bound=Hashable)
 
 @lru_cache(maxsize=16_384)
 def shared(value: Value) -> Value:
-    """The first of all values equal to `value`."""
+    """The first object that equals `value`."""
     return value

@@ -1,4 +1,4 @@
-"""An immutable view of the fleet at one instant: all that the metrics read."""
+"""An immutable view of the fleet at one instant: the input of all metrics."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -17,7 +17,7 @@ from gputally.model.rules import Rules
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
-    """Pods of one tier and tenant that are not bound yet; `quantity` in µGPU, `oldest_us` their first creation."""
+    """Pending pods of one tier and tenant; `quantity` in µGPU, `oldest_us` is the creation of the oldest."""
 
     pods: int
     quantity: int
@@ -25,7 +25,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """Whether each tier serves user traffic, and whether any is expected to; patterns `unmatched` by all tiers."""
+    """Whether each tier serves user traffic, whether any should, and how many patterns match no tier (`unmatched`)."""
 
     tiers: Mapping[str, bool]
     expected: bool
@@ -35,9 +35,9 @@ class Serving(Struct, frozen=True, kw_only=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
-    `wanted` is the µGPU that pending pods request, by the GPU model that they require, `any` for none.
-    `differences` compare sums that are computed independently, in µs·µGPU, and must be 0. `allocation_differences` are
-    the µGPU that only the API or only the kubelets report as allocated, by pool and side.
+    `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
+    independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
+    server or only the kubelets report as allocated, by pool and side.
     """
 
     now_us: int
@@ -63,10 +63,10 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Snapshot:
-    """Evaluate the fleet at `now_us`. From here on no counter will be published lower than in this snapshot.
+    """Evaluate the fleet at `now_us`. From then on, no counter is published below this snapshot.
 
-    `ledger` is live allocated GPU-time minus what the ledger's own segments add up to, as the line (a, b); None
-    while it is not known.
+    `ledger` is the live allocated GPU-time minus the sum of the ledger's own segments, as the line (a, b); None while
+    unknown.
     """
     fleet.reconcile()
     fleet.advance(now_us)
@@ -102,7 +102,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
 
 
 def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
-    """Every exported tier, `other` too once pods of refused tiers were bound."""
+    """All exported tiers, with `other` once a pod of a refused tier was bound."""
     bound = {labels[0] for labels in totals[Total.SCHEDULED].labels}
     return tuple(sorted(fleet.limiter.values["tier"].keys() | bound))
 
@@ -113,7 +113,7 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
 
 
 def _wanted(pods: Iterable[ActivePod], fleet: Fleet) -> dict[str, int]:
-    """0 for every known GPU model that no pending pod requires."""
+    """With 0 for known GPU models that no pending pod requires."""
     wanted = dict.fromkeys(sorted(fleet.limiter.values["gpu_model"]), 0)
     for pod in pods:
         wanted[pod.gpu_model] = wanted.get(pod.gpu_model, 0) + pod.quantity
@@ -121,7 +121,7 @@ def _wanted(pods: Iterable[ActivePod], fleet: Fleet) -> dict[str, int]:
 
 
 def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], Waiting]:
-    """The pending pods by exported (tier, tenant)."""
+    """Pending pods by exported (tier, tenant)."""
     found: dict[tuple[str, str], Waiting] = {}
     for pod in pods:
         before = found.get(pod.shown, Waiting(pods=0, quantity=0, oldest_us=pod.since_us))
@@ -136,7 +136,7 @@ def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], Waiting]:
 def _differences(
     totals: Totals, published: Mapping[Total, Published], ledger: tuple[int, int] | None
 ) -> dict[str, int]:
-    """Allocated by tier against by node; capacity by state against the log of nodes; counters against the ledger."""
+    """Allocated by tier and by node; capacity by state and by facts; counters and ledger."""
     by_state: dict[str, int] = {}
     now_us = totals.evaluated_us
     for labels, series in totals.truth(Total.CAPACITY):

@@ -1,4 +1,4 @@
-"""The capacity of a node over time, divided by precedence among the states; a pure function of its history."""
+"""The capacity of a node over time, split into states by precedence; a pure function of the node's history."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -14,10 +14,10 @@ Steps = Mapping[int, int]
 
 
 class CapacityTerms(NamedTuple):
-    """What the fleet says to the capacity of every node.
+    """Fleet-wide inputs for the capacity of every node.
 
-    `price_of` gives the price of an asset's capacity at an instant, which may change at `price_changes`;
-    `limit` the exported (gpu_model, pool) of a node, bounded.
+    `price_of` returns the price of an asset's capacity at an instant, which may change at `price_changes`; `limit`
+    returns the exported (gpu_model, pool) of a node.
     """
 
     price_of: Callable[[Asset, int], Price | None]
@@ -26,10 +26,10 @@ class CapacityTerms(NamedTuple):
 
 
 def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, int]]:
-    """µGPU by state: capacity + overcommitted = allocated + the others. Allocated wins, the rest is divided.
+    """µGPU by state: capacity + overcommitted = allocated + all other states. Allocated has precedence.
 
-    What the offered units leave uncovered is unsliced; but whole missing devices, where units are whole,
-    and devices that are not allocatable are unhealthy. A node that offers nothing has lost its device plugin.
+    GPUs that the offered units do not cover are unsliced; but whole missing devices, where units are whole, and devices
+    that are not allocatable are unhealthy. A node that offers nothing has lost its device plugin.
     """
     yield CapacityState.ALLOCATED, allocated
     rest = facts.physical - allocated
@@ -63,7 +63,7 @@ def slices_of(
     allocated: int,
     terms: CapacityTerms,
 ) -> list[CapacitySlice]:
-    """The partition of a node's capacity from `since_us` on, by time; what outlasts the node is overcommitted.
+    """The capacity of a node from `since_us` on, by time and state; allocations after the node's end are overcommitted.
 
     `since_us` is not before the first facts; `allocated` is the µGPU allocated just before `since_us`.
     """
@@ -87,12 +87,12 @@ def slices_of(
 
 
 def facts_at(record: NodeRecord, at_us: int) -> NodeFacts:
-    """The facts that held at `at_us`; the first ones before that."""
+    """The facts in effect at `at_us`; before the first ones, the first ones."""
     return record.facts[max(0, bisect_right(record.facts, at_us, key=_from_us) - 1)][1]
 
 
 def _instants(record: NodeRecord, steps: Steps, since_us: int, price_changes: tuple[int, ...]) -> list[int]:
-    """Where anything may change from `since_us` on."""
+    """The instants from `since_us` on at which anything may change."""
     facts = (from_us for from_us, _ in record.facts[bisect_right(record.facts, since_us, key=_from_us) :])
     gone_us = since_us if record.gone_us is None else record.gone_us
     candidates = {since_us, gone_us, *steps, *facts, *price_changes[bisect_right(price_changes, since_us) :]}
@@ -104,7 +104,7 @@ def _from_us(entry: tuple[int, NodeFacts]) -> int:
 
 
 def extend(slices: list[CapacitySlice], following: CapacitySlice) -> None:
-    """Add `following` to `slices`, as a continuation of the last one where nothing but time differs."""
+    """Append `following` to `slices`; merge it with the last slice if only the time differs."""
     last = slices[-1] if slices else None
     if last and replace(following, start_us=last.start_us, end_us=last.end_us) == last:
         slices[-1] = replace(last, end_us=following.end_us)

@@ -1,4 +1,4 @@
-"""The GPU model of a node, by its labels, and of a GPU, by its driver: spelled the same, so that series join."""
+"""The GPU model of a node from its labels, and of a GPU from its driver, in one spelling, so that series join."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,23 +6,23 @@ from collections.abc import Iterator, Mapping
 from gputally.model.kube import PodSpec
 
 UNKNOWN = "unknown"
-"""The model of GPUs that no label names."""
+"""The model of GPUs without such a label."""
 
 LABELS = (
-    "nvidia.com/gpu.product",  # GPU Feature Discovery, the only one that reads the device itself
+    "nvidia.com/gpu.product",  # GPU Feature Discovery, which reads the device itself
     "cloud.google.com/gke-accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
     "amd.com/gpu.product-name",  # AMD's node labeller
     "gpu.intel.com/product",  # Intel's rules for Node Feature Discovery
-    "accelerator",  # AKS, and hand-labelled fleets; last, because anything may be written there
+    "accelerator",  # AKS, and manually labelled fleets; last, because it may contain anything
 )
 _LAYOUT = re.compile(r"(-MIG-.+|-SHARED)$")
-"""GPU Feature Discovery appends how the GPU is divided; the hardware, and its price, stay the same."""
+"""GPU Feature Discovery appends the sharing mode; hardware and price are the same."""
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_. -]")
 
 
 def gpu_model_of(node_labels: Mapping[str, str]) -> str:
-    """The product name as the first of the labels spells it, without its sharing suffix; else `unknown`."""
+    """The product name from the first label present, without a sharing suffix; `unknown` without one."""
     product = next((node_labels[key] for key in LABELS if node_labels.get(key)), UNKNOWN)
     return _LAYOUT.sub("", product)
 
@@ -36,7 +36,7 @@ def gpu_model_named(name: str) -> str:
 
 
 def gpu_model_selected(spec: PodSpec) -> str:
-    """The GPU model that the pod requires of its node; "" if it requires none, or may have one of several."""
+    """The GPU model that the pod's node selector or affinity requires; "" for none or alternatives."""
     if spec.node_selector is None and spec.affinity is None:
         return ""
     required = dict(_required_labels(spec)) | (spec.node_selector or {})
@@ -45,7 +45,7 @@ def gpu_model_selected(spec: PodSpec) -> str:
 
 
 def _required_labels(spec: PodSpec) -> Iterator[tuple[str, str]]:
-    """Labels that the required node affinity fixes to one value; alternatives fix none."""
+    """Labels that the required node affinity limits to one value; alternatives limit none."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
     if len(terms) == 1:

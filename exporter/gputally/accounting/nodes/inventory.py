@@ -1,4 +1,4 @@
-"""Which nodes there are now."""
+"""Counts of existing nodes."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 
 
 class Inventory(NamedTuple):
-    """The nodes that exist: how many have GPUs, and labels that contradict each other; µGPU without a price.
+    """Existing nodes with GPUs, nodes with conflicting labels, and unpriced µGPU.
 
-    The last by exported (gpu_model, pool), 0 where everything has a price.
+    Unpriced µGPU are by exported (gpu_model, pool), 0 if everything has a price.
     """
 
     nodes: int
@@ -20,7 +20,7 @@ class Inventory(NamedTuple):
 
 
 def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, limiter: LabelLimiter, *, at_us: int) -> Inventory:
-    """What exists, and has a price, at `at_us`."""
+    """The inventory at `at_us`."""
     facts = [each.record.facts[-1][1] for each in accounts if each.record.gone_us is None]
     unpriced: dict[tuple[str, str], int] = {}
     for each in facts:

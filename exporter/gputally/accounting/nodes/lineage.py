@@ -1,8 +1,8 @@
-"""Nodes that went on under another UID: a kubelet registers anew after its Node was deleted, and its pods run on.
+"""Nodes that re-register under another UID: the kubelet recreates a deleted Node while its pods keep running.
 
-The machine tells: the next incarnation of the name with the same system UUID continues the one before, and so do the
-allocations on that. A machine that tells none is never the same. Each incarnation accounts for the time until the next
-was created.
+The system UUID identifies the machine: the next incarnation of a name with the same system UUID continues the previous
+one, and so do the allocations on it. A node without a system UUID never continues another. Each incarnation accounts
+for the time until the next was created.
 
 Source: k8s.io/kubernetes pkg/kubelet/kubelet_node_status.go, registerWithAPIServer; PodGC leaves pods alone while a
 Node of that name exists.
@@ -23,7 +23,7 @@ Share = tuple[NodeAccount, Iterable[Segment], Iterable[Segment]]
 
 
 class Lineage:
-    """Which incarnation continues which; a view of all `accounts`, and of their UIDs `by_name` in order of creation."""
+    """Which incarnation continues which; a view of all `accounts`, and of their UIDs `by_name` in creation order."""
 
     def __init__(self, accounts: Mapping[str, NodeAccount], by_name: Mapping[str, Sequence[str]]) -> None:
         self._accounts = accounts
@@ -31,7 +31,7 @@ class Lineage:
         self._next: dict[str, str] = {}
 
     def linked(self, record: NodeRecord) -> NodeRecord:
-        """`record` with the incarnation it continues, if there is one; what pods hold passes from that to this."""
+        """`record` with the incarnation that it continues, if any; allocations then move from that one to this one."""
         before = None if record.continues else self.continued(record)
         if before is None:
             return record
@@ -40,25 +40,25 @@ class Lineage:
         return replace(record, continues=before.uid)
 
     def restored(self, record: NodeRecord) -> None:
-        """An earlier process knew what this incarnation continues."""
+        """Restore the link that an earlier process stored."""
         if record.continues:
             self._next[record.continues] = record.uid
 
     def closed(self, record: NodeRecord) -> None:
-        """The incarnation is forgotten, and with it what it goes on from and what goes on from it."""
+        """Remove a forgotten incarnation and its links in both directions."""
         self._next.pop(record.uid, None)
         if self._next.get(record.continues) == record.uid:
             del self._next[record.continues]
 
     def of(self, uid: str) -> list[NodeAccount]:
-        """The incarnation and those that continue it."""
+        """The incarnation and all that continue it."""
         found = [self._accounts[uid]]
         while (uid := self._next.get(uid, "")) in self._accounts:
             found.append(self._accounts[uid])
         return found
 
     def home_of(self, uid: str) -> Home:
-        """What the incarnation and those that continue it say to their pods."""
+        """The `Home` of pods on the incarnation, including all that continue it."""
         accounts = self.of(uid)
         first = accounts[0]
         if len(accounts) == 1:
@@ -67,7 +67,7 @@ class Lineage:
         return first.home._replace(history=classes(chained(records)), life=_life_of(records))
 
     def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
-        """What of two states of a pod falls to each incarnation that it was on."""
+        """Split the change between two states of a pod by the incarnations that it was on."""
         accounts = self.of(uid)
         if len(accounts) == 1:
             yield accounts[0], before, after
@@ -78,18 +78,18 @@ class Lineage:
             yield account, _within(before, from_us, until_us), _within(after, from_us, until_us)
 
     def before(self, record: NodeRecord) -> NodeRecord | None:
-        """The incarnation of the name before this one."""
+        """The previous incarnation of the name."""
         named = (self._accounts[uid].record for uid in self._by_name.get(record.name, ()))
         earlier = [each for each in named if each.created_us < record.created_us]
         return earlier[-1] if earlier else None
 
     def continued(self, record: NodeRecord) -> NodeRecord | None:
-        """The incarnation before, if that was the same machine."""
+        """The previous incarnation, if it is the same machine."""
         before = self.before(record)
         return before if before and record.machine and before.machine == record.machine else None
 
     def replaced_us(self, record: NodeRecord) -> int | None:
-        """When the next incarnation of the name was created; by then the one before was gone."""
+        """The creation time of the next incarnation of the name, by which the previous one was gone."""
         births = (self._accounts[uid].record.created_us for uid in self._by_name.get(record.name, ()))
         return min((birth_us for birth_us in births if birth_us > record.created_us), default=None)
 
@@ -118,7 +118,7 @@ def _within(segments: Iterable[Segment], from_us: int, until_us: int | None) -> 
 
 
 def may_have_existed(record: NodeRecord, at_us: int) -> bool:
-    """Whether the node may have existed then, as far as its end is known."""
+    """Whether the node may have existed at that time; its end may be uncertain."""
     if record.gone_us is None:
         return record.created_us <= at_us
     return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)

@@ -1,4 +1,4 @@
-"""The running account of one node: which states its capacity was in, kept in step with late corrections."""
+"""The running capacity account of one node, updated by late corrections."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gputally.model.price import Price
 
 _WINDOW = 64
-"""Slices kept open to correction before the older ones are final."""
+"""Slices that stay correctable before the older ones become final."""
 _FINALIZE_US = 6 * US_PER_HOUR
-"""How long a slice stays open to correction, unless there are too many."""
+"""How long a slice stays correctable, unless there are too many."""
 _MOST = 512
-"""Slices of a node with many short pods, or facts of one relabelled often: beyond this the older half is final."""
+"""Limit of slices (many short pods) and of facts (frequent relabelling); beyond it, the older half becomes final."""
 
 _Span = tuple[int, int | None, int]
 """Start and end (µs; None while it lasts) and µGPU."""
@@ -33,12 +33,12 @@ _Span = tuple[int, int | None, int]
 class NodeAccount:
     """Capacity of one node incarnation, posted to the totals from `since_us` on.
 
-    Time before `finalized_us` is final: later knowledge about it moves time between allocated and free,
-    so that the partition still adds up. What pods hold is remembered as `_steps`, the changes of the allocated
-    µGPU by instant; those before `finalized_us` are summed up there.
+    Time before `finalized_us` is final: later corrections of it only move time between allocated and free, so that the
+    states still add up. Allocations are kept as `_steps`, the changes of the allocated µGPU by instant; those before
+    `finalized_us` are summed at it.
 
-    Events only note from when on the slices are out of date; `rebuild` derives that part anew, so that an event
-    costs the same on a node with a long history.
+    Events only record from when on the slices are outdated; `rebuild` recomputes that part, so the cost of an event
+    does not depend on the length of the history.
     """
 
     def __init__(self, record: NodeRecord, totals: Totals, *, since_us: int) -> None:
@@ -55,7 +55,7 @@ class NodeAccount:
 
     @property
     def home(self) -> Home:
-        """All that it says to its pods; derived once, as they are many."""
+        """The `Home` of its pods; computed once for all of them."""
         record = self.record
         if self._home is None or self._home[0] is not record:
             life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
@@ -64,30 +64,30 @@ class NodeAccount:
 
     @property
     def existed(self) -> NodeRecord:
-        """The record with the end of the capacity: of the interval in which the node went, when pods last had some."""
+        """The record with the end of its capacity: if that is in a gap, the end of its last allocation."""
         gone_us, by_us = self.record.gone_us, self.record.gone_by_us
         if gone_us is None or by_us is None or by_us <= gone_us:
             return self.record
         return replace(self.record, gone_us=max(gone_us, min(by_us, max(self._steps, default=gone_us))))
 
     def observe(self, record: NodeRecord) -> None:
-        """Replace what is known of the node itself."""
+        """Replace the facts of the node."""
         self.outdate(_changed_us(self.record, record))
         self.record = record
 
     def outdate(self, since_us: int) -> None:
-        """Facts or prices may have changed: derive all from `since_us` on anew."""
+        """Facts or prices may have changed: recompute everything from `since_us` on."""
         self._stale_us = since_us if self._stale_us is None else min(self._stale_us, since_us)
 
     def hold(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> bool:
-        """Replace what a pod held by what it is now known to have held; False when that is the same."""
+        """Replace the former segments of a pod by its present ones; returns False if they are equal."""
         before, after = tuple(before), tuple(after)
         if self.finalized_us > self._totals.accounting_start_us:
             self._correct_final(before, after, at_us=at_us)
         return self.take_up(before, after)
 
     def take_up(self, before: Iterable[Segment], after: Iterable[Segment]) -> bool:
-        """The same, of a pod whose final time is accounted already."""
+        """Add a restored pod whose final time is already accounted."""
         changes: dict[int, int] = {}
         for segments, sign in ((before, -1), (after, 1)):
             for segment in segments:
@@ -99,7 +99,7 @@ class NodeAccount:
         return self.step(changes)
 
     def hand_over(self, successor: "NodeAccount", *, from_us: int) -> None:
-        """Let `successor` have what pods hold from `from_us` on, or from where the time that is final here ends."""
+        """Move allocations from `from_us` on to `successor`, but not before the end of the final time."""
         gone_us = self.record.gone_us
         final_us = self.finalized_us if gone_us is None else min(gone_us, self.finalized_us)
         successor.finalized_us = max(successor.finalized_us, final_us)
@@ -111,7 +111,7 @@ class NodeAccount:
             self.step({at_us: -quantity for at_us, quantity in changes.items()})
 
     def step(self, changes: Mapping[int, int]) -> bool:
-        """Let what is allocated change by so much at these instants; False when that is nothing."""
+        """Change the allocated µGPU at these instants; returns False if all changes are 0."""
         changed = [at_us for at_us, change in changes.items() if change]
         for at_us in changed:
             self._steps[at_us] = self._steps.get(at_us, 0) + changes[at_us]
@@ -122,7 +122,7 @@ class NodeAccount:
         return bool(changed)
 
     def rebuild(self, terms: CapacityTerms, *, at_us: int) -> None:
-        """Derive the slices anew from where they are out of date, and let the totals follow."""
+        """Recompute the outdated slices, and update the totals."""
         if self._stale_us is None:
             return
         begin_us = max(self.finalized_us, self.record.facts[0][0])
@@ -142,7 +142,7 @@ class NodeAccount:
         self._finalize_old(at_us)
 
     def _remember(self, terms: CapacityTerms) -> None:
-        """What corrections are booked under: the last slice's labels and price, or what they would be without any."""
+        """Store the labels and price for corrections: those of the last slice, or the present ones without any."""
         if self.slices:
             self._labels, self._price = self.slices[-1].labels, self.slices[-1].price
         else:
@@ -150,11 +150,11 @@ class NodeAccount:
             self._labels, self._price = terms.limit(facts), terms.price_of(facts.asset, from_us)
 
     def _stepped_before(self, at_us: int) -> int:
-        """What all steps before `at_us` add up to."""
+        """The sum of all steps before `at_us`."""
         return sum(quantity for step_us, quantity in self._steps.items() if step_us < at_us)
 
     def _cut_off(self, from_us: int) -> list[CapacitySlice]:
-        """Take the slices from `from_us` on away, and the end of the one that reaches into that time."""
+        """Remove the slices from `from_us` on, and end the one that spans it."""
         index = bisect_left(self.slices, from_us, key=lambda each: each.start_us)
         outdated = self.slices[index:]
         del self.slices[index:]
@@ -179,7 +179,7 @@ class NodeAccount:
                     self._totals.shift(Total.CAPACITY_COST, cost_labels, price.cost(a), price.cost(b), at_us=at_us)
 
     def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
-        """The physical GPUs from the log of facts alone, which the slices must add up to."""
+        """Post the physical GPUs from the facts alone; the slices must add up to the same."""
         spans = tuple(_physical(record, self.finalized_us))
         kept = alike(self._physical, spans)
         for sign, parts in ((-1, self._physical), (1, spans)):
@@ -196,7 +196,7 @@ class NodeAccount:
             self._finalize(at_us - _FINALIZE_US)
 
     def _finalize(self, until_us: int) -> None:
-        """Make all before `until_us` final: forget what ended by then, and sum up the steps that led there."""
+        """Make the time before `until_us` final: drop the slices that ended, and sum the steps before it."""
         gone_us = self.record.gone_us
         until_us = until_us if gone_us is None else min(until_us, gone_us)
         if until_us <= self.finalized_us:
@@ -222,7 +222,7 @@ class NodeAccount:
     def _correct(
         self, before: Iterable[Segment], after: Iterable[Segment], final: tuple[int, int], *, real: bool, at_us: int
     ) -> None:
-        """What was allocated more in that final time was free before, or never there, and the other way round."""
+        """Corrections of final time: what is allocated additionally was free, or else is overcommitted."""
         gpu_time = self._time_in(after, *final) - self._time_in(before, *final)
         if not gpu_time:
             return
@@ -235,7 +235,7 @@ class NodeAccount:
                 self._totals.count(Total.CAPACITY_COST, cost_labels, self._price.cost(amount), at_us=at_us)
 
     def _time_in(self, segments: Iterable[Segment], from_us: int, until_us: int) -> int:
-        """GPU-time of `segments` between the two, as far as the books were open."""
+        """GPU-time of `segments` between the two instants, without the time before the accounting start."""
         found = 0
         for segment in segments:
             if segment.start_us < until_us:
@@ -247,7 +247,7 @@ class NodeAccount:
 
 
 def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
-    """From when on the capacity may be another; all of it where nothing tells."""
+    """The earliest time from which the capacity may differ; the beginning if unknown."""
     kept = alike(before.facts, record.facts)
     changed = [facts[kept][0] for facts in (before.facts, record.facts) if kept < len(facts)] if kept else [0]
     return min([*changed, *(at for at in (before.gone_us, record.gone_us) if at is not None)], default=0)

@@ -1,8 +1,8 @@
-"""Nodes whose clocks are off, by what the API server's own times say of those that kubelets write.
+"""Clock offsets of nodes, from kubelet timestamps compared with API server timestamps.
 
-A kubelet takes a pod up after its binding and before anybody sees that it did, both by the API server's clock. So
-`status.startTime`, by the node's, is ahead of the truth by something between those two; so is every other time that the
-kubelet writes. A difference of two seconds may be cut seconds and the way the news took: it passes as none.
+A kubelet starts a pod after its binding and before anybody observes the start, both by the API server's clock. So
+`status.startTime`, by the node's clock, differs from the true time by an amount between these two; so do all other
+timestamps of the kubelet. Up to two seconds may be truncation and latency, and count as no offset.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from gputally.model.pod import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND, to_us
 
 OFF_US = 2 * US_PER_SECOND
-"""What is further off is told, and set right."""
+"""Larger offsets are exported, and corrected."""
 _SHOWN = 20
-"""A node is a label: of more that are off, the worst are told."""
+"""Exported offsets, the largest: each node is a label value."""
 
 
 def clock_of(record: PodRecord, pod: Pod, *, scheduled_us: int | None, at_us: int) -> Clock | None:
-    """What this form of the pod adds to what is known of its node's clock; None while that passes as right."""
+    """The node's clock offset that this state of the pod shows, given what is known; None if there is none."""
     started_at = pod.status.start_time
     if started_at is None or scheduled_us is None:
         return record.clock
@@ -35,18 +35,18 @@ def clock_of(record: PodRecord, pod: Pod, *, scheduled_us: int | None, at_us: in
 
 
 def true_times(time_us: int, clock: Clock | None) -> tuple[int, int]:
-    """The earliest and the latest moment that a time of the node's clock can mean."""
+    """The earliest and latest true time of a node timestamp."""
     return (time_us - clock.most_us, time_us - clock.least_us) if clock else (time_us, time_us)
 
 
 class NodeClocks:
-    """By how much nodes are off, by name, as the pod bound there last shows."""
+    """Clock offsets of nodes by name, from the pod that was bound there last."""
 
     def __init__(self) -> None:
         self.shown_by: dict[str, tuple[int, Clock]] = {}
 
     def learn(self, record: PodRecord) -> None:
-        """Look at a pod whose clock is off, or whose node's was."""
+        """Update from a pod, if its clock or its node's clock is off."""
         bound_us = record.scheduled_us or 0
         if not record.accepted or bound_us < self.shown_by.get(record.node, (0,))[0]:
             return
@@ -56,7 +56,7 @@ class NodeClocks:
             del self.shown_by[record.node]
 
     def worst(self, exists: Callable[[str], bool]) -> dict[str, int]:
-        """µs by which existing nodes are ahead, negative for behind: of those that are off the worst."""
+        """The largest offsets of existing nodes, µs; positive if the node's clock is ahead."""
         self.shown_by = {node: known for node, known in self.shown_by.items() if exists(node)}
         skews = {node: (clock.least_us + clock.most_us) // 2 for node, (_, clock) in self.shown_by.items()}
         return dict(sorted(skews.items(), key=lambda skew: -abs(skew[1]))[:_SHOWN])

@@ -1,4 +1,4 @@
-"""What a Node object says, and the history of it."""
+"""The facts of a Node object, and their history."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -33,21 +33,21 @@ from gputally.shares.request import offered_units
 from gputally.shares.schemes import Units, covered, divided, labels_of
 
 NODE_READING = "4"
-"""To be raised when a node is read otherwise: what an earlier version kept of nodes does not tell that."""
+"""Increase it when the interpretation of nodes changes: stored records do not show that."""
 _COUNT_DIGITS = 6
-"""Anybody who may label nodes can write a count; one with more digits is no count of GPUs."""
+"""Labels may contain anything; a number with more digits is not a count of GPUs."""
 _LAST_TURNS = 15
-"""Of times when a node was not ready, so many are remembered besides the last."""
+"""Stored periods in which a node was not ready, in addition to the last one."""
 NO_POOL = "none"
-"""The pool of a node that carries none of the pool labels."""
+"""The pool of a node without a pool label."""
 
 
 def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
-    """What is true of `node` now, if it carries these of all labels that facts may follow from.
+    """The facts of `node` with these values of all relevant labels.
 
     `price_labels` are the label keys that price rules match on.
 
-    Raises: MalformedObject for a capacity that is no whole number.
+    Raises: MalformedObject for a capacity that is not a whole number.
     """
     try:
         fixed = _fixed(node, rules)
@@ -57,7 +57,7 @@ def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labe
 
 
 class _Fixed(NamedTuple):
-    """What of a node's facts does not follow from its labels; fields as in NodeFacts."""
+    """Facts that do not depend on labels; fields as in NodeFacts."""
 
     units: tuple[tuple[str, int, int], ...]
     offered: Units | None
@@ -66,7 +66,7 @@ class _Fixed(NamedTuple):
 
 
 def _fixed(node: Node, rules: Rules) -> _Fixed:
-    """Raises: ValueError for a broken quantity."""
+    """Raises: ValueError for an invalid quantity."""
     capacity, allocatable = offered_units(node.status.capacity, rules), offered_units(node.status.allocatable, rules)
     units = tuple((name, capacity.get(name, 0), allocatable.get(name, 0)) for name in sorted({*capacity, *allocatable}))
     most = tuple((name, max(amounts)) for name, *amounts in units)
@@ -77,7 +77,7 @@ def _fixed(node: Node, rules: Rules) -> _Fixed:
 def _facts(
     carried: tuple[tuple[str, str], ...], fixed: _Fixed, rules: Rules, price_labels: frozenset[str]
 ) -> NodeFacts:
-    """The same object for all nodes alike, which are most of a pool."""
+    """One shared object for all equal nodes, which are most of a pool."""
     labels = dict(carried)
     units = [(name, amount) for name, amount, _ in fixed.units]
     capacity = covered(units, carried, rules)
@@ -109,20 +109,20 @@ def _facts(
 
 def _with_labels(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
     if facts.labels is None:
-        return facts  # an earlier version did not keep what else they follow from
+        return facts  # an earlier version did not store the other inputs
     fixed = _Fixed(facts.units, facts.offered, facts.ready, facts.cordoned)
     return _facts(tuple(sorted(labels.items())), fixed, rules, price_labels)
 
 
 def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
-    """The value of the first pool label the node carries."""
+    """The value of the first pool label that the node has."""
     return next((labels[key] for key in rules.pool_labels if labels.get(key)), NO_POOL)
 
 
 def _physical(labels: Mapping[str, str], capacity: int) -> int:
-    """Physical GPUs: as labelled, else as many whole ones as the offered units need.
+    """Physical GPUs: from the label, otherwise as many whole GPUs as the offered units require.
 
-    Under the single MIG strategy the label counts slices.
+    With the single MIG strategy, the label counts slices.
     """
     label = labels.get(COUNT, "")
     if not (label.isascii() and label.isdigit()) or len(label) > _COUNT_DIGITS:
@@ -134,13 +134,13 @@ def _physical(labels: Mapping[str, str], capacity: int) -> int:
 def observed(
     record: NodeRecord, node: Node, *, rules: Rules, price_labels: frozenset[str], at_us: int, since_us: int
 ) -> NodeRecord:
-    """`record` with what `node` says, from the moment it can be said to hold.
+    """`record` updated from `node`, with each change from its earliest certain time on.
 
-    Readiness has a timestamp of its own. The first facts hold from the node's creation, and so does what software tells
-    of it late. A discovered label outlives its absence; one that is back may have been back since `since_us`, up to
-    when all is known. All else holds from its observation.
+    Readiness has its own timestamp. The first facts apply from the node's creation on, and so do discovered labels that
+    are added later. A discovered label stays in effect while it is missing; one that returns may have returned since
+    `since_us`, the time up to which everything is known. All other changes apply from their observation on.
 
-    Raises: MalformedObject for a capacity that is no whole number.
+    Raises: MalformedObject for a capacity that is not a whole number.
     """
     present = relevant(labels_of(node), rules, price_labels)
     record = lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
@@ -159,7 +159,7 @@ def observed(
 
 
 def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, since_us: int) -> NodeRecord:
-    """`record` with the `facts` that `node` says now; its labels are known."""
+    """`record` with the present `facts` of the node; its labels are already updated."""
     turned_us = min(at_us, _ready_since_us(node, at_us))
     record = replace(
         record, unready=_with_turn(record, ready=facts.ready, turned_us=turned_us, since_us=min(since_us, at_us))
@@ -174,14 +174,14 @@ def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, sin
 
 
 def machine_of(node: Node) -> str:
-    """The system UUID of what the node runs on, "" where it tells none."""
+    """The system UUID of the node's machine; "" if it reports none."""
     return node.status.node_info.system_uuid if node.status.node_info else ""
 
 
 def _with_turn(record: NodeRecord, *, ready: bool, turned_us: int, since_us: int) -> tuple[Span, ...]:
-    """The last times the node was not ready. Unknown after False is still the same time.
+    """The last periods in which the node was not ready. Unknown after False continues the same period.
 
-    One that turned ready unseen was not ready before that, at most since all was known.
+    If the node became ready unobserved, it was not ready before, from the time up to which everything is known.
     """
     known = record.unready
     is_open = bool(known) and known[-1][1] is None
@@ -195,7 +195,7 @@ def _with_turn(record: NodeRecord, *, ready: bool, turned_us: int, since_us: int
 
 
 def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_us: int) -> NodeRecord:
-    """`record` without the labels that have been away for too long by `at_us`, each from the instant it was."""
+    """`record` without the labels that have expired by `at_us`, each from its expiry on."""
     for instant in (each for each in lapses(record) if each <= at_us):
         ended = {each.key for each in record.lost if lapse_of(each) <= instant}
         history = list(cut(record.facts, instant))
@@ -208,7 +208,7 @@ def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at
 
 
 def ended(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_us: int) -> NodeRecord:
-    """`record` of a node that ceased to exist, or went on as another, at `at_us`: a label lapses by then or never."""
+    """`record` of a node that was deleted or replaced at `at_us`; labels that had not expired by then never do."""
     record = lapsed(record, rules=rules, price_labels=price_labels, at_us=at_us)
     spared = [each for each in record.lost if lapse_of(each) > at_us]
     history: list[tuple[int, NodeFacts]] = []
@@ -219,7 +219,7 @@ def ended(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_
 
 
 def learned(record: NodeRecord, first: First, *, rules: Rules, price_labels: frozenset[str]) -> NodeRecord:
-    """`record` with labels that were never told before."""
+    """`record` with labels that are reported for the first time."""
     if not first or not record.facts:
         return record
     known = record.facts
@@ -233,7 +233,7 @@ def learned(record: NodeRecord, first: First, *, rules: Rules, price_labels: fro
 
 
 def _with_more(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
-    """`facts` with `labels` besides. The pool stays what earlier rules may have found, unless these tell it."""
+    """`facts` with additional `labels`. The pool stays as found by earlier rules, unless these labels contain one."""
     found = _with_labels(facts, dict(facts.labels or ()) | dict(labels), rules, price_labels)
     if labels.keys() & {*rules.pool_labels}:
         return found

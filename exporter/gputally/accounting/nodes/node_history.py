@@ -1,4 +1,4 @@
-"""The history of what is true of a node, and of incarnations that continue each other."""
+"""The history of a node's facts, also across incarnations that continue each other."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -10,11 +10,11 @@ from gputally.model.price import Asset
 from gputally.shares.schemes import NodeLabels, Units, sharing_of
 
 History = tuple[tuple[int, NodeFacts], ...]
-"""Facts with the instant from which on they hold, the oldest first."""
+"""Facts, each with the time from which it applies, oldest first."""
 
 
 def most(known: Units | None, new: Units | None) -> Units | None:
-    """The most units of each resource in either offer."""
+    """The maximum units of each resource in either offer."""
     if known == new or not known:
         return new
     amounts = dict(known)
@@ -24,7 +24,7 @@ def most(known: Units | None, new: Units | None) -> Units | None:
 
 
 def chained(records: Sequence[NodeRecord]) -> History:
-    """The history of incarnations that continue each other, each until the next was created."""
+    """The joint history of incarnations that continue each other; each ends when the next was created."""
     found: list[tuple[int, NodeFacts]] = []
     for record, following in zip_longest(records, records[1:]):
         for from_us, facts in record.facts:
@@ -35,7 +35,7 @@ def chained(records: Sequence[NodeRecord]) -> History:
 
 
 def classes(history: History) -> History:
-    """`history` where what the node's pods are and cost changes."""
+    """`history` reduced to the changes that affect the classification and price of pods."""
     found: list[tuple[int, NodeFacts]] = []
     for entry in history:
         if not found or _class(found[-1]) != _class(entry):
@@ -44,7 +44,7 @@ def classes(history: History) -> History:
 
 
 def reclassified_us(before: History, after: History) -> int | None:
-    """From when on the node's pods are, or cost, something else than was thought; None if nothing of that changed."""
+    """The earliest time from which classification or price of the node's pods differ; None if they do not."""
     for was, now in zip_longest(classes(before), classes(after)):
         if was is None or now is None or (was[0], _class(was)) != (now[0], _class(now)):
             return min(entry[0] for entry in (was, now) if entry)
@@ -56,7 +56,7 @@ def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, NodeLabels, Units | Non
 
 
 def cut(history: History, from_us: int) -> History:
-    """`history` in which something may change at `from_us`."""
+    """`history` with an entry at `from_us`, so that it can change there."""
     before = [entry for entry in history if entry[0] <= from_us]
     if not before or before[-1][0] == from_us:
         return history
@@ -64,13 +64,13 @@ def cut(history: History, from_us: int) -> History:
 
 
 def followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
-    """`history` with other `facts` from `from_us` on, and no earlier than what was known last."""
+    """`history` with new `facts` from `from_us` on, but not before its last entry."""
     from_us = max(from_us, history[-1][0])
     return (*(entry for entry in history if entry[0] < from_us), (from_us, facts))
 
 
 def with_readiness(history: History, *, ready: bool, from_us: int) -> History:
-    """`history` with the node `ready` or not from `from_us` on, whatever else changed since."""
+    """`history` with the node `ready` or not from `from_us` on; later changes of other facts stay."""
     if ready is history[-1][1].ready:
         return history
     from_us = max(from_us, history[0][0])

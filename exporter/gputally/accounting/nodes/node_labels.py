@@ -1,7 +1,7 @@
-"""The labels of a node that facts follow from, and how long they hold.
+"""The relevant labels of a node, and how long they stay in effect.
 
-Labels come and go: a new node gets those of its GPUs a minute after its first pods, and they vanish while what writes
-them restarts. The GPUs stay the same.
+Labels are not constant: GPU labels of a new node appear a minute after its first pods, and disappear while the software
+that writes them restarts. The GPUs stay the same.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _ALWAYS = frozenset({INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS})
 be mistaken for one that the node never had.
 """
 First = Mapping[str, tuple[int, str]]
-"""Labels by key that were told for the first time: since when each holds, and its value."""
+"""Labels that were reported for the first time, by key: the time from which each applies, and its value."""
 _NEVER_US = 1 << 62
 _INVALID = "-MIG-INVALID"
 """What GPU Feature Discovery appends to the product while slices are cut anew, with a count, memory and replicas of 0.
@@ -51,12 +51,12 @@ Source: NVIDIA/k8s-device-plugin internal/lm/mig-strategy.go, newInvalidMigStrat
 
 
 def is_discovered(key: str) -> bool:
-    """Whether software on the node writes the label, and takes it away when it restarts."""
+    """Whether software on the node writes the label, and removes it when it restarts."""
     return key.startswith(_DISCOVERED)
 
 
 def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> dict[str, str]:
-    """Those of a node's `labels` that any fact may follow from, in a fixed order."""
+    """The `labels` of a node that any fact may depend on, in a fixed order."""
     found = _relevant_of(tuple(labels), rules.pool_labels, price_labels)
     if any(labels.get(key, "").endswith(_INVALID) for key in gpu_model.LABELS):
         found = tuple(key for key in found if not key.startswith("nvidia.com/gpu."))
@@ -65,12 +65,12 @@ def relevant(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[st
 
 @lru_cache(maxsize=1024)
 def _relevant_of(keys: tuple[str, ...], pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> tuple[str, ...]:
-    """In alphabetical order; most nodes have the same keys as others."""
+    """In alphabetical order; most nodes have the same keys."""
     return tuple(sorted([key for key in keys if key in pool_labels or key in price_labels or _is_always(key)]))
 
 
 def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple[LostLabel, ...]:
-    """The labels that the node once carried and that are not `present` at `at_us`."""
+    """The labels that the node once had and that are not `present` at `at_us`."""
     known = {each.key: each for each in record.lost}
     for key, value in _latest(record):
         known.setdefault(key, LostLabel(key=key, value=value, since_us=at_us))
@@ -80,7 +80,7 @@ def lost(record: NodeRecord, present: Mapping[str, str], *, at_us: int) -> tuple
 def looked_at(
     record: NodeRecord, rules: Rules, price_labels: frozenset[str], *, at_us: int
 ) -> tuple[tuple[str, int], ...]:
-    """Since when each key is looked at that may be told late, but for those that always are; it is `at_us`."""
+    """Since when each configurable key is read; new keys from `at_us` on."""
     since, from_us = dict(record.looked_at), at_us if record.facts else record.created_us
     return tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)])
 
@@ -93,10 +93,9 @@ def _may_be_late(pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> 
 
 
 def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
-    """Those of the labels `present` that were never observed on the node before, though they were looked at.
+    """The labels in `present` that the node never had before although they were read.
 
-    Each was so since the node's birth. What was posted before anybody looked at the label was posted without it, and
-    keeps its price.
+    They apply from the node's creation on. What was posted before the label was read keeps its price.
     """
     if not record.facts:
         return {}
@@ -112,37 +111,37 @@ def _is_always(key: str) -> bool:
 
 
 def lapse_of(label: LostLabel) -> int:
-    """When a discovered label ceases to hold."""
+    """When a missing discovered label expires."""
     return label.since_us + OUTLIVE_US
 
 
 def lasting(lost_labels: tuple[LostLabel, ...], *, at_us: int) -> dict[str, str]:
-    """Labels that hold at `at_us` though the node does not carry them."""
+    """Labels that are missing at `at_us` but still in effect."""
     return {each.key: each.value for each in lost_labels if is_discovered(each.key) and at_us < lapse_of(each)}
 
 
 def lapses(record: NodeRecord) -> list[int]:
-    """The instants at which labels that still hold cease to, in order."""
-    if not record.lost:  # as nearly always
+    """The expiry times of missing labels that are still in effect, in order."""
+    if not record.lost:  # the usual case
         return []
     held = {key for key, _ in _latest(record)}
     return sorted({lapse_of(each) for each in record.lost if each.key in held})
 
 
 def lapses_before(record: NodeRecord, us: int) -> bool:
-    """Whether a label ceases to hold before `us`, of which nothing is accounted yet."""
+    """Whether a label expires before `us` and this is not accounted yet."""
     return record.gone_us is None and any(at_us < us for at_us in lapses(record))
 
 
 def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:
-    """What a node that registers anew was known to carry `before`; it holds until the labels are back, or lapses."""
+    """Labels that a re-registered node had `before`; they stay in effect until they return or expire."""
     lost_before = {each.key: each for each in before.lost}
     carried = {key: LostLabel(key=key, value=value, since_us=born_us) for key, value in _latest(before)}
     return tuple(each for _, each in sorted((carried | lost_before).items()))
 
 
 def is_described(record: NodeRecord) -> bool:
-    """Whether anything on the node has told yet what its GPUs are."""
+    """Whether software on the node has reported its GPUs."""
     return any(is_discovered(key) for key, _ in _latest(record))
 
 
@@ -151,14 +150,14 @@ def _latest(record: NodeRecord) -> tuple[tuple[str, str], ...]:
 
 
 class Lapses:
-    """When the next lost label of each node ceases to hold."""
+    """The next expiry of a missing label, by node."""
 
     def __init__(self) -> None:
         self.next_us = _NEVER_US
         self._by_uid: dict[str, int] = {}
 
     def put(self, record: NodeRecord) -> None:
-        """Take in a node as it is known now; one that is gone loses nothing more."""
+        """Add or update a node; labels of deleted nodes do not expire."""
         instants = lapses(record) if record.gone_us is None else ()
         if instants:
             self._by_uid[record.uid] = instants[0]
@@ -167,5 +166,5 @@ class Lapses:
         self.next_us = min(self._by_uid.values(), default=_NEVER_US)
 
     def due(self, upto_us: int) -> list[str]:
-        """UIDs of the nodes that have lost a label by then."""
+        """UIDs of the nodes with a label that has expired by then."""
         return [uid for uid, at_us in self._by_uid.items() if at_us <= upto_us]

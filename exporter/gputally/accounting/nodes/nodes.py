@@ -1,4 +1,4 @@
-"""The nodes of the fleet, by incarnation, with their accounts."""
+"""The nodes of the fleet by incarnation, with their accounts."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -27,11 +27,11 @@ from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, to_us
 
 _KEEP_US = US_PER_HOUR
-"""How long the account of a node that is gone stays open to late news of its pods."""
+"""How long the account of a deleted node accepts late events of its pods."""
 
 
 class Nodes:
-    """Accounts by node UID. A pod's node is the incarnation of its name that existed when the pod was bound."""
+    """Accounts by node UID. A pod's node is the incarnation that existed when the pod was bound."""
 
     def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, limiter: LabelLimiter) -> None:
         self.accounts: dict[str, NodeAccount] = {}
@@ -45,27 +45,27 @@ class Nodes:
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self._inventory: Inventory | None = None
         self._stale: set[str] = set()
-        """Nodes whose capacity is to be derived anew."""
+        """Nodes whose capacity must be recomputed."""
         self._finalized_us = totals.accounting_start_us
-        """Capacity before this was accounted by an earlier process."""
+        """An earlier process accounted the capacity before this time."""
         self.lapses = Lapses()
 
     def known(self) -> set[str]:
-        """UIDs of the nodes that exist."""
+        """UIDs of the existing nodes."""
         return {uid for uid, a in self.accounts.items() if a.record.gone_us is None and not is_stand_in(uid)}
 
     def has(self, name: str) -> bool:
-        """Whether a node of that name is known, if only that it was there lately."""
+        """Whether a node of that name exists or was deleted recently."""
         return name in self._by_name
 
     def seen(self, node: Node, *, at_us: int, since_us: int) -> list[Reclassified]:
-        """Take in a Node, with GPUs or without: its device plugin may still come.
+        """Update from a Node, also from one without GPUs: its device plugin may register later.
 
-        Returns: how its pods, and those of the one before it, must be looked at again.
+        Returns: which pods of it, and of the previous incarnation, must be reclassified.
         """
         account = self.accounts.get(node.metadata.uid)
         if account is not None and account.record.gone_us is not None:
-            return []  # late news of a node that is gone
+            return []  # a late event of a deleted node
         before = account.record if account else self._born(node, at_us)
         keys = self._pricing.label_keys
         record = observed(before, node, rules=self._rules, price_labels=keys, at_us=at_us, since_us=since_us)
@@ -86,9 +86,9 @@ class Nodes:
         return replace(record, lost=inherited(before, born_us=created_us)) if before else record
 
     def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
-        """Apply the labels that this incarnation reports to those that it continues: the machine is the same.
+        """Apply newly reported labels also to the incarnations that this one continues: the machine is the same.
 
-        Labels that an earlier incarnation had lost may still lapse until the next one was created.
+        Labels that an earlier incarnation had lost may still expire before the next one was created.
         """
         present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
         while record.continues in self.accounts:
@@ -98,25 +98,25 @@ class Nodes:
             yield self._renewed(account, lapsed(better, rules=self._rules, price_labels=keys, at_us=born_us))
 
     def lapse(self, upto_us: int) -> list[Reclassified]:
-        """Let labels cease to hold that were away for too long by then; all that was told up to then is known.
+        """Let missing labels expire; all events up to that time are known.
 
-        Returns: how pods must be looked at again.
+        Returns: which pods must be reclassified.
         """
         accounts, keys = [self.accounts[uid] for uid in self.lapses.due(upto_us)], self._pricing.label_keys
         records = [lapsed(each.record, rules=self._rules, price_labels=keys, at_us=upto_us) for each in accounts]
         return [each for each in map(self._renewed, accounts, records) if each]
 
     def has_told_all(self, record: PodRecord) -> bool:
-        """Whether labels of its node can tell no more of what an ended pod had; an unknown node tells nothing."""
+        """Whether labels of its node can no longer change an ended pod; true for an unknown node."""
         if record.node_uid not in self.accounts or is_stand_in(record.node_uid):
             return True
         nodes = [account.record for account in self._lineage.of(record.node_uid)]
         return is_described(nodes[0]) and not any(lapses_before(node, record.end_us or 0) for node in nodes)
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
-        """The node ceased to exist in [since_us, at_us], and before another of its name was created.
+        """The node was deleted within [since_us, at_us], and before another of its name was created.
 
-        Returns: how its pods must be looked at again, if they must.
+        Returns: which of its pods must be reclassified, if any.
         """
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
@@ -126,7 +126,7 @@ class Nodes:
         return self._ended(account, gone_us=gone_us, by_us=by_us) or Reclassified(uid, account.record.name, gone_us)
 
     def _replaced(self, record: NodeRecord) -> Reclassified | None:
-        """The incarnation before was gone when this one was created, whenever that was told."""
+        """End the previous incarnation by the creation of this one, whenever its deletion is observed."""
         before = self._lineage.before(record)
         if before is None or before.gone_us is None:
             return None
@@ -140,9 +140,9 @@ class Nodes:
         return self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
-        """The account of the incarnation a bound pod belongs to; a stand-in without GPUs when it is not known.
+        """The account of the incarnation that a bound pod belongs to; a stand-in without GPUs if unknown.
 
-        It is the last that was created before and may have existed then.
+        It is the last one that was created before and may have existed at that time.
         """
         bound_us = record.scheduled_us or 0
         for uid in reversed(self._by_name.get(record.node, ())):
@@ -154,13 +154,13 @@ class Nodes:
         return self.accounts[uid]
 
     def home_of(self, record: PodRecord) -> Home:
-        """All that a bound pod's node says to it."""
+        """The `Home` of a bound pod."""
         uid = self.of_pod(record).record.uid
         home = self._lineage.home_of(uid)
         return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
-        """A pod with what is known of its node now; itself if that is another, or forgotten."""
+        """A pod with its node's present facts; unchanged if its node is another one by now, or forgotten."""
         if record.node_uid not in self.accounts:
             return record
         if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
@@ -170,29 +170,29 @@ class Nodes:
         return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit_pod)
 
     def _stand_in_life(self, record: PodRecord) -> NodeLife:
-        """A later incarnation ends what was bound to an earlier one that is not known."""
+        """A later incarnation ends pods that were bound to an unknown earlier one."""
         births = (self.accounts[uid].record.created_us for uid in self._by_name.get(record.node, ()))
         birth_us = min((birth for birth in births if birth > (record.scheduled_us or 0)), default=None)
         return NodeLife(gone_us=birth_us, gone_by_us=birth_us)
 
     def labels_at(self, name: str) -> tuple[str, str]:
-        """The exported (gpu_model, pool) of the node that was last known under `name`."""
+        """The exported (gpu_model, pool) of the latest node called `name`."""
         uids = self._by_name.get(name)
         return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else NO_FACTS)
 
     def most_physical(self, name: str) -> int:
-        """The µGPU that the node last known under `name` has, at the most that is remembered; 0 if it is not known."""
+        """The maximum µGPU of the latest node called `name` in its stored history; 0 if it is unknown."""
         uids = self._by_name.get(name)
         return max((facts.physical for _, facts in self.accounts[uids[-1]].record.facts), default=0) if uids else 0
 
     def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
-        """Replace what a pod held on the node by what it is now known to have held."""
+        """Replace the former segments of a pod on the node by its present ones."""
         for account, old, new in self._lineage.shares(uid, before, after):
             if account.hold(old, new, at_us=at_us):
                 self._stale.add(account.record.uid)
 
     def taken_up(self, record: PodRecord) -> PodRecord:
-        """A pod of an earlier process on its node, with what it holds by the books."""
+        """A restored pod on its node, with its posted allocation."""
         uid = self.of_pod(record).record.uid
         record = record if record.node_uid == uid else replace(record, node_uid=uid)
         for account, _, held in self._lineage.shares(record.node_uid, (), record.segments):
@@ -200,9 +200,9 @@ class Nodes:
         return record
 
     def catch_up(self, *, at_us: int) -> None:
-        """Derive the capacity of the nodes on which anything changed anew; put off until somebody looks.
+        """Recompute the capacity of all changed nodes; deferred until it is read.
 
-        Between two looks a node with many pods changes many times.
+        Between two reads, a node with many pods changes many times.
         """
         terms = CapacityTerms(self._pricing.of_capacity, self._pricing.changes, self.labels_of)
         for uid in self._stale:
@@ -210,14 +210,14 @@ class Nodes:
         self._stale.clear()
 
     def outdate_all(self, *, since_us: int) -> None:
-        """Every node's capacity is to be derived anew, after prices of `since_us` or later changed."""
+        """Recompute the capacity of all nodes, after a change of prices from `since_us` on."""
         for account in self.accounts.values():
             account.outdate(since_us)
         self._stale.update(self.accounts)
         self._inventory = None
 
     def forget_gone(self, now_us: int, in_use: Callable[[], set[str]]) -> None:
-        """Drop accounts of nodes long gone, and stand-ins, unless a pod that still exists is on them."""
+        """Drop the accounts of long deleted nodes, and stand-ins, unless an existing pod is on them."""
         self.catch_up(at_us=now_us)
         records = [account.record for account in self.accounts.values()]
         ended = [r for r in records if is_stand_in(r.uid) or _noticed_us(r, now_us) < now_us - _KEEP_US]
@@ -227,24 +227,24 @@ class Nodes:
                 self._close(record.uid, record)
 
     def inventory(self, *, at_us: int) -> Inventory:
-        """What there is at the time of the last `catch_up`; worked out anew only after a change."""
+        """The inventory at the time of the last `catch_up`; recomputed only after a change."""
         if self._inventory is None:
             self._inventory = inventory_of(self.accounts.values(), self._pricing, self._limiter, at_us=at_us)
         return self._inventory
 
     def drain(self) -> tuple[dict[str, NodeRecord | None], dict[tuple[str, int], tuple[str, NodeFacts]]]:
-        """Since the last call: records changed, None for those dropped; what became known, by UID and instant."""
+        """Changes since the last call: records, None for dropped ones; and new capacity facts, by UID and time."""
         changed = {uid: self.accounts[uid].record if uid in self.accounts else None for uid in self._changed}
         self._changed.clear()
         learned, self._learned = self._learned, {}
         return changed, learned
 
     def touch_all(self) -> None:
-        """Let every record be written again."""
+        """Mark every record as changed."""
         self._changed.update(uid for uid in self.accounts if not is_stand_in(uid))
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
-        """Take up the nodes an earlier process knew; their capacity goes on from `since_us`."""
+        """Restore the nodes of an earlier process; their capacity continues from `since_us`."""
         self._finalized_us = since_us
         for record in records:
             self.lapses.put(self._open(record, since_us=since_us).record)
@@ -289,10 +289,10 @@ class Nodes:
             del self._by_name[record.name]
 
     def labels_of(self, facts: NodeFacts) -> tuple[str, str]:
-        """The exported (gpu_model, pool), bounded."""
+        """The exported (gpu_model, pool) of an asset."""
         return self._limiter.limit("gpu_model", facts.gpu_model), self._limiter.limit("pool", facts.pool)
 
 
 def _noticed_us(record: NodeRecord, now_us: int) -> int:
-    """When its end was told; now, as long as it exists."""
+    """When its deletion was observed; now, if it exists."""
     return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)

@@ -1,4 +1,4 @@
-"""How a node was bought, by its labels."""
+"""The purchase option of a node, from its labels."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,10 +25,10 @@ LABELS = frozenset(_CLAIMS)
 
 
 def purchase_of(node_labels: Mapping[str, str]) -> tuple[Purchase, bool]:
-    """The purchase option, and whether labels contradict each other; on-demand when none says anything.
+    """The purchase option, and whether labels conflict; on-demand without any.
 
-    Spot or not is decided by the surest label. Reserved does not contradict on-demand: a commitment pays
-    for instances that the cloud itself labels as on-demand.
+    The most reliable label decides between spot and other options. Reserved does not conflict with on-demand: a
+    commitment pays for instances that the cloud labels as on-demand.
 
     Source: aws/karpenter-provider-aws#6244 (ON_DEMAND and spot on one node).
     """

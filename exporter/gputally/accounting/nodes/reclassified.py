@@ -1,11 +1,11 @@
-"""What changed of a node for its pods."""
+"""A change of a node that affects its pods."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class Reclassified(NamedTuple):
-    """The pods of node `uid`, called `name`, are or cost something else from `since_us` on than was thought."""
+    """Classification or price of the pods on node `uid`, called `name`, differ from `since_us` on."""
 
     uid: str
     name: str
@@ -13,6 +13,6 @@ class Reclassified(NamedTuple):
 
 
 def as_one(changed: Iterable[Reclassified | None]) -> Reclassified | None:
-    """All these as one: the last is that of the node itself, or of one that it continues."""
+    """Merge several changes; the last one is of the node itself, or of one that it continues."""
     found = [each for each in changed if each]
     return found[-1]._replace(since_us=min(each.since_us for each in found)) if found else None

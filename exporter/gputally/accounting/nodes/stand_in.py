@@ -1,4 +1,4 @@
-"""What stands for a node that is not known, though pods are bound to it: it has no GPUs."""
+"""The account that replaces an unknown node to which pods are bound; it has no GPUs."""
 
 from gputally.accounting.nodes.node_facts import NO_POOL
 from gputally.model.node import NodeFacts, NodeRecord
@@ -18,10 +18,10 @@ NO_FACTS = NodeFacts(
 
 
 def stand_in(name: str) -> NodeRecord:
-    """For all nodes of that name."""
+    """The stand-in of all unknown nodes of that name."""
     return NodeRecord(uid=f"{_PREFIX}{name}", name=name, created_us=0, facts=((0, NO_FACTS),))
 
 
 def is_stand_in(uid: str) -> bool:
-    """Whether it stands for a node that is not known."""
+    """Whether the account is a stand-in."""
     return uid.startswith(_PREFIX)

@@ -1,4 +1,4 @@
-"""What a GPU-hour costs: ordered rules, each with dated prices."""
+"""The price of a GPU-hour: ordered rules, each with dated prices."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import PICO, to_datetime
 
 ALWAYS = 0
-"""The `from_us` of a price that has no beginning: no pod is older than the epoch."""
+"""The `from_us` of a price without a start date: no pod is older than the epoch."""
 _EXACT = Context(prec=60, traps=[Inexact])
-"""Money that does not fit is a bug of the reader, never a rounded price."""
+"""A price that must be rounded is a bug of the reader."""
 _DIGEST_PREFIX = 12
 
 
 class Trait(StrEnum):
-    """What of an asset a criterion looks at; the names are those of the file's fields."""
+    """The attribute of an asset that a criterion compares; named like the fields of the file."""
 
     INSTANCE_TYPE = "instance_type"
     GPU_MODEL = "gpu_model"
@@ -31,7 +31,7 @@ class Trait(StrEnum):
 class Criterion(Struct, frozen=True, kw_only=True):
     """One of the `globs` matches the asset's `trait` (for labels: the value of label `key`, which must exist).
 
-    Instance types and GPU models are compared without regard to case: makers and clouds spell them freely.
+    Instance types and GPU models are compared case-insensitively, since vendors and clouds spell them differently.
     """
 
     trait: Trait
@@ -39,7 +39,7 @@ class Criterion(Struct, frozen=True, kw_only=True):
     globs: tuple[str, ...]
 
     def fits(self, asset: Asset) -> bool:
-        """Whether the asset has such a value."""
+        """Whether the asset meets the criterion."""
         return any(self._matches(value, glob) for value in self._values(asset) for glob in self.globs)
 
     def _values(self, asset: Asset) -> Iterator[str]:
@@ -55,14 +55,14 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
 
 class DatedPrice(Struct, frozen=True, kw_only=True):
-    """A price of one GPU-hour that holds from `from_us` (µs) until the rule's next one."""
+    """The price of one GPU-hour from `from_us` (µs) until the next price of the rule."""
 
     from_us: int
     per_gpu_hour: Decimal
 
 
 class PriceRule(Struct, frozen=True, kw_only=True):
-    """Assets that fit all `criteria` (none: every asset), bought in one of `purchases` (none: in any way)."""
+    """Assets that meet all `criteria` (none: every asset), with one of `purchases` (none: any)."""
 
     id: str
     criteria: tuple[Criterion, ...] = ()
@@ -70,20 +70,20 @@ class PriceRule(Struct, frozen=True, kw_only=True):
     prices: tuple[DatedPrice, ...]
 
     def fits(self, asset: Asset) -> bool:
-        """Whether the rule can price the asset, at any time."""
+        """Whether the rule applies to the asset, at any time."""
         bought = not self.purchases or asset.purchase in self.purchases
         return bought and all(criterion.fits(asset) for criterion in self.criteria)
 
     def by_date(self) -> tuple[DatedPrice, ...]:
-        """Its prices, the earliest first."""
+        """Its prices, earliest first."""
         return tuple(sorted(self.prices, key=_from_us))
 
 
 class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All prices, in one currency and on one basis; `tiers` are (tier, multiplier) pairs.
 
-    `digest` changes with whatever decides a price. `name`, `source` and `as_of` (an ISO date) say for the
-    reader of a bill where the prices come from.
+    `digest` depends on everything that affects a price. `name`, `source` and `as_of` (an ISO date) tell readers of a
+    bill where the prices come from.
     """
 
     currency: str
@@ -96,17 +96,17 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
     digest: str = ""
 
     def price_of(self, asset: Asset, *, tier: str | None, at_us: int) -> Price | None:
-        """The price of a GPU-hour of `asset` at the instant `at_us`; None when no rule prices it.
+        """The price of a GPU-hour of `asset` at `at_us`; None if no rule applies.
 
-        The first rule decides that fits and has a price at that time. Allocations pay it times the
-        multiplier of their `tier` (1 for a tier the book does not name), capacity (None) pays it plain.
+        The first rule that applies and has a price at that time decides. Allocations cost the price times the
+        multiplier of their `tier` (1 if the book has none for it), capacity (None) costs the price.
         """
         instants, prices = _timeline(self, asset, tier)
         index = bisect_right(instants, at_us)
         return prices[index - 1] if index else None
 
     def steps(self, asset: Asset, *, tier: str, from_us: int, until_us: int) -> Iterator[tuple[int, Price | None]]:
-        """The price of an allocation at `from_us`, and each that takes effect later and before `until_us`."""
+        """The price of an allocation at `from_us`, and each later change before `until_us`."""
         instants, prices = _timeline(self, asset, tier)
         first = bisect_right(instants, from_us)
         yield from_us, prices[first - 1] if first else None
@@ -114,19 +114,19 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
             yield instants[index], prices[index]
 
     def changes(self) -> tuple[int, ...]:
-        """The instants (µs) from which on any price takes effect, sorted; between two of them none changes."""
+        """The instants (µs) at which any price takes effect, in order."""
         instants = {price.from_us for rule in self.rules for price in rule.prices}
         return tuple(sorted(instants - {ALWAYS}))
 
     def label_keys(self) -> frozenset[str]:
-        """The node label keys that rules match on: what `Asset.labels` has to hold."""
+        """The node label keys that rules match on, which `Asset.labels` must contain."""
         criteria = (criterion for rule in self.rules for criterion in rule.criteria)
         return frozenset(criterion.key for criterion in criteria if criterion.trait is Trait.LABEL)
 
 
 @lru_cache(maxsize=16_384)
 def _timeline(book: PriceBook, asset: Asset, tier: str | None) -> tuple[tuple[int, ...], tuple[Price, ...]]:
-    """The price of `asset` as a step function: the instants of its steps, and the price from each of them on."""
+    """The price of `asset` as a step function: the instants of its steps, and the price from each on."""
     rules = [(rule, rule.by_date()) for rule in book.rules if rule.fits(asset)]
     multiplier = dict(book.tiers).get(tier, Decimal(1)) if tier is not None else Decimal(1)
     instants = tuple(sorted({price.from_us for _, dates in rules for price in dates}))
@@ -135,7 +135,7 @@ def _timeline(book: PriceBook, asset: Asset, tier: str | None) -> tuple[tuple[in
 
 
 def _first_effective(rules: list[tuple[PriceRule, tuple[DatedPrice, ...]]], at_us: int) -> tuple[PriceRule, DatedPrice]:
-    """Exists for every instant at which one of `rules` has a price begin."""
+    """The first rule with a price in effect at `at_us`, and that price; there must be one."""
     passed = ((rule, dates, bisect_right(dates, at_us, key=_from_us)) for rule, dates in rules)
     return next((rule, dates[count - 1]) for rule, dates, count in passed if count)
 
@@ -158,7 +158,7 @@ def _price(book: PriceBook, rule: PriceRule, dated: DatedPrice, purchase: Purcha
 
 
 def shown_instant(us: int) -> str:
-    """`always`, `2026-07-20`, or `2026-07-20T12:30:00Z` when it is not midnight; all UTC."""
+    """`always`, `2026-07-20`, or `2026-07-20T12:30:00Z` if it is not midnight; UTC."""
     if us == ALWAYS:
         return "always"
     return to_datetime(us).isoformat().replace("+00:00", "Z").removesuffix("T00:00:00Z")

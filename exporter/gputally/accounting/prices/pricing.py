@@ -1,4 +1,4 @@
-"""The price book as the fleet asks it, with the instants up to now at which prices changed."""
+"""Prices as the fleet needs them, with the instants up to now at which they changed."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ from gputally.model.price import Asset, Price
 
 
 class Pricing:
-    """Prices at instants, of a book loaded at `now_us`. Without a book everything is unpriced.
+    """Prices by time, from a book loaded at `now_us`. Without a book, everything is unpriced.
 
-    `now_us` is set as time passes. `next_us` is when prices change next: then `advance` is due.
+    `now_us` advances. At `next_us`, prices change next, and `advance` is due.
     """
 
     def __init__(self, book: PriceBook | None, *, now_us: int) -> None:
@@ -27,21 +27,21 @@ class Pricing:
         self.advance()
 
     def advance(self) -> int:
-        """Let prices change up to now; returns the first instant since the last call at which one may have changed."""
+        """Advance the time; returns the first instant since the last call at which a price may have changed."""
         before, passed = len(self.changes), bisect_right(self._all, self.now_us)
         self.changes = self._all[:passed]
         self.next_us = self._all[passed] if passed < len(self._all) else None
         return self._all[before]
 
     def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
-        """The price of one GPU-hour under `terms`, and how it changes until `until_us`, or up to now."""
+        """The price of one GPU-hour under `terms`, with its changes until `until_us`, or up to now."""
         if self.book is None:
             return iter(((from_us, None),))
         until_us = self.now_us + 1 if until_us is None else min(until_us, self.now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 
     def outdates(self, record: PodRecord, since_us: int) -> bool:
-        """Whether from `since_us` on the allocation of `record` costs anything else than was posted."""
+        """Whether the allocation of `record` has another price than was posted, from `since_us` on."""
         if not record.segments:
             return False
         last = record.segments[-1]
@@ -50,9 +50,9 @@ class Pricing:
         return any(price != last.price for _, price in self.of_allocation(record.terms[-1], since_us, None))
 
     def keeping(self, posted: Sequence[Segment], *, until_us: int | None = None) -> Prices:
-        """Prices of an allocation that was posted so before: a new book counts from its load on, not for the past.
+        """Prices of an allocation that was posted before: a new book applies from its load on, not to the past.
 
-        From `until_us` on what was posted is not kept: it was priced without what is known now.
+        From `until_us` on, posted prices are not kept, as they were computed from outdated facts.
         """
         kept_us = self.loaded_us if until_us is None else min(until_us, self.loaded_us)
         if not posted or posted[0].start_us >= kept_us:
@@ -70,7 +70,7 @@ class Pricing:
         return self.book.price_of(terms.asset, tier=terms.tier, at_us=at_us) if self.book else None
 
     def of_capacity(self, asset: Asset, at_us: int) -> Price | None:
-        """The price of one GPU-hour of what a node offers, whoever has it."""
+        """The price of one GPU-hour of a node's capacity, in any state."""
         return self.book.price_of(asset, tier=None, at_us=at_us) if self.book else None
 
 
@@ -79,7 +79,7 @@ def _start_us(segment: Segment) -> int:
 
 
 def _posted_in(posted: Sequence[Segment], from_us: int, until_us: int | None, *, kept_us: int) -> Iterator[int]:
-    """Where what was posted under an earlier book may change its price, and where that is kept no more."""
+    """The instants in the span at which posted prices may change: segment starts, and the end of the kept time."""
     last_us = kept_us + 1 if until_us is None else min(until_us, kept_us + 1)
     first = bisect_right(posted, from_us, key=_start_us)
     for index in range(first, bisect_left(posted, last_us, key=_start_us)):
@@ -89,7 +89,7 @@ def _posted_in(posted: Sequence[Segment], from_us: int, until_us: int | None, *,
 
 
 def _known(posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
-    """What was posted for `at_us` under an earlier book, if under such terms."""
+    """The segment that was posted for `at_us` under an earlier book, if its terms are the same."""
     index = bisect_right(posted, at_us, key=_start_us) - 1
     if index < 0:
         return None

@@ -8,7 +8,7 @@ from gputally.model.rules import Rules
 
 
 class ClassTiers(StatePart[PriorityClass]):
-    """Tiers stay known when their class goes. Those of the system's own classes wait until pods have them."""
+    """Tiers stay known after their class is deleted. Those of system classes wait until pods have them."""
 
     name = "class-tier"
     kinds = (Kind.PRIORITY_CLASSES,)

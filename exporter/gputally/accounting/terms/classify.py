@@ -1,4 +1,4 @@
-"""Under which terms a pod holds its GPUs: tier, tenant, model, pool, price asset and quantities."""
+"""Classifies pods: tier, tenant, model, pool, price asset and quantities."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from gputally.shares.request import limited
 from gputally.shares.schemes import quantities_on, sharing_of
 
 LimitLabels = Callable[[PodLabels], PodLabels]
-"""How a pod's labels are exported."""
+"""Maps a pod's labels to the exported ones."""
 _QUEUE_LABELS = (
     "kueue.x-k8s.io/local-queue-name",
     "kueue.x-k8s.io/queue-name",
@@ -34,7 +34,7 @@ _QUEUES = frozenset(_QUEUE_LABELS)
 
 
 def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], ...]:
-    """The labels of a pod that anything here looks at, which is all that is remembered of them."""
+    """The labels of a pod that any rule reads; no others are stored."""
     if not labels:
         return ()
     return tuple([(key, labels[key]) for key in sorted(_wanted_keys(rules).intersection(labels))])
@@ -48,7 +48,7 @@ def _wanted_keys(rules: Rules) -> frozenset[str]:
 def terms_of(
     record: PodRecord, facts: NodeFacts, tenant: str, rules: Rules, *, from_us: int, limit: LimitLabels
 ) -> Terms:
-    """What applies to the bound pod from `from_us` on, and how it is exported from then on."""
+    """The terms of a bound pod from `from_us` on, and how they are exported."""
     terms = Terms(
         from_us=from_us,
         tier=tier_of_pod(record, rules),
@@ -63,9 +63,10 @@ def terms_of(
 
 
 def with_terms(history: Sequence[Terms], terms: Terms, *, amends: bool, limit: LimitLabels) -> Sequence[Terms]:
-    """`history` with `terms` at its end, if they say anything new; if it `amends`, they were so all along.
+    """`history` with `terms` at its end if they differ.
 
-    Of terms from one instant on the last count, and should a clock have been set back, those told last.
+    With `amends`, tier, tenant and queue of the last entry were a guess: all entries with that guess get the new ones.
+    Of several terms from the same instant, or after a clock was set back, the latest apply.
     """
     if amends:
         guess, known = _whose(history[-1]), {"tier": terms.tier, "tenant": terms.tenant, "queue": terms.queue}
@@ -85,7 +86,7 @@ def _exported(terms: Terms, limit: LimitLabels) -> Terms:
 
 
 def as_posted(record: PodRecord) -> PodRecord:
-    """A pod as an earlier process posted it; an earlier version did not keep how its terms were exported."""
+    """A restored pod with its posted terms; earlier versions did not store how terms are exported."""
     if not any([OTHER in segment.labels for segment in record.segments]):  # noqa: C419 - half as dear
         return record
     posted = (replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
@@ -101,7 +102,7 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
 
 
 def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabels) -> PodRecord:
-    """A bound pod on its node, as if it had not been thought to be on another, with what the node says to its end."""
+    """A bound pod moved to its real node, with that node's influence on its end."""
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
         record = on_node(record, home.history, rules, since_us=0, limit=limit)
@@ -112,9 +113,9 @@ def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabels) -
 def with_present_terms(  # noqa: PLR0913 - all that terms follow from
     record: PodRecord, history: History, tenant: str, rules: Rules, *, at_us: int, amends: bool, limit: LimitLabels
 ) -> PodRecord:
-    """The bound pod under its present terms: the first ones since its binding, others from `at_us` on.
+    """The bound pod with its present terms: the first ones since its binding, others from `at_us` on.
 
-    `history` is its node's. If they `amend`, they were so all along.
+    `history` is its node's. With `amend`, they apply from the beginning.
     """
     if not record.terms:
         return _with_first_terms(record, history, tenant, rules, limit=limit)
@@ -124,7 +125,7 @@ def with_present_terms(  # noqa: PLR0913 - all that terms follow from
 
 
 def relimited(record: PodRecord, *, at_us: int, limit: LimitLabels) -> PodRecord:
-    """The pod under the terms that it has, from `at_us` on as there is room: they may have given way since."""
+    """The pod with newly limited labels from `at_us` on: they may have been evicted since."""
     terms = _exported(replace(record.terms[-1], from_us=max(at_us, record.scheduled_us or 0)), limit)
     return replace(record, terms=with_terms(record.terms, terms, amends=False, limit=limit))
 
@@ -141,7 +142,7 @@ def _with_first_terms(
 
 
 def on_node(record: PodRecord, history: History, rules: Rules, *, since_us: int, limit: LimitLabels) -> PodRecord:
-    """The pod with what its node's `history` says from `since_us` on; before that its terms stay as they are."""
+    """The pod with its node's `history` from `since_us` on; its earlier terms stay."""
     if not record.terms:
         return record
     terms, begin_us = record.terms, max(since_us, record.terms[0].from_us)
@@ -179,7 +180,7 @@ def _whose(terms: Terms) -> tuple[str, str, str]:
 
 
 def queue_of(labels: Mapping[str, str]) -> str:
-    """The queue by the label of Kueue, Volcano or KAI; "" without one."""
+    """The queue in the label of Kueue, Volcano or KAI; "" without one."""
     if _QUEUES.isdisjoint(labels):
         return ""
     return next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")

@@ -1,6 +1,6 @@
-"""Regular expressions of the configuration, in time linear in the value: tenants choose the values they meet.
+"""Regular expressions of the configuration, in linear time: tenants choose the values that they match.
 
-RE2 knows no backreferences and no lookarounds, which is what makes other engines take exponential time.
+RE2 has no backreferences and no lookarounds, which make other engines take exponential time.
 """
 
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 Groups = Mapping[str, str]
-"""What the groups of an expression matched, by number and by name; "" for one that took no part."""
+"""The text of each group, by number and by name; "" for a group without a match."""
 
 
 @lru_cache(maxsize=1024)
 def compiled(expression: str) -> Any:  # noqa: ANN401 - RE2's package has no types
-    """The expression as RE2 knows it. Raises: ValueError for one that is none, or needs too much memory."""
+    """The compiled expression. Raises: ValueError if it is invalid, or needs too much memory."""
     import re2  # noqa: PLC0415 - 3 MiB, only where there are expressions
 
     options = re2.Options()
@@ -27,7 +27,7 @@ def compiled(expression: str) -> Any:  # noqa: ANN401 - RE2's package has no typ
 
 @lru_cache(maxsize=8192)
 def matched(expression: str, value: str) -> Groups | None:
-    """The groups of an expression that matches the whole `value`; None if it does not."""
+    """The groups, if the expression matches the whole `value`; otherwise None."""
     match = compiled(expression).fullmatch(value)
     if match is None:
         return None

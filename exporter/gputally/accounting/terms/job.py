@@ -1,4 +1,4 @@
-"""The job of a pod: an explicit label of its framework, else the walk along its controllers."""
+"""The job of a pod: from its framework's label, otherwise from its chain of controllers."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -23,15 +23,15 @@ _HASH = "pod-template-hash"
 _NAMING = frozenset(key for _, key in JOB_LABELS)
 JOB_LABEL_KEYS = _NAMING | {_HASH}
 _TOP = ("Job",)
-"""Kinds where the walk stops: each run of a CronJob is a job of its own."""
+"""Kinds at which the walk stops: each run of a CronJob is a separate job."""
 _MOST_STEPS = 10
-"""Owners on the way to the top. Real chains have five at most; a tenant can make one of any length."""
+"""Limit of owners in a chain. Real ones have up to five; a tenant can create any number."""
 
 Owners = Mapping[Owner, OwnerResolved]
 
 
 def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> tuple[str, str]:
-    """(kind, name) of the job; the pod itself when nothing owns it, the nearest owner known so far otherwise."""
+    """(kind, name) of the job: the last known owner; the pod itself without owners."""
     if labelled := _labelled(labels):
         return labelled
     if owner is None:
@@ -44,7 +44,7 @@ def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Ow
 
 
 def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> Owner | None:
-    """The owner that must be looked up before the walk can go on; None when it is complete or not needed."""
+    """The next owner to look up; None if the walk is complete or not needed."""
     if owner is None or _labelled(labels):
         return None
     if owner.reference.kind == "ReplicaSet" and labels.get(_HASH):
@@ -62,12 +62,12 @@ def _labelled(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def chain(owner: Owner, owners: Owners) -> Iterator[Owner]:
-    """`owner` and its controllers: to the top, to the first unknown one, or as far as a walk goes."""
+    """`owner` and its controllers, up to the top, the first unknown one, or the limit."""
     return islice(_steps(owner, owners), _MOST_STEPS)
 
 
 def _steps(owner: Owner, owners: Owners) -> Iterator[Owner]:
-    """All of them, but no circle twice."""
+    """All of them; ends at a cycle."""
     step: Owner | None = owner
     passed: set[Owner] = set()
     while step and step not in passed:

@@ -1,4 +1,4 @@
-"""The namespaces that are known, and the tenants that follow from them."""
+"""The known namespaces, and the tenants that follow from them."""
 
 from msgspec import Struct, field
 
@@ -8,11 +8,11 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 
 _MOST = 10_000
-"""Answers remembered: pods share them, unless rules look at labels that differ from pod to pod."""
+"""Cache size: pods share entries, unless rules read labels that are different for each pod."""
 
 
 class NamespaceMarks(Struct, frozen=True):
-    """What tenant rules can look at of a namespace."""
+    """Labels and annotations of a namespace that tenant rules read."""
 
     uid: str = ""
     labels: Labels = field(default_factory=dict)
@@ -23,7 +23,7 @@ _NO_MARKS = NamespaceMarks()
 
 
 class Namespaces:
-    """The namespaces that exist now; `known_marks` are theirs by name."""
+    """The existing namespaces; `known_marks` by name."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -32,7 +32,7 @@ class Namespaces:
         self._tenants: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def seen(self, namespace: Namespace) -> bool:
-        """Take in a namespace's present form; whether tenants may follow from it that did not before."""
+        """Update a namespace; returns whether tenants of its pods may have changed."""
         meta = namespace.metadata
         marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
         if self.known_marks.get(meta.name) == marks:
@@ -42,21 +42,21 @@ class Namespaces:
         return True
 
     def gone(self, uid: str) -> None:
-        """Forget a namespace: one of the same name may belong to somebody else."""
+        """Remove a namespace: a new one of the same name may belong to another tenant."""
         self.known_marks = {name: marks for name, marks in self.known_marks.items() if marks.uid != uid}
         self._tenants.clear()
 
     def known(self) -> set[str]:
-        """UIDs of the namespaces that exist as far as we know."""
+        """UIDs of the namespaces that exist."""
         return {marks.uid for marks in self.known_marks.values()}
 
     def tenant(self, record: PodRecord) -> str:
-        """The pod's tenant by its present marks and its namespace's."""
+        """The pod's tenant, from its present labels and its namespace."""
         labels = tuple(pair for pair in record.labels if pair[0] in self._label_keys) if self._label_keys else ()
         return self.tenant_in(record.namespace, labels)
 
     def tenant_in(self, namespace: str, labels: tuple[tuple[str, str], ...] = ()) -> str:
-        """The tenant of a pod with these labels, of those that rules look at."""
+        """The tenant of a pod with these relevant labels."""
         key = (namespace, labels)
         found = self._tenants.get(key)
         if found is None:

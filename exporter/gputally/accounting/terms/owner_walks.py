@@ -1,4 +1,4 @@
-"""The owner walks of all pods: which owners are known, which are wanted, and which pods wait for them."""
+"""The owner lookups of all pods: known owners, requested ones, and the pods that wait for them."""
 
 from collections.abc import Collection
 
@@ -8,11 +8,11 @@ from gputally.model.owner import Owner
 from gputally.model.pod import PodRecord
 
 _SPARE = 1000
-"""Owners remembered beyond one for each pod, before those of no pod are forgotten."""
+"""Owners stored in addition to one per pod, before unused ones are dropped."""
 
 
 class OwnerWalks:
-    """`wanted` are the owners to look up, each with the UIDs of the pods whose walks wait for it."""
+    """`wanted` are the owners to look up, each with the UIDs of the waiting pods."""
 
     def __init__(self) -> None:
         self.wanted: dict[Owner, set[str]] = {}
@@ -21,12 +21,12 @@ class OwnerWalks:
         self._waits: dict[str, Owner] = {}
 
     def job(self, record: PodRecord) -> tuple[str, str, bool]:
-        """(kind, name) of the pod's job as far as its owners are known, and whether the walk waits for another one.
+        """(kind, name) of the pod's job from the known owners, and whether it waits for another owner.
 
-        The owner it waits for is wanted from now on.
+        That owner is requested from now on.
         """
         owner = Owner(record.namespace, record.owner) if record.owner else None
-        # An earlier process may have walked; the owner may be gone by now.
+        # An earlier process may have looked it up; the owner may be deleted by now.
         walked = record.job and owner and owner not in self._known
         if walked and not record.walking:
             return record.job_kind, record.job, record.uid in self._waits
@@ -37,12 +37,12 @@ class OwnerWalks:
         return kind, name, record.uid in self._waits
 
     def drain(self) -> list[Owner]:
-        """The owners that are wanted since the last call."""
+        """The owners requested since the last call."""
         fresh, self._fresh = self._fresh, []
         return [owner for owner in fresh if owner in self.wanted]
 
     def learn(self, seen: OwnerResolved) -> set[str]:
-        """Remember an owner if it is wanted; returns the UIDs of the pods whose walks waited for it."""
+        """Store a requested owner; returns the UIDs of the pods that waited for it."""
         waiting = self.wanted.pop(seen.owner, set())
         if waiting:
             self._known[seen.owner] = seen
@@ -51,7 +51,7 @@ class OwnerWalks:
         return waiting
 
     def leave(self, uid: str) -> None:
-        """A pod waits no more: an owner that no other pod waits for is not wanted any more."""
+        """A pod no longer waits; cancels the request if no other pod waits for that owner."""
         owner = self._waits.pop(uid, None)
         if owner:
             self.wanted[owner].discard(uid)
@@ -59,7 +59,7 @@ class OwnerWalks:
                 del self.wanted[owner]
 
     def forget(self, records: Collection[PodRecord]) -> None:
-        """Forget the owners of none of these pods, once they are many."""
+        """Drop owners that none of these pods has, if there are many."""
         if len(self._known) > len(records) + _SPARE:
             starts = (Owner(record.namespace, record.owner) for record in records if record.owner)
             used = {owner for start in starts for owner in chain(start, self._known)}

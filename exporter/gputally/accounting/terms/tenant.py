@@ -1,4 +1,4 @@
-"""Which tenant a pod belongs to, as labelled at the time."""
+"""The tenant of a pod, from its labels at the time."""
 
 from collections.abc import Mapping
 
@@ -18,9 +18,9 @@ def tenant_of(
     namespace_annotations: Mapping[str, str],
     rules: Rules,
 ) -> str:
-    """The tenant that the first matching rule gives; `unassigned` without one.
+    """The tenant from the first matching rule; `unassigned` without one.
 
-    A missing or empty value matches no rule, and neither does a rule apply that would give an empty tenant.
+    A rule does not match a missing or empty value, nor if it would return an empty tenant.
     """
     places: dict[TenantSource, Mapping[str, str]] = {
         TenantSource.POD_LABEL: pod_labels,
@@ -33,7 +33,7 @@ def tenant_of(
 
 
 def relevant_labels(rules: Rules) -> frozenset[str]:
-    """The pod label keys that the rules look at; no other label of a pod needs to be kept."""
+    """The pod label keys that the rules read; no other labels are stored."""
     return frozenset(rule.key for rule in rules.tenants if rule.source is TenantSource.POD_LABEL)
 
 

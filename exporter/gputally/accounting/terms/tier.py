@@ -1,4 +1,4 @@
-"""Which tier a pod belongs to, by its own PriorityClass name, priority and labels."""
+"""The tier of a pod, from its PriorityClass name, priority and labels."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,7 +9,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TierRule
 
 NO_TIER = "none"
-"""The tier of pods without a class, and of those that no rule matches."""
+"""The tier of pods without a class, and without a matching rule."""
 
 
 def tier_of_pod(record: PodRecord, rules: Rules) -> str:
@@ -27,7 +27,7 @@ def tier_labels(rules: Rules) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def tier_of(class_name: str, priority: int | None, rules: Rules, labels: tuple[tuple[str, str], ...] = ()) -> str:
-    """The tier that the first matching rule gives; `none` without one.
+    """The tier from the first matching rule; `none` without one.
 
     A pod without a priority has priority 0, as for the scheduler.
 
@@ -46,7 +46,7 @@ def _in_range(priority: int, rule: TierRule) -> bool:
 
 
 def _values(rule: TierRule, class_name: str, labels: Mapping[str, str]) -> Mapping[str, str] | None:
-    """What the placeholders of the rule's template stand for; None if the rule does not match."""
+    """The values of the placeholders in the rule's template; None if the rule does not match."""
     groups = matched(rule.class_name, class_name) if rule.class_name is not None else {}
     if groups is None or not rule.label:
         return groups

@@ -1,1 +1,1 @@
-"""Counters: exact sums by label group that never fall when they are published."""
+"""Counters: exact sums by label group that never decrease once published."""

@@ -1,4 +1,4 @@
-"""Series that are known in advance: those of every tier are exported as 0 before anything of it happens."""
+"""Series that are known in advance: those of every tier are exported as 0 before anything is counted."""
 
 from gputally.accounting.preemptions import UNKNOWN
 from gputally.accounting.totals.label_limiter import LabelLimiter
@@ -7,7 +7,7 @@ from gputally.accounting.totals.totals import Total, Totals
 
 
 class KnownSeries:
-    """Declares what follows from the tiers, once for each tier."""
+    """Declares the series that follow from the tiers, once per tier."""
 
     def __init__(self, totals: Totals, limiter: LabelLimiter) -> None:
         self._totals = totals
@@ -15,7 +15,7 @@ class KnownSeries:
         self._declared: set[str] = set()
 
     def declare(self, *, at_us: int) -> None:
-        """See to it that the time-to-schedule histogram and the preemption matrix have all known tiers."""
+        """Declare the time-to-schedule histogram and the preemption matrix for all known tiers."""
         self._totals.declare(Total.UNMATCHED, (), at_us=at_us)
         for tier in sorted(self._tiers.keys() - self._declared):
             self._declared.add(tier)
@@ -27,6 +27,6 @@ class KnownSeries:
                 self._totals.declare(Total.PREEMPTED, (victim, preemptor), at_us=at_us)
 
     def _pairs(self, tier: str) -> set[tuple[str, str]]:
-        """What a further tier adds to the matrix; an unknown pod preempts, but is no victim."""
+        """The additional matrix entries of a new tier; an unknown pod may preempt, but is never a victim."""
         known = {(tier, other) for other in self._declared} | {(other, tier) for other in self._declared}
         return known | {(tier, UNKNOWN)}

@@ -1,7 +1,7 @@
-"""Bounded labels: as many values as the limits allow are exported as they are, further ones as `other`.
+"""Limits the number of label values: up to the limit they are exported as they are, further ones as `other`.
 
-A value that has not grown for long gives way to a new one when there is no room. What was counted of it is kept, to
-go on from should it come back.
+If there is no room, a new value evicts one that has not grown for long. The amounts of evicted values are kept, and
+continue if the value returns.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,38 +14,38 @@ from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 OTHER: Final = "other"
 _UNBOUNDED: Final = (OTHER, "unknown")
-"""What stands for values, and takes no room."""
+"""Placeholders, which take no room."""
 _LOOK_US: Final = 60 * US_PER_SECOND
 _NOTED_US: Final = 600 * US_PER_SECOND
-"""The time of a value's last growth is noted once in so long."""
+"""How often the last growth of values is recorded."""
 _NEVER: Final = 0
 _OF_POD: Final = ("tier", "tenant", "gpu_model")
 _KEPT: Final = 4
-"""Of how many evicted values the amounts are kept, in multiples of the limit."""
+"""Limit of evicted values whose amounts are kept, in multiples of the label's limit."""
 
 Value = tuple[str, str]
 """A label and its value."""
 PodLabels = tuple[str, str, str]
 """A pod's tier, tenant and gpu_model."""
 Growth = Callable[[], tuple[set[Value], set[Value]]]
-"""The values of which anything has grown since the last call, and those of which there is anything."""
+"""The values that have grown since the last call, and all values with amounts."""
 
 
 class KnownValue(Struct, frozen=True):
-    """When anything of a value last grew, and since when it is evicted, if it is (µs)."""
+    """The last growth of a value, and its eviction if it is evicted (µs)."""
 
     grew_us: int
     evicted_us: int | None = None
 
 
 class LabelLimiter:
-    """Which label values are exported. `state` rises with each that leaves or comes back."""
+    """The exported label values. `state` increases with each eviction or return."""
 
     def __init__(self, limits: Limits, saved: Mapping[Value, KnownValue] | None = None, *, now_us: int = 0) -> None:
         self.values: dict[str, dict[str, int]] = {"tier": {}, "tenant": {}, "gpu_model": {}, "pool": {}}
-        """Those exported, with when they last grew."""
+        """Exported values, with the time of their last growth."""
         self.fresh: dict[Value, KnownValue | None] = {}
-        """What changed since it was last kept; None for values that are forgotten."""
+        """Changes since the last drain; None for dropped values."""
         self.refusals: dict[str, int] = dict.fromkeys(self.values, 0)
         self.state = 0
         self._limits = dict(
@@ -53,15 +53,15 @@ class LabelLimiter:
         )
         self._idle_us = limits.idle_hours * US_PER_HOUR
         self._evicted: dict[str, dict[str, int]] = {label: {} for label in self.values}
-        """Those that gave way, the first to go first."""
+        """Evicted values, in order of eviction."""
         self._pinned: set[Value] = set()
         self._asked: set[Value] = set()
         self._asked_by_pods: set[PodLabels] = set()
-        """Values asked for since the last look: whether anything of them grows now is only known with the next."""
+        """Values of pods since the last `look`; the next one shows whether they grow."""
         self._full: set[str] = set()
-        """Labels for whose values there was no room since the last look."""
+        """Labels without room for a value since the last `look`."""
         self._refused: set[str] = set(self.values)
-        """Labels of which a value may be shown as `other`, perhaps since the process before."""
+        """Labels with values that may be exported as `other`, possibly since an earlier process."""
         self._now_us = now_us
         self._next_look_us = 0
         for (label, value), each in sorted((saved or {}).items(), key=lambda pair: pair[1].evicted_us or 0):
@@ -73,7 +73,7 @@ class LabelLimiter:
         return value in self.values[label] or value in _UNBOUNDED
 
     def keeps(self, label: str, value: str) -> bool:
-        """Whether series with this value are kept, published or not; "" is what remains of those that are not."""
+        """Whether series with this value are kept, published or not; "" holds the sum of dropped ones."""
         return not value or self.exports(label, value) or value in self._evicted[label]
 
     def shown(self, label: str, value: str) -> str:
@@ -81,7 +81,7 @@ class LabelLimiter:
         return value if value in self.values[label] else OTHER
 
     def foreseen(self, label: str, values: Collection[str]) -> dict[str, str]:
-        """How values that hold nothing yet are exported: the first of them by name, as long as there is room.
+        """How values without amounts are exported: the first ones by name, as far as there is room.
 
         None is admitted.
         """
@@ -91,7 +91,7 @@ class LabelLimiter:
         return {value: value if value in named else OTHER for value in values}
 
     def limit(self, label: str, value: str) -> str:
-        """`value` itself, or `other` when there is no room for it; each refusal is counted."""
+        """`value`, or `other` if there is no room for it; each refusal is counted."""
         known = self.values[label]
         if value in known:
             self._asked.add((label, value))
@@ -109,7 +109,7 @@ class LabelLimiter:
         return value
 
     def limit_pod(self, values: PodLabels) -> PodLabels:
-        """`limit` for the tier, tenant and gpu_model of a pod; the same tuple if all are exported, as nearly always."""
+        """`limit` for a pod's tier, tenant and gpu_model; usually returns the same tuple."""
         tier, tenant, gpu_model = values
         known = self.values
         if tier in known["tier"] and tenant in known["tenant"] and gpu_model in known["gpu_model"]:
@@ -118,7 +118,7 @@ class LabelLimiter:
         return self.limit("tier", tier), self.limit("tenant", tenant), self.limit("gpu_model", gpu_model)
 
     def pin(self, label: str, value: str) -> str:
-        """Admit a value that follows from the configuration: it gives way to none."""
+        """Admit a value of the configuration, which is never evicted."""
         self._pinned.add((label, value))
         return self.limit(label, value)
 
@@ -129,7 +129,7 @@ class LabelLimiter:
         )
 
     def advance(self, now_us: int, growth: Growth) -> bool:
-        """Let time pass; now and then look at what grew. True when there is room for values that were refused."""
+        """Advance the time, and record growth now and then; returns whether refused values have room now."""
         self._now_us = max(self._now_us, now_us)
         if now_us < self._next_look_us:
             return False
@@ -140,7 +140,7 @@ class LabelLimiter:
         return bool(relieved)
 
     def look(self, growth: Growth) -> None:
-        """Note what grew, before any value can give way: also by what an earlier process kept, and noted too late."""
+        """Record growth before any value can be evicted, also growth from an earlier process."""
         self._next_look_us = self._now_us + _LOOK_US
         grown, there = growth()
         for label, known in self.values.items():
@@ -158,7 +158,7 @@ class LabelLimiter:
         self.fresh[label, value] = KnownValue(grew_us)
 
     def _idle(self, label: str) -> str | None:
-        """The value that has not grown for longest, if that is long enough."""
+        """The value that has not grown for longest, if that is long enough for an eviction."""
         by_pods = {pair for labels in self._asked_by_pods for pair in zip(_OF_POD, labels, strict=True)}
         long_ago_us, kept = self._now_us - self._idle_us, self._pinned | self._asked | by_pods
         idle = [
@@ -169,7 +169,7 @@ class LabelLimiter:
         return min(idle)[1] if idle else None
 
     def _evict(self, label: str) -> None:
-        """Take the room of an idle value; of those that left long before, forget the first if there are too many."""
+        """Evict an idle value; drop the values that were evicted first if there are too many."""
         value = self._idle(label)
         assert value is not None
         evicted = self._evicted[label]

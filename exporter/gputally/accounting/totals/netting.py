@@ -1,4 +1,4 @@
-"""Amounts that accrue as lines a + b·t, summed up by labels and price before anybody looks at their sums."""
+"""Sums amounts that accrue as lines a + b·t by labels and price, before they are read."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,13 +8,13 @@ from gputally.model.price import Price
 
 
 class Netting:
-    """What cancels out or adds up is counted once, where thousands of pods, or of slices, are alike."""
+    """Adds up equal changes, so that thousands of similar pods or slices are posted once."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[Labels, Price | None], tuple[int, int, int]] = {}
 
     def add(self, labels: Labels, price: Price | None, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
-        """`rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
+        """Accrue `rate` per µs over [start, end), without end if it is None; a negative rate takes back."""
         start_us, end_us = span
         a, b, first_us = self._lines.get((labels, price), (0, 0, at_us))
         if end_us is None:
@@ -23,13 +23,13 @@ class Netting:
             self._lines[labels, price] = a + rate * max(0, end_us - start_us), b, first_us
 
     def replace(self, before: Iterable[Segment], after: Iterable[Segment], *, from_us: int, at_us: int) -> None:
-        """Take back what segments allocated from `from_us` on, and add what others allocate."""
+        """Take back what former segments allocated from `from_us` on, and add the new ones."""
         for sign, segments in ((-1, before), (1, after)):
             for each in segments:
                 span = max(each.start_us, from_us), each.end_us
                 self.add(each.labels, each.price, sign * each.quantity, span, at_us=at_us)
 
     def drain(self) -> Iterator[tuple[Labels, Price | None, int, int, int]]:
-        """Labels, price, a and b of each line since the last call, and when anything was first added to it."""
+        """Labels, price, a and b of each line since the last call, and the time of its first change."""
         lines, self._lines = self._lines, {}
         return ((*key, *line) for key, line in lines.items())

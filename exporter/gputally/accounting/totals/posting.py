@@ -1,4 +1,4 @@
-"""Posting allocations to the totals: what changed between two states of a record, and nothing else."""
+"""Posts allocations to the totals: only the difference between two states of a record."""
 
 from bisect import bisect_left
 
@@ -14,20 +14,20 @@ _BOUNDS = (*map(str, SCHEDULING_BOUNDS_S), BEYOND)
 
 
 class Posting:
-    """Keeps the totals equal to the sum over all records ever posted."""
+    """Keeps the totals equal to the sum over all posted records."""
 
     def __init__(self, totals: Totals) -> None:
         self._totals = totals
 
     def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
-        """Replace `before` by `after` in the totals, where the first `kept` segments of both are the same."""
+        """Replace `before` by `after` in the totals; the first `kept` segments of both are equal."""
         self._totals.allocate(before.segments[kept:] if before else (), after.segments[kept:], at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
         self._gap(before, after, at_us=at_us)
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
-        """Count the time from creation to binding, once, and only of pods bound since the books were opened."""
+        """Count the time from creation to binding, once, for pods bound since the accounting start."""
         if record.scheduled_us is None or record.scheduled_us < self._totals.accounting_start_us:
             return
         waited_us = max(0, record.scheduled_us - record.created_us)
@@ -37,7 +37,7 @@ class Posting:
         self._totals.count(Total.SCHEDULING_TIME, (tier,), waited_us, at_us=at_us)
 
     def _gap(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> None:
-        """What may have been allocated inside the blind interval beyond what is charged."""
+        """Post the part of an observation gap that is not charged."""
         if before and (before.gap, before.limited) == (after.gap, after.limited):
             return
         for record, sign in ((before, -1), (after, 1)):

@@ -1,4 +1,4 @@
-"""The series of one family of counters, as they are kept and as they are published."""
+"""The series of one family of counters, with their true and their published values."""
 
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
@@ -11,9 +11,9 @@ Labels = tuple[str, ...]
 class Series(Struct):
     """One counter: its true value at t is `a + b·t`.
 
-    `floor` is what was published at `floor_us`, the last evaluation before the line changed; the value
-    published at t is `floor` before `shown_us`, and max(true value, floor) from then on. `shown_us` is None while
-    nothing is published, as a label of it was evicted.
+    `floor` was published at `floor_us`, the last evaluation before the line changed. At t, `floor` is published before
+    `shown_us`, and max(true value, floor) from then on. `shown_us` is None while the series is not published because
+    one of its labels is evicted.
     """
 
     created_us: int
@@ -29,7 +29,7 @@ class Series(Struct):
 
 
 class Point(NamedTuple):
-    """One exported value, with what it is ahead of the truth and what it grows by per µs."""
+    """One exported value, its overcount, and its growth per µs."""
 
     labels: Labels
     value: int
@@ -39,9 +39,9 @@ class Point(NamedTuple):
 
 
 class Published(Struct, frozen=True):
-    """A family at one evaluation, by column: the series of a scrape go by without an object for each.
+    """A family at one evaluation, in columns: a scrape creates no object per series.
 
-    `labels` stays the same object from one evaluation to the next as long as no series joins.
+    `labels` is the same object in consecutive evaluations unless series were added.
     """
 
     labels: tuple[Labels, ...]
@@ -55,14 +55,14 @@ class Published(Struct, frozen=True):
 
     @property
     def overcounts(self) -> list[int]:
-        """By how much each value is ahead of the truth."""
-        if self.values == self.truths:  # as nearly always
+        """The overcount of each value."""
+        if self.values == self.truths:  # the usual case
             return [0] * len(self.values)
         return [max(0, value - truth) for value, truth in zip(self.values, self.truths, strict=True)]
 
 
 class Family:
-    """The series of one family that are exported, in order of their coming; and those that are withheld."""
+    """The exported series of one family in order of creation, and the withheld ones."""
 
     def __init__(self) -> None:
         self.series: list[Series] = []
@@ -70,17 +70,17 @@ class Family:
         self._labels: list[Labels] = []
         self._shown: tuple[Labels, ...] | None = ()
         self._young: list[int] = []
-        """Indexes of series whose value was not shown by the evaluation before the last."""
+        """Indexes of series whose value the evaluation before the last did not publish."""
 
     @property
     def labels(self) -> tuple[Labels, ...]:
-        """Those of all series that are exported."""
+        """The labels of all exported series."""
         if self._shown is None:
             self._shown = tuple(self._labels)
         return self._shown
 
     def add(self, labels: Labels, series: Series) -> None:
-        """A series joins."""
+        """Add a series."""
         if series.shown_us is None:
             self.withheld[labels] = series
             return
@@ -90,7 +90,7 @@ class Family:
         self._shown = None
 
     def withhold(self, leaving: Collection[Labels]) -> None:
-        """Series leave, which are to come back as they are."""
+        """Withhold series; they return unchanged."""
         pairs = list(zip(self._labels, self.series, strict=True))
         self.series, self._labels, self._young, self._shown = [], [], [], None
         for labels, series in pairs:
@@ -99,13 +99,13 @@ class Family:
             self.add(labels, series)
 
     def postpone(self, shown_us: int) -> Iterator[Labels]:
-        """The values of new series are not shown before `shown_us`; yields which these are."""
+        """Publish the values of new series only from `shown_us` on; yields these series."""
         for index in self._young:
             self.series[index].shown_us = shown_us
             yield self._labels[index]
 
     def evaluated(self, now_us: int, *, before_us: int) -> Published:
-        """All that are exported, at `now_us`; the evaluation before was at `before_us`."""
+        """All exported series at `now_us`; the previous evaluation was at `before_us`."""
         truths = [series.a + series.b * now_us for series in self.series]
         values = list(map(max, truths, [series.floor for series in self.series]))
         self._young = [index for index in self._young if not is_shown(self.series[index], before_us)]
@@ -117,5 +117,5 @@ class Family:
 
 
 def is_shown(series: Series, at_us: int) -> bool:
-    """Whether an evaluation at `at_us` publishes the value of a series, and not only where it begins."""
+    """Whether an evaluation at `at_us` publishes the series' value, not only its start at 0."""
     return series.shown_us is not None and series.shown_us <= at_us

@@ -1,4 +1,4 @@
-"""Published counters: lines a + b·t per label group that never fall, across corrections and restarts."""
+"""Published counters: lines a + b·t by label group that never decrease, across corrections and restarts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
@@ -12,7 +12,7 @@ from gputally.model.allocation import Segment
 
 
 class Total(StrEnum):
-    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate), counts, or as said."""
+    """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate) or counts, unless stated."""
 
     ALLOCATED = "allocated"
     COST = "cost"
@@ -20,31 +20,31 @@ class Total(StrEnum):
     CAPACITY = "capacity"
     CAPACITY_COST = "capacity_cost"
     PHYSICAL = "physical"
-    """Physical GPUs by the log of node facts alone: the other side of the conservation law."""
+    """Physical GPUs from node facts alone; all states of capacity must add up to it."""
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
-    """µGPU that victims held."""
+    """µGPU allocated to victims."""
     TENANT_PREEMPTIONS = "tenant_preemptions"
     SCHEDULED = "scheduled"
-    """Pods bound, by tier and upper bound of the time it took (s), not cumulative."""
+    """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
     """Sum of the times to schedule, µs."""
     UNOBSERVED = "unobserved"
-    """GPU-time inside blind intervals: what may have been allocated beyond what was charged."""
+    """GPU-time in observation gaps that may have been allocated but is not charged."""
     MEASURED = "measured"
-    """Allocated time for which agents know the utilisation."""
+    """Allocated time with known utilisation."""
     USED = "used"
     BURST = "burst"
-    """The part of what was used that lies above the share allocated."""
+    """Used time above the allocated share."""
     IDLE_COST = "idle_cost"
     ENERGY = "energy"
-    """mJ, of what pods held."""
+    """mJ, of allocated GPUs."""
     UNMATCHED = "unmatched"
-    """Measured time of holders that are no pod the API told of."""
+    """Measured time of assignments to pods that the API server did not report."""
     UNATTRIBUTED = "unattributed"
-    """Use of GPUs that nobody held."""
+    """Used time of unallocated GPUs."""
     UNALLOCATED_ENERGY = "unallocated_energy"
-    """mJ, of what nobody held."""
+    """mJ, of unallocated GPUs."""
 
 
 _BY_POD: Final = ("tier", "tenant", "gpu_model")
@@ -59,15 +59,15 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
 }
 """The bounded labels that the labels of each family begin with."""
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
-"""What tells that a label value is in use; the other families grow with these."""
+"""Families that show whether a label value is in use; the others grow with them."""
 
 
 class Totals:
-    """All counters of the fleet. Everything before `accounting_start_us` is left out: the books were not open yet.
+    """All counters of the fleet. They exclude everything before `accounting_start_us`.
 
-    A new series is published as 0 for `zero_us`, so that every reader sees it begin. It is created at `resumed_us` at
-    the earliest, when this process took the books up. Series with a label that `limiter` has evicted
-    are kept, but not published.
+    A new series is published as 0 for `zero_us`, so that every scraper sees its start. Its creation time is
+    `resumed_us` at the earliest, when this process resumed. Series with a label that `limiter` has evicted are kept,
+    but not published.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Totals:
         self._zero_us = zero_us
         self._limiter = limiter
         self._sorted_out = -1
-        """Which state of the admission decided what is exported."""
+        """The limiter's `state` at the last `_sort_out`."""
         self._families = {total: Family() for total in Total}
         for (total, labels), each in self.series.items():
             self._families[total].add(labels, each)
@@ -96,7 +96,7 @@ class Totals:
         self._looked = self._amounts()
 
     def declare(self, total: Total, labels: Labels, *, at_us: int) -> Series:
-        """The series of these labels, created when it is new, so that it is exported as 0 before it counts."""
+        """The series with these labels, created if new, so that it is exported as 0 before it counts."""
         key = (total, labels)
         series = self.series.get(key)
         if series is None:
@@ -109,11 +109,11 @@ class Totals:
         return series
 
     def count(self, total: Total, labels: Labels, amount: int, *, at_us: int) -> None:
-        """Add a plain amount; a negative one takes back what was counted by mistake."""
+        """Add an amount; a negative one takes back what was counted by mistake."""
         self._change(total, labels, at_us=at_us).a += amount
 
     def accrue(self, total: Total, labels: Labels, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
-        """Add `rate` per µs over the span [start, end), for ever if its end is None; a negative rate takes back."""
+        """Accrue `rate` per µs over [start, end), without end if it is None; a negative rate takes back."""
         start_us, end_us = max(span[0], self.accounting_start_us), span[1]
         series = self._change(total, labels, at_us=at_us)
         if end_us is None:
@@ -123,7 +123,7 @@ class Totals:
             series.a += rate * (end_us - start_us)
 
     def allocate(self, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
-        """Replace what segments allocate and cost by what others do; deferred until the totals are read."""
+        """Replace the allocated time and cost of former segments by new ones; deferred until the totals are read."""
         self._allocated.replace(before, after, from_us=self.accounting_start_us, at_us=at_us)
 
     def shift(self, total: Total, labels: Labels, a: int, b: int, *, at_us: int) -> None:
@@ -141,7 +141,7 @@ class Totals:
                 self.shift(Total.COST, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
 
     def close(self, total: Total, *, at_us: int) -> None:
-        """Make all that accrues in a family final as of `at_us`; what goes on is accrued anew from there."""
+        """Make everything that accrues in a family final as of `at_us`; what continues is accrued anew."""
         for labels, series in self.truth(total):
             if series.b:
                 changing = self._change(total, labels, at_us=at_us)
@@ -150,7 +150,8 @@ class Totals:
     def publish(self, now_us: int) -> dict[Total, Published]:
         """Evaluate every series at `now_us`, or just after the last evaluation if the clock stepped back.
 
-        No two evaluations are of one instant: a correction between them must not take back what the first published.
+        No two evaluations are at the same instant: a correction between them must not reduce what the first one
+        published.
         """
         self._post_allocated()
         self._sort_out(now_us)
@@ -160,34 +161,34 @@ class Totals:
         }
 
     def withdraw(self) -> None:
-        """The last evaluation was shown to nobody: what is new has yet to begin."""
+        """Undo the last evaluation, which was not published: new series have not started."""
         for total, family in self._families.items():
             self.changed.update((total, labels) for labels in family.postpone(self._shown_us(self.evaluated_us)))
 
     def touch_all(self) -> None:
-        """Let every series be written again."""
+        """Mark every series as changed."""
         self.changed.update(self.series)
 
     def drain(self) -> dict[tuple[Total, Labels], Series | None]:
-        """Copies of the series changed since the last call; None for those dropped."""
+        """Copies of the series changed since the last call; None for dropped ones."""
         self._post_allocated()
         changed = {key: copy(self.series.get(key)) for key in self.changed}
         self.changed.clear()
         return changed
 
     def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
-        """The series of one family by labels, those that are withheld too."""
+        """The series of one family by labels, including withheld ones."""
         self._post_allocated()
         family = self._families[total]
         yield from zip(family.labels, family.series, strict=True)
         yield from family.withheld.items()
 
     def withheld(self, total: Total) -> int:
-        """What the series of a family that are not published add up to, at the last evaluation."""
+        """The sum of the withheld series of a family at the last evaluation."""
         return sum(series.at(self.evaluated_us) for series in self._families[total].withheld.values())
 
     def growth(self) -> tuple[set[Value], set[Value]]:
-        """The label values of which anything has grown since the last call, and those of which there is anything."""
+        """The label values that have grown since the last call, and all label values with amounts."""
         before, self._looked = self._looked, self._amounts()
         grown: set[Value] = set()
         there: set[Value] = set()
@@ -201,9 +202,9 @@ class Totals:
         return grown, there
 
     def _amounts(self) -> dict[tuple[Total, Labels], int]:
-        """What of each series is final, in the families that tell whether a value is in use.
+        """The final amount of each series, in the families that show whether a value is in use.
 
-        Withheld ones too: a value that came back grows before the next evaluation publishes it again.
+        Withheld ones too: a value that returns grows before the next evaluation publishes it again.
         """
         return {(total, labels): series.a for total in _GROWTH for labels, series in self.truth(total)}
 
@@ -211,11 +212,11 @@ class Totals:
         return self._limiter is None or all(map(self._limiter.exports, LABELS[total], labels))
 
     def _shown_us(self, since_us: int) -> int:
-        """From when on the value of a series is shown that is exported since then."""
+        """The time from which the value of a newly exported series is published."""
         return max(since_us, self.evaluated_us, self._resumed_us) + self._zero_us
 
     def _sort_out(self, now_us: int) -> None:
-        """Publish the series of all label values that are admitted, and of no others."""
+        """Publish the series of all admitted label values, and withhold the others."""
         if self._limiter is None or self._limiter.state == self._sorted_out:
             return
         self._sorted_out = self._limiter.state
@@ -233,9 +234,9 @@ class Totals:
             self._drop(total, family)
 
     def _drop(self, total: Total, family: Family) -> None:
-        """Forget withheld series that nobody will ask for again; what they add up to is kept, as that of no value.
+        """Drop withheld series of values that are no longer kept; their sum is kept under an empty value.
 
-        State and currency stay: amounts that differ in these must not be added up.
+        State and currency stay: amounts with different ones must not be added.
         """
         keeps = self._limiter.keeps if self._limiter else None
         for labels in [each for each in family.withheld if keeps and not all(map(keeps, LABELS[total], each))]:
@@ -248,7 +249,7 @@ class Totals:
                 self.changed.add((total, labels))
 
     def _change(self, total: Total, labels: Labels, *, at_us: int) -> Series:
-        """The series, with what it last published remembered before its line changes."""
+        """The series, with its last published value stored before its line changes."""
         key = (total, labels)
         series = self.series.get(key)
         if series is None:

@@ -1,1 +1,1 @@
-"""What agents measured, matched to pods and added to the totals."""
+"""Agent measurements, matched to pods and added to the totals."""

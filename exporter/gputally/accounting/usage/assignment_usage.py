@@ -1,4 +1,4 @@
-"""What pods did with the devices they held: each hour of each holder as last told, booked once."""
+"""The usage of device assignments: each hour as last reported, posted once."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
@@ -23,22 +23,22 @@ from gputally.model.pod import PodRecord
 
 
 class PodLookup(Protocol):
-    """What is known of pods besides what agents tell."""
+    """Information about pods that agents do not have."""
 
     def pod(self, uid: str) -> PodRecord | None:
-        """The pod, also one that is gone."""
+        """The pod, also if it is deleted."""
 
     def pods_on(self, node: str) -> Iterable[PodRecord]:
-        """Those on the node, also those that are gone."""
+        """The pods of the node, including deleted ones."""
 
     def unmatched_labels(self, assignment: AssignmentRecord) -> tuple[str, str]:
-        """The exported (tenant, gpu_model) of a holder that is no known pod."""
+        """The exported (tenant, gpu_model) of an assignment to an unknown pod."""
 
 
 class ReportContext(NamedTuple):
-    """About a report: whose it is, when it came, by how much the node's clock was ahead of ours then.
+    """The node of a report, its arrival time, and the lead of the node's clock over ours at that time.
 
-    `room` is what its GPUs can have done.
+    `room` is the maximum that its GPUs can have done.
     """
 
     node: str
@@ -49,12 +49,12 @@ class ReportContext(NamedTuple):
 
     @property
     def now_us(self) -> int:
-        """When it came, by the node's clock."""
+        """The arrival time by the node's clock."""
         return self.at_us + self.ahead_us
 
 
 class AssignmentHours(Struct):
-    """A holder with its hours as last told; `told_uid` is its pod's UID if the node tells it."""
+    """An assignment with its hours as last reported; `told_uid` is its pod's UID if the agent knows it."""
 
     assignment: AssignmentRecord
     told_uid: str = ""
@@ -62,7 +62,7 @@ class AssignmentHours(Struct):
 
 
 class PendingRows(Struct):
-    """What is to be written to the ledger, and what was left out: how often, by reason, and of which node first why."""
+    """Rows for the ledger, and rejected data: counts by reason, and the first reason by node."""
 
     held: dict[tuple[AssignmentKey, int], AssignmentHour] = field(default_factory=dict)
     unallocated: dict[GpuKey, UnallocatedHour] = field(default_factory=dict)
@@ -70,18 +70,18 @@ class PendingRows(Struct):
     faulty: dict[str, Fault] = field(default_factory=dict)
 
     def left_out(self, fault: Fault, node: str) -> None:
-        """An hour that the agent of `node` told, or a holder with all its hours, is not believed."""
+        """Count an hour, or an assignment with all its hours, of the agent of `node` as rejected."""
         self.faults[fault] += 1
         self.faulty.setdefault(node, fault)
 
     def clear(self) -> None:
-        """All of it is on its way to the ledger."""
+        """Everything was passed to the ledger."""
         self.held.clear()
         self.unallocated.clear()
 
 
 class AssignmentUsage:
-    """The holders of one node, of this life of its agent and, until it is decided whose they were, of earlier ones."""
+    """The assignments of one node, of its agent's present run and of earlier runs until they are matched."""
 
     def __init__(self, surroundings: PodLookup, posting: UsagePosting, pending: PendingRows) -> None:
         self.assignments: dict[AssignmentKey, AssignmentHours] = {}
@@ -92,11 +92,11 @@ class AssignmentUsage:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it is to be found out of any holder whose it is."""
+        """Whether the pod of any assignment is not known yet."""
         return bool(self._undecided)
 
     def restore(self, row: AssignmentHour) -> None:
-        """Take up an hour as an earlier process booked it; of one holder the latest comes last."""
+        """Restore an hour as an earlier process posted it; hours of one assignment come in order."""
         key = row.assignment.key
         held = self.assignments.setdefault(key, AssignmentHours(row.assignment))
         held.assignment = row.assignment
@@ -105,7 +105,7 @@ class AssignmentUsage:
             self._undecided.add(key)
 
     def told(self, assignments: Iterable[AssignmentReport], context: ReportContext) -> None:
-        """Take in all that the agent tells of holders."""
+        """Process all assignments of a report."""
         present = {self._told(each, context) for each in assignments}
         for key in self.assignments.keys() - present - self._undecided:
             held = self.assignments.pop(key)
@@ -113,7 +113,7 @@ class AssignmentUsage:
                 self._note(held, start_us, is_open=False)
 
     def decide(self, *, complete_us: int, at_us: int) -> None:
-        """Find out whose the holders are. All that the API told before `complete_us` is known."""
+        """Match assignments with pods. All pod events before `complete_us` are known."""
         for key in tuple(self._undecided):
             held = self.assignments[key]
             uid = self._owner(held, complete_us)
@@ -126,7 +126,7 @@ class AssignmentUsage:
                     self._note(held, start_us)
 
     def close(self) -> None:
-        """The agent will not tell of any of it any more."""
+        """The agent will not report any of them again."""
         for held in self.assignments.values():
             for start_us in held.hours:
                 self._note(held, start_us, is_open=False)
@@ -189,14 +189,14 @@ class AssignmentUsage:
                 self._book(held, last, hour, at_us=context.at_us)
 
     def _owner(self, held: AssignmentHours, complete_us: int) -> str | None:
-        """Whose the holder is; None as long as the API may still tell of a pod that it could be.
+        """The pod of the assignment; None while the API server may still report a pod that matches.
 
-        The UID a node tells of a static pod is not that of the pod the API tells of, which has its name.
+        For a static pod, the node reports another UID than the API server; the name is the same.
         """
         since_us = held.assignment.key.since_us - held.assignment.ahead_us
         found = self._lookup.pod(held.told_uid) if held.told_uid else None
         if found and found.node != held.assignment.node:
-            found = None  # of other nodes an agent has nothing to tell
+            found = None  # agents report only pods of their own node
         if found is None and complete_us >= since_us:
             found = owner(held.assignment, self._lookup.pods_on(held.assignment.node))
         if found:
@@ -218,7 +218,7 @@ class AssignmentUsage:
         return UsageTerms((UNKNOWN, *self._lookup.unmatched_labels(assignment)), None)
 
     def _segments(self, assignment: AssignmentRecord) -> Sequence[Segment]:
-        """Those of the pod for what the kubelet calls the resource, or for all it has if it calls that otherwise."""
+        """The pod's segments for the kubelet's resource name, or all of them if no segment has that name."""
         pod = self._lookup.pod(assignment.pod_uid) if assignment.pod_uid else None
         if pod is None:
             return ()
@@ -230,7 +230,7 @@ class AssignmentUsage:
 
 
 def _fell(last: Hour, hour: Hour) -> bool:
-    """Whether any amount is lower than was told before, which an agent never does."""
+    """Whether any amount is lower than reported before, which cannot happen."""
     return (
         hour.to_us < last.to_us
         or hour.measured < last.measured

@@ -1,4 +1,4 @@
-"""Which pod a holder is: a kubelet knows names alone, and those of StatefulSets are used again and again."""
+"""Matches device assignments with pods: kubelets report only names, and StatefulSets reuse names."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,14 +13,14 @@ and the kubelet takes a moment."""
 
 
 def span_of(assignment: AssignmentRecord) -> tuple[int, int]:
-    """From when to when, by our clock, it was known to hold the device."""
+    """The span in which the device was known to be assigned, by our clock."""
     since_us = assignment.key.since_us
     end_us = max(since_us, assignment.seen_us if assignment.until_us is None else assignment.until_us)
     return since_us - assignment.ahead_us, end_us - assignment.ahead_us
 
 
 def owner(assignment: AssignmentRecord, pods: Iterable[PodRecord]) -> PodRecord | None:
-    """The pod of that name, on that node, that had GPUs for most of the holder's time; None if none had at all."""
+    """The pod of that name on that node that had GPUs for most of the assignment's time; None without one."""
     from_us, to_us = span_of(assignment)
     name = (assignment.key.namespace, assignment.key.pod)
     found = [(_overlap(pod, from_us, to_us), pod) for pod in pods if (pod.namespace, pod.name) == name]
@@ -29,7 +29,7 @@ def owner(assignment: AssignmentRecord, pods: Iterable[PodRecord]) -> PodRecord 
 
 
 def allocation(pod: PodRecord) -> tuple[int, int | None] | None:
-    """[start, end) in which the pod may have held its devices, a blind interval included; None if it never did."""
+    """[start, end) in which the pod may have had its devices, including an observation gap; None if never."""
     if not pod.segments:
         return None
     end_us = None if any(s.end_us is None for s in pod.segments) else max(s.end_us or 0 for s in pod.segments)
@@ -39,7 +39,7 @@ def allocation(pod: PodRecord) -> tuple[int, int | None] | None:
 
 
 def narrowed(gap: Gap, assignments: Sequence[AssignmentRecord]) -> Gap:
-    """When a pod with these holders ended: after each of them was last there, and before the last was found gone."""
+    """The end of a pod with these assignments: after each was last seen, and before the last was found released."""
     from_us = max((each.seen_us - each.ahead_us for each in assignments), default=gap.from_us)
     from_us = min(max(from_us, gap.from_us), gap.to_us)
     gone_us = [each.until_us - each.ahead_us for each in assignments if each.until_us is not None]
@@ -48,7 +48,7 @@ def narrowed(gap: Gap, assignments: Sequence[AssignmentRecord]) -> Gap:
 
 
 def _overlap(pod: PodRecord, from_us: int, to_us: int) -> tuple[int, int]:
-    """By how much both times overlap, negative by how much they miss each other, and the pod's start."""
+    """The overlap of both spans, negative for the distance between them, and the pod's start."""
     held = allocation(pod)
     if held is None:
         return -TOLERANCE_US - 1, 0

@@ -1,4 +1,4 @@
-"""What nobody held of the GPUs of one node: each hour as last told, booked once."""
+"""Usage of the unallocated GPUs of one node: each hour as last reported, posted once."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from gputally.model.measured.usage_report import Fault, GpuHour, GpuReport
 
 
 class UnallocatedUsage:
-    """Hours by GPU, of this life of the node's agent."""
+    """Hours by GPU, of the present run of the node's agent."""
 
     def __init__(self, posting: UsagePosting, pending: PendingRows) -> None:
         self._rows: dict[GpuKey, UnallocatedHour] = {}
@@ -17,11 +17,11 @@ class UnallocatedUsage:
         self._pending = pending
 
     def restore(self, row: UnallocatedHour) -> None:
-        """Take up an hour as an earlier process booked it."""
+        """Restore an hour as an earlier process posted it."""
         self._rows[row.key] = row
 
     def told(self, gpus: Iterable[GpuReport], context: ReportContext, labels: tuple[str, str]) -> None:
-        """Take in all that the agent tells of GPUs; `labels` are the exported (gpu_model, pool) of their node."""
+        """Process all GPUs of a report; `labels` are the exported (gpu_model, pool) of their node."""
         present = set[GpuKey]()
         unattributed = energy = 0
         for gpu in gpus:
@@ -35,7 +35,7 @@ class UnallocatedUsage:
         self._close(self._rows.keys() - present)
 
     def close(self) -> None:
-        """The agent will not tell of any of it any more."""
+        """The agent will not report any of it again."""
         self._close(set(self._rows))
 
     def _close(self, keys: Iterable[GpuKey]) -> None:
@@ -44,7 +44,7 @@ class UnallocatedUsage:
             self._pending.unallocated[key] = UnallocatedHour(key=key, node=row.node, hour=row.hour, open=False)
 
     def _hour_told(self, key: GpuKey, hour: GpuHour, context: ReportContext, *, told_us: int) -> tuple[int, ...]:
-        """What it adds since the opening of the books: unattributed, energy."""
+        """What the hour adds since the accounting start: used time, energy."""
         row = self._rows.get(key)
         last = row.hour if row else None
         fell = last and (hour.unattributed < last.unattributed or hour.energy < last.energy)

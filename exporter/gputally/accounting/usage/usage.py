@@ -1,4 +1,4 @@
-"""What agents tell of their nodes, accounted up to their watermarks."""
+"""Usage reports of agents, accounted up to their watermarks."""
 
 from collections.abc import Callable, Iterator
 
@@ -23,14 +23,14 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 _SILENT_US = 7 * 24 * US_PER_HOUR
-"""An agent that was not heard of for so long will not tell again what it told before."""
+"""After this time without a report, an agent's earlier reports are final."""
 _FRESH_US = 60 * US_PER_SECOND
-"""How old a comparison may be, and what a kubelet told for it."""
+"""Maximum age of a comparison, and of the kubelet's report in it."""
 _ROUND_US = 600 * US_PER_SECOND
 
 
 class FleetLookup:
-    """The pods, there and gone, and the labels of those that are not known."""
+    """Pods, existing and deleted, and the labels of unknown ones."""
 
     def __init__(self, pods: Pods, nodes: Nodes, limiter: LabelLimiter, departed: Departed) -> None:
         self._pods = pods
@@ -39,16 +39,16 @@ class FleetLookup:
         self._departed = departed
 
     def pod(self, uid: str) -> PodRecord | None:
-        """The pod, also one that is gone."""
+        """The pod, also if it is deleted."""
         return self._pods.records.get(uid) or self._departed.get(uid)
 
     def pods_on(self, node: str) -> Iterator[PodRecord]:
-        """Those on the node, also those that are gone."""
+        """The pods of the node, including deleted ones."""
         yield from self._pods.on_node(node)
         yield from self._departed.on_node(node)
 
     def unmatched_labels(self, assignment: AssignmentRecord) -> tuple[str, str]:
-        """The exported (tenant, gpu_model) of a holder that is no known pod: by its namespace and its node."""
+        """The exported (tenant, gpu_model) for an unknown pod: from its namespace and its node."""
         namespaces, name = self._pods.namespaces, assignment.key.namespace
         tenant = (
             namespaces.tenant_in(name) if name in namespaces.known_marks else UNASSIGNED
@@ -57,7 +57,7 @@ class FleetLookup:
 
 
 class NodeUsage:
-    """What is known of one node from its agent, which was last heard of at `at_us`, in its life `epoch`."""
+    """The usage of one node; its agent's last report came at `at_us`, in its run `epoch`."""
 
     def __init__(self, surroundings: FleetLookup, posting: UsagePosting, pending: PendingRows, *, at_us: int) -> None:
         self.at_us = at_us
@@ -68,18 +68,18 @@ class NodeUsage:
         self.difference: Difference | None = None
 
     def close(self) -> None:
-        """Its agent will not tell of any of it any more."""
+        """Its agent will not report any of it again."""
         self.held.close()
         self.unallocated.close()
 
 
 class Usage:
-    """The nodes with agents. What it tells of a pod is booked once it is known whose it is."""
+    """The nodes with agents. The usage of an assignment is posted once its pod is known."""
 
     def __init__(self, totals: Totals, limiter: LabelLimiter, pods: Pods, nodes: Nodes) -> None:
         self.pending = PendingRows()
         self.restarts = 0
-        """Times an agent answered in a new life, its amounts at 0."""
+        """Reports from a new run of an agent, whose amounts restarted at 0."""
         self._departed = Departed()
         self._nodes_known = nodes
         self._pods = pods
@@ -89,7 +89,7 @@ class Usage:
         self._next_round_us = 0
 
     def seen(self, seen: UsageReported, *, complete_us: int, reconcile: Callable[[], None]) -> None:
-        """An agent answered. All pod changes before `complete_us` were reported, and `reconcile` accounts them."""
+        """Process a report. All pod changes before `complete_us` were observed, and `reconcile` accounts them."""
         report, at_us = seen.report, seen.at_us
         node = self._node(report.node, at_us=at_us)
         self.restarts += node.epoch not in ("", report.epoch)
@@ -108,9 +108,10 @@ class Usage:
         self._compare(node, report, context, pool=labels[1])
 
     def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
-        """A pod does not exist any more; its node's agent may tell of it yet, also one that was never heard of.
+        """A pod was deleted; its node's agent may still report it, also one that never reported before.
 
-        So may the node's labels: until any tells what its GPUs are, and while one is to lapse before the pod's end.
+        Labels of its node may change it too: until the GPUs are described, and while a label may expire before the
+        pod's end.
         """
         if record.segments:
             self._departed.add(
@@ -121,7 +122,7 @@ class Usage:
             )
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
-        """Pods that are gone were, or cost, something else than was thought."""
+        """Update deleted pods whose classification or price changed."""
         departed = tuple(self._departed.on_node(changed.name))
         for record in departed:
             better = self._nodes_known.reclassified(record, changed)
@@ -130,7 +131,7 @@ class Usage:
         self._departed.described(changed.name, self._nodes_known.has_told_all)
 
     def advance(self, now_us: int) -> None:
-        """Forget, now and then, what will not be told of any more."""
+        """Drop, now and then, what cannot be reported any more."""
         if now_us < self._next_round_us:
             return
         self._next_round_us = now_us + _ROUND_US
@@ -139,7 +140,7 @@ class Usage:
             self._nodes.pop(name).close()
 
     def allocation_differences(self, now_us: int) -> dict[tuple[str, str], int]:
-        """µGPU by exported pool and the side that alone knows them to be allocated, of all nodes heard of lately."""
+        """µGPU by exported pool and the only side that reports them as allocated, of all recently reporting nodes."""
         found: dict[tuple[str, str], int] = {}
         for each in filter(None, (node.difference for node in self._nodes.values())):
             if each.at_us >= now_us - _FRESH_US:
@@ -148,15 +149,15 @@ class Usage:
         return found
 
     def touch_all(self) -> None:
-        """Let every pod that is gone and remembered be written again."""
+        """Mark every kept deleted pod as changed."""
         self._departed.touch_all()
 
     def drain_departed(self) -> dict[str, PodRecord | None]:
-        """Pods that went, or were forgotten, since the last call."""
+        """Deleted pods that were added or dropped since the last call."""
         return self._departed.drain()
 
     def restore(self, saved: Saved, *, has_agent: Callable[[str], bool]) -> None:
-        """Take up what an earlier process had booked."""
+        """Restore what an earlier process posted."""
         held, unallocated, at_us = saved.assignment_usage, saved.unallocated_usage, saved.at_us
         told = {row.assignment.node for row in held} | {each.node for each in unallocated}
         for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
@@ -178,7 +179,7 @@ class Usage:
         return self._nodes[name]
 
     def _narrow(self, node: NodeUsage, name: str, *, at_us: int) -> None:
-        """Pods that ended while nobody watched may have been seen by the agent until then."""
+        """Narrow the observation gaps of ended pods by the agent's observations."""
         for pod in [pod for pod in self._departed.on_node(name) if pod.gap]:
             assignments = [
                 each.assignment for each in node.held.assignments.values() if each.assignment.pod_uid == pod.uid
@@ -189,7 +190,7 @@ class Usage:
                     self._departed.revise(revised)
 
     def _compare(self, node: NodeUsage, report: UsageReport, context: ReportContext, *, pool: str) -> None:
-        """What the kubelet told of its pods, if it did lately, against what the API tells."""
+        """Compare the kubelet's recent assignments with the allocations of the API server."""
         node.difference = None
         if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:
             return

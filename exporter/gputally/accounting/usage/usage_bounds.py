@@ -1,4 +1,4 @@
-"""What agents can have measured, by time, devices and power: they run on nodes that others may break into."""
+"""Upper bounds of agent measurements, by time, devices and power: agents run on nodes that may be compromised."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -8,9 +8,9 @@ from gputally.model.measured.usage_report import AssignmentReport, Fault, GpuHou
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 
 _LATE_US: Final = 60 * US_PER_SECOND
-"""Energy is that between two readings, and may fall on whoever used the GPU for a moment of that time."""
+"""Energy is known between two readings, and all of it may be attributed to a pod that used the GPU only briefly."""
 KEPT_US: Final = 73 * US_PER_HOUR
-"""An agent tells at once of so much at most: what it keeps is limited to 72 hours."""
+"""Maximum time in one report: journals are limited to 72 hours."""
 _MOST_MEMORY: Final = 1 << 44
 """16 TiB, more than any GPU has."""
 
@@ -23,28 +23,28 @@ class UsageAmount(NamedTuple):
     energy: int = 0
 
     def plus(self, other: "UsageAmount") -> "UsageAmount":
-        """Both together."""
+        """The sum of both."""
         return UsageAmount(*map(int.__add__, self, other))
 
     def minus(self, other: "UsageAmount") -> "UsageAmount":
-        """What this has more."""
+        """The difference."""
         return UsageAmount(*map(int.__sub__, self, other))
 
     def exceeds(self, most: "UsageAmount") -> bool:
-        """Whether anything is more than that."""
+        """Whether any amount is larger."""
         return any(own > bound for own, bound in zip(self, most, strict=True))
 
 
 def most_in(span_us: int, *, gpus: int = 1, late_us: int = 0) -> UsageAmount:
-    """What so many GPUs can do in such a time, with energy that is told `late_us` late."""
+    """The maximum that the GPUs can do in a span, with energy reported up to `late_us` late."""
     gpu_time = gpus * GPU * span_us
     return UsageAmount(gpu_time, gpu_time, gpus * MOST_POWER * (span_us + late_us) // US_PER_SECOND)
 
 
 class Allowance:
-    """What a node may add: what its GPUs can do in the time that passes, and before that in the time agents remember.
+    """The remaining amount that a node may add: the maximum of its GPUs in the time since agents' journals begin.
 
-    So an agent that invents lives of its own, or clocks, still adds no more than there is.
+    So even an agent that invents restarts, or clocks, cannot add more than is physically possible.
     """
 
     def __init__(self, *, at_us: int) -> None:
@@ -53,7 +53,7 @@ class Allowance:
         self._left = UsageAmount()
 
     def advance(self, at_us: int, *, gpus: int) -> None:
-        """It is `at_us`, and the node has so many GPUs, or had once."""
+        """Advance to `at_us`; the node has, or had, that many GPUs."""
         if gpus > self._gpus:
             self._left = self._left.plus(most_in(KEPT_US, gpus=gpus - self._gpus))
             self._gpus = gpus
@@ -62,7 +62,7 @@ class Allowance:
         self._at_us = max(self._at_us, at_us)
 
     def take(self, work: UsageAmount) -> bool:
-        """Take as much away, unless that is more than is left."""
+        """Subtract the amount, unless it exceeds what remains."""
         if work.exceeds(self._left):
             return False
         self._left = self._left.minus(work)
@@ -70,7 +70,7 @@ class Allowance:
 
 
 class Room:
-    """What the GPUs of one report, written at `now_us` by the node's clock, can have done in each hour."""
+    """The maximum that the GPUs of a report, made at `now_us` by the node's clock, can have done in each hour."""
 
     def __init__(self, now_us: int, allowance: Allowance) -> None:
         self._now_us = now_us
@@ -78,14 +78,14 @@ class Room:
         self._told: dict[tuple[str, int], UsageAmount] = {}
 
     def held(self, gpu: str, last: Hour | None, hour: Hour) -> Fault | None:
-        """Why a holder cannot have done that in `hour`, of which `last` was told before."""
+        """Why an assignment cannot have done that in `hour`, of which `last` was reported before."""
         if not _possible(hour) or hour.to_us > self._now_us:
             return Fault.IMPOSSIBLE
         before, now = _work(last) if last else UsageAmount(), _work(hour)
         return self._add((gpu, hour.start_us), before, now)
 
     def unallocated(self, gpu: str, last: GpuHour | None, hour: GpuHour) -> Fault | None:
-        """Why nobody can have done that."""
+        """Why unallocated GPUs cannot have done that."""
         if hour.start_us % US_PER_HOUR or hour.start_us > self._now_us:
             return Fault.IMPOSSIBLE
         before = UsageAmount(0, last.unattributed, last.energy) if last else UsageAmount()
@@ -103,18 +103,18 @@ class Room:
 
 
 def fault_of_assignment(told: AssignmentReport, *, now_us: int) -> Fault | None:
-    """Why there cannot be such a holder: it is to come, or has more than a GPU."""
+    """Why an assignment is impossible: it is in the future, or has more than one GPU."""
     times = (told.since_us, told.seen_us, told.after_us or 0, told.until_us or 0)
     return Fault.IMPOSSIBLE if told.share > GPU or max(times) > now_us else None
 
 
 def gpus_of(names: Iterable[str], *, known: int) -> int:
-    """How many GPUs a node has that offers `known` µGPU, 0 where that is not known: then as many as are told of."""
+    """The number of GPUs of a node with `known` µGPU; if 0, as unknown, the number that is reported."""
     return -(-known // GPU) or len(set(names))
 
 
 def _possible(hour: Hour) -> bool:
-    """Whether one device can have done that: no more than all of a GPU, and idle for no less than no time."""
+    """Whether one device can have done that: at most all of a GPU, and no negative idle time."""
     span_us = hour.to_us - hour.from_us
     return (
         hour.start_us % US_PER_HOUR == 0

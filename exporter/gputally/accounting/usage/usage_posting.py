@@ -1,4 +1,4 @@
-"""Posting what agents measured to the totals: by the terms that applied to the pod when it was measured."""
+"""Posts usage to the totals, under the terms that applied to the pod when it was measured."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
 
 UNKNOWN = "unknown"
-"""The tier of what no known pod used."""
+"""The tier of usage without a known pod."""
 
 
 class UsageTerms(NamedTuple):
@@ -29,14 +29,14 @@ class Measured(NamedTuple):
     amounts: tuple[int, ...]
 
     def divided(self, cuts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """The amounts between each two of the instants `cuts`, by time; what adds up to all is exact."""
+        """The amounts between consecutive instants of `cuts`, in proportion to time; the parts add up exactly."""
         span_us = self.to_us - self.from_us
         upto = [[amount * (cut - self.from_us) // span_us for amount in self.amounts] for cut in cuts]
         return (tuple(now - then for then, now in zip(*pair, strict=True)) for pair in pairwise(upto))
 
 
 def held_since(last: Hour | None, hour: Hour, *, ahead_us: int) -> Measured:
-    """What `hour` has more than `last`, which was told earlier of it: measured, used, burst, energy."""
+    """The growth of `hour` since `last`, the previous report of it: measured, used, burst, energy."""
     before = (last.measured, last.used, last.burst, last.energy) if last else (0, 0, 0, 0)
     now = (hour.measured, hour.used, hour.burst, hour.energy)
     from_us = min(last.to_us if last else hour.from_us, hour.to_us - 1)
@@ -44,9 +44,9 @@ def held_since(last: Hour | None, hour: Hour, *, ahead_us: int) -> Measured:
 
 
 def unallocated_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahead_us: int) -> Measured:
-    """The same of what nobody held, of which the agent has told up to `told_us`: unattributed, energy.
+    """The same for unallocated GPUs, reported up to `told_us`: used time, energy.
 
-    What was told before was told to us, after the books were opened.
+    The previous report was accepted after the accounting start.
     """
     before = (last.unattributed, last.energy) if last else (0, 0)
     from_us = hour.start_us - ahead_us
@@ -56,42 +56,42 @@ def unallocated_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahea
 
 
 class UsagePosting:
-    """Keeps the totals equal to what was told of the time since the books were opened."""
+    """Keeps the totals equal to the reports since the accounting start."""
 
     def __init__(self, totals: Totals) -> None:
         self._totals = totals
 
     def held(self, measured: Measured, segments: Sequence[Segment], *, at_us: int) -> None:
-        """What a pod did, divided by time among its `segments`; the first and the last reach beyond themselves."""
+        """Post a pod's usage, split by time among its `segments`; the outer ones extend beyond their bounds."""
         last = segments[-1]
-        if measured.from_us >= max(last.start_us, self._totals.accounting_start_us):  # nearly always
+        if measured.from_us >= max(last.start_us, self._totals.accounting_start_us):  # the usual case
             self._count(UsageTerms(last.labels[:3], last.price), measured.amounts, at_us=at_us)
             return
         terms = [UsageTerms(segment.labels[:3], segment.price) for segment in segments]
         self._post(measured, terms, [segment.start_us for segment in segments[1:]], at_us=at_us)
 
     def unmatched(self, measured: Measured, labels: tuple[str, str, str], *, at_us: int) -> None:
-        """What no pod did that the API told of."""
+        """Post usage of pods that the API server did not report."""
         gpu_time = self._post(measured, [UsageTerms(labels, None)], [], at_us=at_us)
         self._totals.count(Total.UNMATCHED, (), gpu_time, at_us=at_us)
 
     def unallocated(self, unattributed: int, energy: int, labels: tuple[str, str], *, at_us: int) -> None:
-        """What nobody did, since the opening of the books."""
+        """Post usage of unallocated GPUs since the accounting start."""
         self._totals.count(Total.UNATTRIBUTED, labels, unattributed, at_us=at_us)
         self._totals.count(Total.UNALLOCATED_ENERGY, labels, energy, at_us=at_us)
 
     def since_opening(self, measured: Measured) -> tuple[int, ...]:
-        """The amounts without those of the time before the books were opened."""
+        """The amounts without the time before the accounting start."""
         if measured.from_us >= self._totals.accounting_start_us:
             return measured.amounts
         return next(measured.divided(self._cuts(measured, [])))
 
     def declare(self, terms: UsageTerms, *, at_us: int) -> None:
-        """Let what is measured under these terms be exported as 0 before there is any."""
+        """Export usage under these terms as 0 before there is any."""
         self._count(terms, (0, 0, 0, 0), at_us=at_us)
 
     def _post(self, measured: Measured, terms: Sequence[UsageTerms], changes: Sequence[int], *, at_us: int) -> int:
-        """Count the parts under the `terms` that follow each other at the `changes`; the GPU-time measured in all."""
+        """Count the parts under the `terms` that apply between the `changes`; returns the measured GPU-time."""
         gpu_time = 0
         for each, amounts in zip(terms, measured.divided(self._cuts(measured, changes)), strict=True):
             self._count(each, amounts, at_us=at_us)
@@ -99,7 +99,7 @@ class UsagePosting:
         return gpu_time
 
     def _cuts(self, measured: Measured, changes: Sequence[int]) -> list[int]:
-        """Where to divide: what lies before the opening of the books is left out."""
+        """The instants at which to split; the time before the accounting start is dropped."""
         begin_us = min(max(measured.from_us, self._totals.accounting_start_us), measured.to_us)
         return [begin_us, *(min(max(us, begin_us), measured.to_us) for us in changes), measured.to_us]
 
