@@ -28,6 +28,18 @@ GROUP = Group(
             variables=("cluster",),
         ),
         Alert(
+            name="GputallyClaimOnlyPods",
+            expression="max by (cluster) (gputally_claim_only_pods) > $pods",
+            summary="Pods use devices that gputally does not account.",
+            description=(
+                '{{ $value | printf "%.0f" }} pods have devices only from ResourceClaims (Dynamic Resource '
+                "Allocation). If these are GPUs, no tier and no tenant pays for them, and their nodes seem to have no "
+                "GPUs or free ones."
+            ),
+            dashboard="exporter",
+            variables=("cluster",),
+        ),
+        Alert(
             name="GputallyReconciliationDifference",
             expression="max by (cluster, check) (abs(gputally_reconciliation_difference_gpu_seconds)) > $gpu_seconds",
             summary="Two sums of GPU time that must be equal differ.",

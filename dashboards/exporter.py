@@ -88,6 +88,16 @@ ACCOUNTING = Row(
         ),
         stat(
             Look(
+                "Pods with claims only",
+                "Pods with devices only from ResourceClaims (DRA). If these are GPUs, they are not accounted.",
+                unit=COUNT,
+                empty=NO_EXPORTER,
+                steps={1: ORANGE},
+            ),
+            Query(f"sum({select.now('gputally_claim_only_pods')})", "pods"),
+        ),
+        stat(
+            Look(
                 "Overcounted cost",
                 "The overcount in money: how far cost counters exceed the corrected cost.",
                 unit=MONEY,

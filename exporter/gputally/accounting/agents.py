@@ -7,7 +7,6 @@ from gputally.accounting.state_part import StatePart
 from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.rules import Rules
-from gputally.shares.request import holds_gpu
 
 
 def is_agent(pod: Pod, rules: Rules) -> bool:
@@ -19,11 +18,6 @@ def is_agent(pod: Pod, rules: Rules) -> bool:
         if labels.get(key) != value:
             return False
     return bool(marks.labels)
-
-
-def is_watched(pod: Pod, rules: Rules) -> bool:
-    """Whether `pod` is relevant: it requests GPUs, or it is an agent."""
-    return holds_gpu(pod, rules) or is_agent(pod, rules)
 
 
 class Agents(StatePart[AgentPod]):

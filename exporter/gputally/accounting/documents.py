@@ -6,8 +6,13 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.agents import Agents
+from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
 from gputally.model.preemption import Preemption
 
-DOCUMENTS: Final[Mapping[str, type[Struct]]] = {Agents.name: AgentPod, Preemptions.name: Preemption}
+DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
+    Agents.name: AgentPod,
+    ClaimPods.name: ClaimPod,
+    Preemptions.name: Preemption,
+}

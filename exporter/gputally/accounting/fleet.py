@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
@@ -67,9 +68,9 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.pods = Pods(rules, self.pricing, self.totals, self.limiter, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
-        self.agents = Agents(rules)
-        parts = self.agents, self.preemptions, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
-        self.parts: tuple[StatePart[Any], ...] = parts
+        self.agents, self.claim_pods = Agents(rules), ClaimPods(rules)
+        tiers, tenants = ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
+        self.parts: tuple[StatePart[Any], ...] = (self.agents, self.claim_pods, self.preemptions, tiers, tenants)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)

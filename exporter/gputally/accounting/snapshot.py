@@ -48,6 +48,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     waiting: Mapping[tuple[str, str], Waiting]
     wanted: Mapping[str, int]
     unpriced: Mapping[tuple[str, str], int]
+    claim_pods: int
     without_tier: int
     without_tenant: int
     pods: int
@@ -86,6 +87,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         waiting=waiting,
         wanted=_wanted(pods, fleet),
         unpriced=inventory.unpriced,
+        claim_pods=len(fleet.claim_pods),
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
         pods=len(fleet.pods.records),

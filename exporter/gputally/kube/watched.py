@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from gputally.accounting.agents import is_watched
+from gputally.accounting.relevant_pods import is_watched
 from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Event, Kind, Namespace, Node, Pod, PriorityClass

@@ -105,8 +105,14 @@ class Affinity(_Camel, frozen=True):
     node_affinity: NodeAffinity | None = None
 
 
+class PodClaim(_Camel, frozen=True):
+    """A reference to a ResourceClaim, or to a template of one."""
+
+    name: str = ""
+
+
 class PodSpec(_Camel, frozen=True):
-    """The node, its selectors, priority, requests and restart policy of a pod."""
+    """The node, its selectors, priority, requests, claims and restart policy of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -117,6 +123,7 @@ class PodSpec(_Camel, frozen=True):
     affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] | None = None
+    resource_claims: tuple[PodClaim, ...] | None = None
 
 
 class Condition(_Camel, frozen=True):

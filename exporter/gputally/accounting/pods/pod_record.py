@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gputally.model.allocation import End, Ending, Gap
 from gputally.model.pod import PodRecord
 
-POD_READING = "2"
+POD_READING = "3"
 """Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 

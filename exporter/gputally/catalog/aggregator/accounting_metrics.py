@@ -91,6 +91,14 @@ PODS_WITHOUT_TENANT = Metric[Snapshot](
     rows=lambda snapshot: [Row((), snapshot.without_tenant)],
 )
 
+CLAIM_ONLY_PODS = Metric[Snapshot](
+    name="gputally_claim_only_pods",
+    kind=MetricType.GAUGE,
+    help="Unfinished pods on nodes that use devices only through ResourceClaims (DRA); if these are GPUs, they are not "
+    "accounted.",
+    rows=lambda snapshot: [Row((), snapshot.claim_pods)],
+)
+
 PURCHASE_CONFLICTS = Metric[Snapshot](
     name="gputally_purchase_conflict_nodes",
     kind=MetricType.GAUGE,
@@ -123,6 +131,7 @@ METRICS = (
     NODES,
     PODS_WITHOUT_TIER,
     PODS_WITHOUT_TENANT,
+    CLAIM_ONLY_PODS,
     PURCHASE_CONFLICTS,
     NODE_CLOCK_SKEW,
     LABEL_OVERFLOWS,
