@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hack.prometheus import Answer
 from tests.behaviour.conftest import grant_documented_rights
-from tests.behaviour.product import Product
+from tests.behaviour.product import CONFIGURATION, Product
 from tests.behaviour.recorder import Recorder
 from tests.behaviour.stage import Stage
 from tests.cluster.api import Api
@@ -100,13 +100,19 @@ class Scene:
 
 @asynccontextmanager
 async def opened(
-    plane: ControlPlane, scratch: Path, prometheus: PrometheusServer, *, gpus: Mapping[str, Gpu] | None = None
+    plane: ControlPlane,
+    scratch: Path,
+    prometheus: PrometheusServer,
+    *,
+    gpus: Mapping[str, Gpu] | None = None,
+    configuration: str = CONFIGURATION,
 ) -> AsyncIterator[Scene]:
     """A scene with an agent on each node in `gpus`. On exit the cluster is empty again."""
     async with Api(plane.url, plane.token("admin"), plane.ca_file) as api:
         await grant_documented_rights(api)
         async with Recorder(api) as recorder, agents_on(gpus or {}, api, scratch) as measured:
-            stage = Stage(api=api, recorder=recorder, product=product(scratch, plane, measured))
+            own = product(scratch, plane, measured, configuration=configuration)
+            stage = Stage(api=api, recorder=recorder, product=own)
             scene = Scene(stage, plane, scratch, prometheus, measured)
             try:
                 yield scene
@@ -118,10 +124,22 @@ async def opened(
 
 
 def product(
-    scratch: Path, plane: ControlPlane, measured: Sequence[Measured], *, ledger_folder: Path | None = None
+    scratch: Path,
+    plane: ControlPlane,
+    measured: Sequence[Measured],
+    *,
+    ledger_folder: Path | None = None,
+    configuration: str = CONFIGURATION,
 ) -> Product:
     """An aggregator that pulls these agents every second."""
     urls = ",".join(f"{each.node}={each.url}" for each in measured)
     environment = {"GPUTALLY_AGENTS_URLS": urls, "GPUTALLY_AGENTS_INTERVAL": "1"}
     kubeconfig = plane.kubeconfig("gputally")
-    return Product(scratch, kubeconfig, ledger_folder=ledger_folder, environment=environment, zero_s=ZERO_S)
+    return Product(
+        scratch,
+        kubeconfig,
+        ledger_folder=ledger_folder,
+        environment=environment,
+        configuration=configuration,
+        zero_s=ZERO_S,
+    )

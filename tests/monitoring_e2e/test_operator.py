@@ -1,7 +1,7 @@
 """The chart with the real Prometheus Operator: one value enables scraping, alerts and dashboards."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 import pytest
@@ -25,12 +25,18 @@ PLACE = "monitoring"
 VALUES = ("--set", "prometheusOperator.labels.release=kube-prometheus-stack", "--set", "clusterName=west")
 
 
+EMPTY = "kind: Configuration\n"
+"""Each PriorityClass is a tier, and each namespace a tenant."""
+
+
 class Monitored(NamedTuple):
     """A cluster that ran for some scrapes, and Helm's notes."""
 
     prometheus: Prometheus
     window: Window
     notes: str
+    paged: Mapping[str, str]
+    """The labels of the alert that pages."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -38,12 +44,13 @@ async def monitored(control_plane: ControlPlane, tmp_path_factory: pytest.TempPa
     """The installed chart, and Prometheus with the configuration that the operator generated."""
     scratch = tmp_path_factory.mktemp("operator")
     async with PrometheusServer(scratch / "prometheus", Configuration()) as prometheus:
-        async with opened(control_plane, scratch, prometheus, gpus={"node-0": WELL}) as scene:
+        async with opened(control_plane, scratch, prometheus, gpus={"node-0": WELL}, configuration=EMPTY) as scene:
             notes = await _installed(scene)
             began = await _running(scene)
+            paged = await _paged(scene)
             window = Window(began, await scene.steady(), step=1, scrape=1)
             await scene.stage.api.delete(f"/api/v1/namespaces/{PLACE}")
-        yield Monitored(prometheus.api, window, notes)
+        yield Monitored(prometheus.api, window, notes, paged)
 
 
 async def _installed(scene: Scene) -> str:
@@ -68,6 +75,20 @@ async def _running(scene: Scene) -> int:
     began = await scene.visible()
     await stage.running(1, tier="prod-serving")
     return began
+
+
+async def _paged(scene: Scene) -> Mapping[str, str]:
+    """Create a second serving pod, which finds no GPU, and wait until the alert pages with all values as installed."""
+    await scene.stage.create(gpu_pod("serve-too", "default", priorityClassName="prod-serving"))
+    query = 'ALERTS{alertname="InferencePodsPending", alertstate="firing"}'
+    answer = await scene.prometheus.until(query, lambda answer: bool(answer.series), within=300)
+    return answer.series[0].labels
+
+
+def test_a_pending_serving_pod_pages_without_any_configuration(monitored: Monitored) -> None:
+    shown = {name: monitored.paged[name] for name in ("severity", "tier", "tenant", "cluster")}
+
+    assert shown == {"severity": "critical", "tier": "prod-serving", "tenant": "default", "cluster": "west"}
 
 
 def test_the_notes_list_all_monitoring_parts_as_on(monitored: Monitored) -> None:

@@ -1,8 +1,9 @@
-"""The Debian packages that a node is made of."""
+"""The Debian packages that tests on a real node need."""
 
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cluster.component import ComponentFailed
@@ -15,12 +16,13 @@ PACKAGES = {
 }
 CNI_PLUGINS = PACKAGES["containernetworking-plugins"].parent
 BUSYBOX = PACKAGES["busybox-static"]
+CHROMIUM = {"chromium": Path("/usr/bin/chromium")}
 BY_HAND = "apt-get install --no-install-recommends " + " ".join(PACKAGES)
 
 
-def install_missing() -> None:
+def install_missing(packages: Mapping[str, Path] = PACKAGES) -> None:
     """Raises ComponentFailed with a line to type if it cannot."""
-    missing = [package for package, file in PACKAGES.items() if not file.exists()]
+    missing = [package for package, file in packages.items() if not file.exists()]
     if not missing:
         return
     if not shutil.which("apt-get"):
