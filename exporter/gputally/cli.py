@@ -54,9 +54,25 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     _add_maintenance(commands)
-    command = _command(commands, "check", check, "check configurations and price books, and report all problems")
-    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
+    _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
     return root
+
+
+_CHECK_EXAMPLES = """\
+examples:
+  gputally check config.yaml prices.yaml
+  helm template . --show-only templates/files.yaml | yq '.data["config.yaml"]' | gputally check -
+  gputally check --output json *.yaml | jq '.problems[] | .file + ": " + .text'
+
+Price books are also checked against the tiers of a configuration that is named beside them.
+"""
+
+
+def _add_check_flags(command: argparse.ArgumentParser) -> None:
+    command.epilog, command.formatter_class = _CHECK_EXAMPLES, argparse.RawDescriptionHelpFormatter
+    add = command.add_argument
+    add("--output", choices=("text", "json"), default="text", help="json prints one document [default: text]")
+    add("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML); - is standard input")
 
 
 def _add_maintenance(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -204,11 +220,15 @@ def restore(parsed: argparse.Namespace) -> int:
 def check(parsed: argparse.Namespace) -> int:
     """Report all problems of the files."""
     from gputally.config.check import check as problems_of  # noqa: PLC0415 - heavy
+    from gputally.config.check import document_of  # noqa: PLC0415
 
     problems = problems_of(parsed.files)
+    count = len(parsed.files)
+    if parsed.output == "json":
+        sys.stdout.write(document_of(problems, files=count))
+        return 2 if problems else 0
     for problem in problems:
         sys.stderr.write(f"{problem}\n")
-    count = len(parsed.files)
     if not problems:
         sys.stdout.write(f"{count} file{'s' if count > 1 else ''} checked, no problems\n")
     return 2 if problems else 0

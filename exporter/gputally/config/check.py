@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of
@@ -13,6 +15,8 @@ from gputally.config.rules_file import CONFIGURATION, rules
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules
 
+_VERSION: Final = 1
+"""Of the JSON document."""
 _READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
 
 
@@ -33,6 +37,13 @@ def check(paths: Iterable[Path]) -> list[Problem]:
         books = ((path, content) for path, content in found if isinstance(content, PriceBook))
         problems += (p for path, book in books for p in undefined_tiers(book, configurations[0], file=str(path)))
     return problems
+
+
+def document_of(problems: Iterable[Problem], *, files: int) -> str:
+    """The problems as JSON: `version`, the number of `files`, and `problems` with `file`, `field` and `text`."""
+    shown = [{"file": each.file, "field": each.field, "text": each.text} for each in problems]
+    document = {"version": _VERSION, "files": files, "problems": shown}
+    return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
 
 
 def _read(path: Path) -> Rules | PriceBook:

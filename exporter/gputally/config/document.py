@@ -6,8 +6,10 @@ rejected, so that no value of a price book depends on another place in the file.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -25,8 +27,12 @@ _REMEDIES = {
 }
 
 
+STDIN: Final = Path("-")
+"""Stands for standard input."""
+
+
 def load(path: Path, *, start: str = "`kind: PriceBook` or `kind: Configuration`") -> Field:
-    """The top-level field of the file; structural problems are already recorded.
+    """The top-level field of the file, or of standard input for `-`; structural problems are already recorded.
 
     Raises: ConfigError for a file that is unreadable, not YAML, or empty; then the message suggests `start`.
     """
@@ -40,7 +46,8 @@ def load(path: Path, *, start: str = "`kind: PriceBook` or `kind: Configuration`
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        content = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         text = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x} at {error.start}); save it as UTF-8"
         raise _refused(str(path), text) from None
