@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from labs.history.window import BLOCK_S, Window
+from labs.history.window import BLOCK_S
 from tests.prometheus.tools import promtool
 
 
@@ -35,13 +35,14 @@ def build(files: Iterable[Path], data: Path, *, labels: Mapping[str, str]) -> fl
     return took
 
 
-def record(rules: Iterable[Path], data: Path, *, url: str, window: Window, step: int = 60) -> None:
-    """Backfill the recording rules in the files `rules`, as evaluated by the server at `url`.
+def record(rules: Iterable[Path], data: Path, *, url: str, span: tuple[int, int], step: int = 60) -> None:
+    """Backfill the recording rules in the files `rules` in a span (s), as evaluated by the server at `url`.
 
     `data` may be the folder of that server, which loads new blocks within a minute or on restart.
     """
-    span = (f"--start={window.start_s}", f"--end={window.end_s}", f"--eval-interval={step}s")
-    promtool("tsdb", "create-blocks-from", "rules", *span, f"--url={url}", f"--output-dir={data}", *rules)
+    start_s, end_s = span
+    times = (f"--start={start_s}", f"--end={end_s}", f"--eval-interval={step}s")
+    promtool("tsdb", "create-blocks-from", "rules", *times, f"--url={url}", f"--output-dir={data}", *rules)
 
 
 def contents(data: Path) -> Contents:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-from gputally.aggregator.aggregator import RunningAggregator, aggregate
+from gputally.aggregator.aggregator import PODS_PATH, RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
@@ -31,6 +31,7 @@ class Target(NamedTuple):
     job: str
     instance: str
     url: str
+    path: str = "/metrics"
 
 
 async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Path]:
@@ -41,7 +42,7 @@ async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Pa
             due_us = MONDAY_SIX_US + number * EVERY_S * US_PER_SECOND
             await cluster.clock.sleep_until(due_us)
             for target in _targets(cluster, agents, running):
-                path = written.setdefault(target, into / f"{scenario}-{target.instance}.om")
+                path = written.setdefault(target, into / f"{target.job}-{target.instance}.om")
                 await _append(session, target, path, at_us=cluster.now_us())
     for path in written.values():
         with path.open("ab") as out:
@@ -50,7 +51,7 @@ async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Pa
 
 
 async def _append(session: aiohttp.ClientSession, target: Target, path: Path, *, at_us: int) -> None:
-    async with session.get(f"{target.url}/metrics") as response:
+    async with session.get(f"{target.url}{target.path}") as response:
         response.raise_for_status()
         text = await response.read()
     moment = b" %.3f\n" % (at_us / US_PER_SECOND)
@@ -60,7 +61,8 @@ async def _append(session: aiohttp.ClientSession, target: Target, path: Path, *,
 
 
 def _targets(cluster: SimCluster, agents: SimAgents, running: RunningAggregator) -> list[Target]:
-    found = [Target("gputally", "gputally", f"http://{running.addresses[0]}")]
+    url = f"http://{running.addresses[0]}"
+    found = [Target("gputally", "gputally", url), Target("gputally-pods", "gputally", url, PODS_PATH)]
     for pod in cluster.store.docs("pods"):
         node, address = pod["spec"].get("nodeName"), pod["status"].get("podIP")
         if node in agents.agents and pod["metadata"]["name"].startswith("gputally-agent") and address:

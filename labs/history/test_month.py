@@ -79,7 +79,7 @@ async def test_rules_can_be_backfilled(load: Workload, tmp_path: Path) -> None:
     rules.write_text(RULES)
     blocks.build(month.files(WINDOW, load, tmp_path), data, labels=month.LABELS)
     async with bench.serving(data) as server:
-        blocks.record([rules], data, url=server.url, window=WINDOW)
+        blocks.record([rules], data, url=server.url, span=(WINDOW.start_s, WINDOW.end_s))
         await server.restart()
 
         for moment in (WINDOW.end_s - 36 * PER_HOUR, WINDOW.end_s - PER_HOUR):
