@@ -127,12 +127,25 @@ LEDGER = Row(
             words=YES_OR_NO,
         ),
         timeseries(
-            Look("Ledger writes", "Transactions per second, written and failed.", unit=PER_SECOND, empty=NO_EXPORTER),
+            Look(
+                "Ledger writes",
+                "Transactions per second, written and failed.",
+                unit=PER_SECOND,
+                width=8,
+                empty=NO_EXPORTER,
+            ),
             Query(f"sum({select.rate('gputally_ledger_writes_total')})", "written"),
             Query(f"sum({select.rate('gputally_ledger_write_failures_total')})", "failed"),
         ),
         timeseries(
-            Look("Ledger write time", "As a share of the time.", unit=RATIO, empty=NO_EXPORTER, steps={0.5: ORANGE}),
+            Look(
+                "Ledger write time",
+                "As a share of the time.",
+                unit=RATIO,
+                width=8,
+                empty=NO_EXPORTER,
+                steps={0.5: ORANGE},
+            ),
             Query(f"sum by (cluster, instance) ({select.rate('gputally_ledger_write_seconds_total')})", WHO),
         ),
     ),

@@ -68,6 +68,8 @@ class Custom(Struct, frozen=True, rename="camel"):
     line_interpolation: Literal["linear"] = "linear"
     line_width: float = 1
     fill_opacity: float = 0
+    axis_soft_min: float | None = None
+    """The axis begins there, unless a value is lower."""
     cell_options: CellOptions = CellOptions()
 
 

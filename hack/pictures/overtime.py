@@ -40,6 +40,7 @@ def draw_timeseries(canvas: Canvas, box: Box, filled: Filled) -> None:
     areas, field = stacked(lines), lines[0].field
     from_zero = field.custom.stacking.mode == "normal"
     values = [value for area in areas for _, bottom, top in area for value in ((bottom, top) if from_zero else (top,))]
+    values += [] if field.custom.axis_soft_min is None else [field.custom.axis_soft_min]
     axis = around.value_axis(values, field, height=plot.height - around.BELOW - _ABOVE)
     plot = plot.inset(left=axis.width, right=around.BESIDE, top=_ABOVE, bottom=around.BELOW)
     around.draw_time_axis(canvas, plot, filled.window)
