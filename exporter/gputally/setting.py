@@ -131,6 +131,14 @@ def no_pairs(values: Mapping[str, Any], name: str, form: str) -> list[Problem]:
     return problems or [Problem("", f"--{name}", f"names '{key}' more than once") for key in repeated]
 
 
+def no_url(values: Mapping[str, Any], name: str) -> list[Problem]:
+    """The value is neither empty nor a URL."""
+    text = values[name]
+    if not text or text.startswith(("http://", "https://")):
+        return []
+    return [Problem("", f"--{name}", f"'{text}' is not a URL; use a URL such as https://grafana.example.com")]
+
+
 def no_urls(values: Mapping[str, Any], name: str) -> list[Problem]:
     """Not all values are URLs."""
     urls = [url for _, url in pairs(values[name]) if url and not url.startswith(("http://", "https://"))]

@@ -125,8 +125,10 @@ def test_links_objective_and_labels_apply_to_all_alerts(tmp_path: Path) -> None:
         "objective": {"seconds": 300, "share": 0.999},
         "alertLabels": {"team": "gpu"},
     }
-    found = alerts(made({"prometheusRule": values}, tmp_path))
+    objects = made({"prometheusRule": values}, tmp_path)
+    found = alerts(objects)
 
+    assert "--web.grafana-url=https://grafana.example/" in str(objects)
     assert len(found) > 30
     for name, rule in found.items():
         assert rule["labels"]["team"] == "gpu"

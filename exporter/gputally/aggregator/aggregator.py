@@ -54,6 +54,14 @@ _LINKS: Final = (
     (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
     (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
 )
+DASHBOARDS: Final = (
+    ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
+    ("gputally-tenants", "dashboard: GPU-hours and cost of tenants and jobs"),
+    ("gputally-tiers", "dashboard: tiers and preemption"),
+    ("gputally-pending", "dashboard: pods that wait for GPUs"),
+    ("gputally-exporter", "dashboard: health of gputally"),
+)
+"""(UID, meaning) of dashboards in Grafana."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -247,6 +255,12 @@ async def _sections(
     return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
 
 
+def _links(settings: Settings) -> Iterator[tuple[str, str]]:
+    yield from ((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH)
+    if settings.grafana:
+        yield from ((f"{settings.grafana}/d/{uid}", meaning) for uid, meaning in DASHBOARDS)
+
+
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
     return Site(
         title="gputally aggregator",
@@ -257,6 +271,6 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         ready=running.ready,
         sections=partial(_sections, running, clock),
         routes=(allocations_route(partial(_allocations, running.pipeline, clock)),),
-        links=tuple((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH),
+        links=tuple(_links(settings)),
         max_requests=settings.max_requests,
     )

@@ -18,6 +18,7 @@ from gputally.setting import (
     no_addresses,
     no_pairs,
     no_port,
+    no_url,
     no_urls,
     not_a_number,
     pairs,
@@ -40,6 +41,7 @@ SETTINGS: Final = (
     Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
             "reloaded on change; without it, neither authentication nor encryption"),
     Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further scrapes receive 503"),
+    Setting("web.grafana-url", "", "URL", "URL of Grafana, for links from the status page to the dashboards"),
     Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
             "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
     Setting("metrics.pods", "on", "on|off", "serve /metrics/pods: tier, tenant, job and GPUs of each pod, and the "
@@ -74,6 +76,7 @@ class Settings:
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     web_config: Path | None = None
     max_requests: int = 40
+    grafana: str = ""
     zero_s: int = 120
     pod_metrics: bool = True
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
@@ -89,6 +92,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *not_a_number(values, "api.patience"),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
+        *no_url(values, "web.grafana-url"),
         *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
         *unknown(values, "metrics.pods", ("on", "off")),
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
@@ -112,6 +116,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         addresses=addresses(values["web.listen-address"]),
         web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),
+        grafana=values["web.grafana-url"].rstrip("/"),
         zero_s=int(values["metrics.zero-seconds"]),
         pod_metrics=values["metrics.pods"] == "on",
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),

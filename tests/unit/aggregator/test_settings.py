@@ -143,3 +143,10 @@ def test_what_is_no_count_is_refused(text: str) -> None:
     assert problems(f"--web.max-requests={text}") == [
         f"--web.max-requests: '{text}' is not a whole number above 0; use a number such as 15"
     ]
+
+
+def test_the_url_of_grafana_is_one() -> None:
+    assert parsed("--web.grafana-url", "https://grafana.example/").grafana == "https://grafana.example"
+    assert problems("--web.grafana-url", "grafana") == [
+        "--web.grafana-url: 'grafana' is not a URL; use a URL such as https://grafana.example.com"
+    ]
