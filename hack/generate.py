@@ -39,10 +39,15 @@ def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
 def flags(table: Iterable[Setting]) -> str:
     """A Markdown table of the settings."""
     rows = (
-        f"| `--{each.name} {each.metavar}` | `{variable(each.name)}` | {_default(each.default)} | {each.help} |\n"
+        f"| `--{each.name} {_cell(each.metavar)}` | `{variable(each.name)}` | {_default(each.default)} | {each.help} |\n"
         for each in table
     )
     return "| Flag | Environment | Default | Meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
+
+
+def _cell(text: str) -> str:
+    """Escape what would end a cell, also in code."""
+    return text.replace("|", "\\|")
 
 
 def _default(text: str) -> str:
