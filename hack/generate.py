@@ -39,10 +39,11 @@ def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
 def flags(table: Iterable[Setting]) -> str:
     """A Markdown table of the settings."""
     rows = (
-        f"| `--{each.name} {_cell(each.metavar)}` | `{variable(each.name)}` | {_default(each.default)} | {each.help} |\n"
+        (f"`--{each.name} {_cell(each.metavar)}`", f"`{variable(each.name)}`", _default(each.default), each.help)
         for each in table
     )
-    return "| Flag | Environment | Default | Meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return "| Flag | Environment | Default | Meaning |\n| --- | --- | --- | --- |\n" + lines
 
 
 def _cell(text: str) -> str:
