@@ -23,6 +23,11 @@ def _nodes(state: str) -> str:
     return node_names(query, arguments, before=" on ")
 
 
+_OVERCOMMITTED: Final = node_names(
+    "max by (node) (gputally_node_overcommitted_gpus{cluster=%q, gpu_model=%q, pool=%q})",
+    "$labels.cluster $labels.gpu_model $labels.pool",
+    before=" on ",
+)
 _UNHEALTHY: Final = _nodes("unhealthy")
 _UNKNOWN: Final = _nodes("unknown")
 
@@ -61,8 +66,8 @@ GROUP = Group(
             expression="max by (cluster, gpu_model, pool) (gputally_overcommitted_gpus) > 0",
             summary="Pods have more GPUs allocated than their nodes have.",
             description=(
-                f"Allocations exceed the nodes' GPUs by {_GPUS}: a GPU may have failed under its pod. Find the nodes "
-                "with fewer GPUs than their pods request, and restart those pods."
+                f"Allocations exceed the nodes' GPUs by {_GPUS}{_OVERCOMMITTED}: a GPU may have failed under its pod. "
+                "Find the nodes with fewer GPUs than their pods request, and restart those pods."
             ),
             dashboard="fleet",
             variables=("cluster", "gpu_model"),

@@ -109,3 +109,17 @@ def test_a_node_that_is_not_known_yet_is_not_shown() -> None:
     replay.see(RUNNING, at=10)
 
     assert read(replay, 20).nodes == ()
+
+
+def test_a_node_that_lost_a_gpu_under_a_pod_shows_how_many_are_overcommitted() -> None:
+    replay = Replay()
+    replay.see(NODE, RUNNING, at=10)
+    replay.see(NodeForm(gpus=2, labels=NODE.labels), at=15)
+
+    shown = {line for line in text(read(replay, 20)) if line.startswith("gputally_node_")}
+
+    assert shown == {
+        'gputally_node_gpus{gpu_model="H100",node="n1",pool="none",state="allocated"} 3.0',
+        'gputally_node_gpus{gpu_model="H100",node="n1",pool="none",state="free"} 0.0',
+        'gputally_node_overcommitted_gpus{gpu_model="H100",node="n1",pool="none"} 1.0',
+    }

@@ -52,6 +52,13 @@ def node_gpus(view: PodsView) -> Iterator[Row]:
             yield Row((node.name, node.gpu_model, node.pool, state), quantity / GPU)
 
 
+def node_overcommitted(view: PodsView) -> Iterator[Row]:
+    """A row only for nodes that have some."""
+    for node in view.nodes:
+        if quantity := dict(node.parts).get(CapacityState.OVERCOMMITTED, 0):
+            yield Row((node.name, node.gpu_model, node.pool), quantity / GPU)
+
+
 POD_INFO = Metric[PodsView](
     name="gputally_pod_info",
     kind=MetricType.INFO,
@@ -84,4 +91,12 @@ NODE_GPUS = Metric[PodsView](
     rows=node_gpus,
 )
 
-METRICS = (POD_INFO, POD_GPUS, POD_PENDING, NODE_GPUS)
+NODE_OVERCOMMITTED = Metric[PodsView](
+    name="gputally_node_overcommitted_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs allocated to pods beyond the GPUs of a node; no series for other nodes.",
+    labels=("node", "gpu_model", "pool"),
+    rows=node_overcommitted,
+)
+
+METRICS = (POD_INFO, POD_GPUS, POD_PENDING, NODE_GPUS, NODE_OVERCOMMITTED)
