@@ -78,7 +78,7 @@ TOTALS = Row(
         ),
         stat(
             Look(
-                "Unpriced GPU-hours",
+                "Unpriced",
                 "GPU-hours that no price rule covers. The cost does not include them.",
                 unit=GPU_HOURS,
                 empty="none",
@@ -100,7 +100,7 @@ TOTALS = Row(
         ),
         stat(
             Look(
-                "Data in Prometheus",
+                "Data kept",
                 "The share of the time range of which Prometheus still has data. Below 100 %, it was installed later "
                 "or keeps less: kube-prometheus-stack keeps 10 days. Totals then lack the rest; the ledger has it.",
                 unit=RATIO,

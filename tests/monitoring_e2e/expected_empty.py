@@ -13,7 +13,7 @@ _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Demand over capacity, all tiers and tenants", "B"): "the scenario is shorter than an hour",
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
-    ("tenants", "Unpriced GPU-hours", "A"): "the price book has a price for all GPUs",
+    ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
 }
 _RECORDED_HOURLY: Final = {
     ("fleet", "Nodes in the time range"): "ABCD",
