@@ -94,6 +94,7 @@ CONTROLLER_MANAGER = of_kubernetes("kube-controller-manager")
 KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="sigs.k8s.io/kwok/cmd/kwok")
 BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
 KUBELET = of_kubernetes("kubelet")  # for tests on a real node; not part of the control plane
+KUBECTL = of_kubernetes("kubectl")  # for the commands in runbooks
 KUBE_STATE_METRICS = Binary(  # the peer in the benchmarks; not part of the control plane
     name="kube-state-metrics",
     folder="kube-state-metrics",
@@ -127,7 +128,8 @@ KUBECONFORM = Binary(
     package="github.com/yannh/kubeconform/cmd/kubeconform",
 )
 OF_THE_CHART = (HELM, KUBECONFORM)
-BY_NAME = {binary.name: binary for binary in (*BINARIES, *MONITORING, *OF_THE_CHART, KUBELET, KUBE_STATE_METRICS)}
+DEFAULT = (*BINARIES, *MONITORING, *OF_THE_CHART, KUBECTL)
+BY_NAME = {binary.name: binary for binary in (*DEFAULT, KUBELET, KUBE_STATE_METRICS)}
 
 
 def build(binary: Binary) -> None:
@@ -184,7 +186,7 @@ def main(names: Sequence[str]) -> int:
     """Return the exit code: 0, or 1 after printing one message."""
     started = time.monotonic()
     try:
-        wanted = called(names) if names else (*BINARIES, *MONITORING, *OF_THE_CHART)
+        wanted = called(names) if names else DEFAULT
         build_missing(wanted)
     except BuildFailed as failure:
         sys.stderr.write(f"\n{failure}\n")
