@@ -40,7 +40,7 @@ e2e-full: e2e properties ## The same, long random histories, campaigns of crashe
 	GPUTALLY_E2E=1 GPUTALLY_CAMPAIGN_SEED=$(SEED) $(BIN)/pytest -q -m campaign $(SEVERED)
 
 e2e-node: $(READY) ## Run the tests on a real kubelet with containerd: agent, image and chart (needs root, Debian)
-	$(BIN)/python -m hack.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet helm
+	$(BIN)/python -m hack.build etcd kwok kube-apiserver kube-scheduler kube-controller-manager kubelet kubectl helm
 	GPUTALLY_E2E_NODE=1 $(BIN)/pytest -q -m node $(SEVERED) $(ARGS)
 
 image: $(READY) ## Write the container image to build/gputally.tar without a container engine (needs Debian)

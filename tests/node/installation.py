@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sqlite3
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import Any
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
+from hack.build import KUBECTL
 from hack.image.debian import USER
 from tests.behaviour.product import Samples
 from tests.chart import helm
+from tests.cluster.component import ComponentFailed
 from tests.cluster.manifests import Json
 from tests.cluster.objects import Items, condition
 from tests.node.gpus import ScriptedGpus
@@ -94,6 +97,16 @@ class Installation:
             while not holds(samples := await self.scrape(component)):  # noqa: ASYNC110 - it sends no signal
                 await asyncio.sleep(0.2)
         return samples
+
+    async def in_aggregator(self, *command: str, given: bytes = b"") -> bytes:
+        """What a command prints that `kubectl exec` runs in the container, with this standard input."""
+        access = [f"--kubeconfig={self.node.control_plane.kubeconfig('admin')}", f"--namespace={NAMESPACE}"]
+        inside = [*access, "exec", "-i", "deploy/gputally-aggregator", "--", *command]
+        process = await asyncio.create_subprocess_exec(KUBECTL.path, *inside, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        printed, problems = await process.communicate(given)
+        if process.returncode:
+            raise ComponentFailed(f"{' '.join(command)}\n{problems.decode()}")
+        return printed
 
     def ledger(self, query: str) -> list[tuple[Any, ...]]:
         """What the file on the volume says."""

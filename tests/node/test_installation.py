@@ -1,14 +1,17 @@
 """The chart and the image on a real control plane and a real kubelet, from the installation to the removal."""
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
+from gputally.ledger.open import open_reader
 from gputally.model.units import GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.chart.helm import CHART
@@ -121,6 +124,26 @@ async def test_a_gpu_pod_is_accounted_and_measured(
     logger.info("allocated %.3f, by the ledger %.3f; used %.3f, by the script %.3f", shown, allocated, used, scripted)
     assert abs(shown - allocated) < 0.5  # what was shown before its end was known stays
     assert abs(used - scripted) < 1.5  # by the ledger it is held from its binding on, by the agent when it has devices
+
+
+async def test_the_ledger_is_inspected_and_backed_up_in_the_shipped_image(
+    installation: Installation, tmp_path: Path
+) -> None:
+    facts = json.loads(await installation.in_aggregator("gputally", "ledger", "info", "--output", "json"))
+    assert facts["is_open"] is True
+    assert facts["rows"]["pods"] == len(installation.ledger("SELECT uid FROM pods"))
+
+    assert b"no damage in" in await installation.in_aggregator("gputally", "ledger", "check")
+    query = ("gputally", "ledger", "query", "--output", "csv", "-")
+    shown = await installation.in_aggregator(*query, given=b"SELECT count(*) AS pods FROM pods")
+    assert shown.decode().split() == ["pods", str(facts["rows"]["pods"])]
+
+    copy = tmp_path / "backup.db"
+    copy.write_bytes(await installation.in_aggregator("gputally", "backup", "-"))
+    with open_reader(str(copy)) as reader:
+        assert reader.state().cluster == facts["cluster"]
+        assert reader.state().accounted_us >= facts["accounted_us"]
+    assert [each.name for each in installation.volume.glob("*.partial")] == []
 
 
 async def test_an_upgrade_goes_on_counting(installation: Installation, api: Api, tenant: str) -> None:
