@@ -14,7 +14,7 @@ BUSY = Process(pid=1, memory_mib=5, curve=[(-99, 20)])
 
 
 def sampled(reader: GpuReader) -> tuple[Found, ...]:
-    """Processes with their use: the driver's newest sample may be younger than one reading, and is kept for the next."""
+    """Processes with their use: the driver's newest sample may be younger than a reading, and is kept for the next."""
     found: tuple[Found, ...] = ()
 
     def has_samples() -> bool:
