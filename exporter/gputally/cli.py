@@ -14,6 +14,7 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.setting import Parser, add_flags
 
 _STATUSES = (
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     add_flags(measure, agent_settings.SETTINGS)
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
+    add_ledger_commands(commands)
     command = _command(commands, "check", check, "check configurations and price books, and report all problems")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML)")
     return root

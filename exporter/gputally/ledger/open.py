@@ -15,7 +15,7 @@ def open_ledger(url: str) -> Ledger:
 
     Raises: LedgerError if it cannot be opened; it is left untouched.
     """
-    return SqliteLedger(_path(url))
+    return SqliteLedger(path_of(url))
 
 
 def open_reader(url: str) -> LedgerReader:
@@ -23,10 +23,11 @@ def open_reader(url: str) -> LedgerReader:
 
     Raises: LedgerError if the ledger does not exist or cannot be read.
     """
-    return SqliteLedgerReader(_path(url))
+    return SqliteLedgerReader(path_of(url))
 
 
-def _path(url: str) -> Path:
+def path_of(url: str) -> Path:
+    """The file of the ledger at `url`. Raises: LedgerError for another type of ledger."""
     path = url.removeprefix(_SQLITE)
     if "://" in path:
         raise LedgerError(f"{url}: not a supported type of ledger; use a path, or sqlite:/// and a path")

@@ -1,0 +1,1 @@
+"""Maintenance of ledger files: read, check, query, copy and restore them."""
