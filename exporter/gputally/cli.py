@@ -14,6 +14,7 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.setting import Parser, add_flags
 
 _STATUSES = (
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     add_flags(measure, agent_settings.SETTINGS)
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
-    _add_maintenance(commands)
+    add_ledger_commands(commands)
     _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
     return root
 
@@ -73,17 +74,6 @@ def _add_check_flags(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--output", choices=("text", "json"), default="text", help="json prints one document [default: text]")
     add("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML); - is standard input")
-
-
-def _add_maintenance(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from gputally.maintenance import ledger_flags as flags  # noqa: PLC0415 - other commands need none of it
-
-    flags.add_ledger_commands(
-        _command(commands, "ledger", inspect_ledger, "show, check or query the ledger; also beside an aggregator"),
-        inspect_ledger,
-    )
-    flags.add_backup_flags(_command(commands, "backup", back_up, "write a consistent copy of the ledger"))
-    flags.add_restore_flags(_command(commands, "restore", restore, "replace the ledger with a backup"))
 
 
 def _program() -> str:
@@ -194,27 +184,6 @@ def top(parsed: argparse.Namespace) -> int:
 
     options = options_from(parsed)
     return _until_stopped(lambda: run(options))
-
-
-def inspect_ledger(parsed: argparse.Namespace) -> int:
-    """Show, check or query the ledger."""
-    from gputally.maintenance.inspection import inspect  # noqa: PLC0415 - heavy
-
-    return inspect(parsed)
-
-
-def back_up(parsed: argparse.Namespace) -> int:
-    """Back up the ledger."""
-    from gputally.maintenance.copies import back_up as run  # noqa: PLC0415 - heavy
-
-    return run(parsed)
-
-
-def restore(parsed: argparse.Namespace) -> int:
-    """Restore the ledger."""
-    from gputally.maintenance.copies import restore as run  # noqa: PLC0415 - heavy
-
-    return run(parsed)
 
 
 def check(parsed: argparse.Namespace) -> int:

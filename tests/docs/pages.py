@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "gputally"
@@ -10,14 +11,15 @@ TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The contents of the fenced blocks of that language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    """The contents of the fenced blocks of that language, also of those in lists."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    return [dedent(content) for _, content in found]
 
 
 def commands(text: str, program: str) -> list[str]:
-    """The arguments after `$ PROGRAM ` in console blocks, without comments."""
+    """The arguments after `$ PROGRAM ` in console blocks, without comments and redirections."""
     lines = (line for block in blocks(text, "console") for line in block.splitlines())
-    return [line.removeprefix(f"$ {program} ").partition(" #")[0] for line in lines if line.startswith(f"$ {program} ")]
+    return [re.split(" #| [<>] ", line[len(program) + 3 :])[0] for line in lines if line.startswith(f"$ {program} ")]
 
 
 def table(text: str, heading: str) -> list[list[str]]:

@@ -17,7 +17,7 @@ from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
 TOP = {"--by", "--ca-file", "--once", "--output", "--password-file", "--token-file", "--url"}
-LEDGER = {"--force", "--no-verify", "--timeout"}
+LEDGER = {"--force", "--ledger", "--no-check", "--timeout"}
 DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--chaos"}
 FILES = sorted(set((ROOT / "examples").rglob("*.yaml")) - {ROOT / "examples" / "alertmanager.yaml"})
 
@@ -41,8 +41,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
     known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP | LEDGER
-    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--show-labels", "--replicas"}
-    kubectl |= {"--image", "--overrides", "--override-type", "--restart"}
+    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--for", "--replicas", "--show-labels"}
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config"}

@@ -6,6 +6,7 @@ import re
 import shlex
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -20,9 +21,12 @@ pytestmark = pytest.mark.e2e
 
 PAGES = [page for page in TEXTS if page.startswith("docs/runbooks/") or page == "docs/backup.md"]
 IMAGE = "example/gputally"
+[RESTORE] = blocks(re.sub(r"^ {3}", "", TEXTS["docs/backup.md"], flags=re.MULTILINE), "yaml")
 NEEDS = {
-    "exec": "a container; tests/docs run what comes after the dashes",
+    "exec": "a container; tests/docs run what comes after the dashes, and tests/node all of it",
     "logs": "a container",
+    "wait": "a container",
+    "pod/gputally-restore": "a container",
     "certificates": "cert-manager",
     "certificaterequests": "cert-manager",
 }
@@ -38,7 +42,7 @@ def shown(page: str) -> list[str]:
 
 
 COMMANDS = sorted({command for page in PAGES for command in shown(page)})
-RUNNABLE = [command for command in COMMANDS if not set(command.split()[:2]) & NEEDS.keys()]
+RUNNABLE = [command for command in COMMANDS if not set(command.split()) & NEEDS.keys()]
 
 
 class Ran(NamedTuple):
@@ -51,23 +55,17 @@ class Kubectl(NamedTuple):
 
     config: str
     place: str
+    folder: Path
+    """The current directory, with the file that the page of backups shows."""
 
     async def run(self, command: str) -> Ran:
-        """Run a documented command, with names instead of placeholders."""
-        names = {
-            "NODE": self.node,
-            "NAMESPACE": self.place,
-            "POD": "waits",
-            "NAME": "waits",
-            "IMAGE": "example/gputally",
-        }
+        """Run a documented command, with names instead of placeholders. Nothing is applied: no container would run."""
+        names = {"NODE": self.node, "NAMESPACE": self.place, "POD": "waits", "NAME": "waits"}
         words = [names.get(word, word) for word in shlex.split(command.replace("-n gputally", f"-n {self.place}"))]
-        words = [re.sub(r"=(NODE|IMAGE)$", lambda match: f"={names[match[1]]}", word) for word in words]
-        if words[0] == "run":  # nothing runs containers here: see what it would create
-            ours = [word for word in words[: words.index("--")] if word not in ("-i", "--rm")]
-            words = [*ours, "--dry-run=server", "--output=json", *words[words.index("--") :]]
+        words = [re.sub(r"=NODE$", f"={self.node}", word) for word in words]
+        words += ["--dry-run=server", "--output=json"] if words[0] == "apply" else []
         process = await asyncio.create_subprocess_exec(
-            KUBECTL.path, f"--kubeconfig={self.config}", *words, stdout=PIPE, stderr=STDOUT
+            KUBECTL.path, f"--kubeconfig={self.config}", *words, stdout=PIPE, stderr=STDOUT, cwd=self.folder
         )
         out, _ = await process.communicate()
         return Ran(process.returncode or 0, out.decode())
@@ -78,8 +76,9 @@ class Kubectl(NamedTuple):
 
 
 @pytest.fixture
-async def kubectl(control_plane: ControlPlane, api: Api, place: str) -> AsyncIterator[Kubectl]:
-    found = Kubectl(str(control_plane.kubeconfig("admin")), place)
+async def kubectl(control_plane: ControlPlane, api: Api, place: str, tmp_path: Path) -> AsyncIterator[Kubectl]:
+    found = Kubectl(str(control_plane.kubeconfig("admin")), place, tmp_path)
+    (tmp_path / "restore.yaml").write_text(RESTORE.replace("namespace: gputally", f"namespace: {place}"))
     await api.create(gpu_node(found.node, gpus=1, pool=place))
     await api.create(gpu_pod("waits", place, gpus=2))
     await api.create(aggregator(place))
@@ -103,11 +102,11 @@ def aggregator(place: str) -> dict[str, object]:
 
 def test_most_commands_can_be_run() -> None:
     assert len(RUNNABLE) > 20
-    assert {command.split()[0] for command in RUNNABLE} == {"describe", "get", "run", "scale", "wait"}
+    assert {command.split()[0] for command in RUNNABLE} == {"apply", "describe", "get", "scale"}
 
 
 async def test_every_documented_command_is_valid(kubectl: Kubectl) -> None:
-    ran = {command: await kubectl.run(command) for command in RUNNABLE if not command.startswith("wait")}
+    ran = {command: await kubectl.run(command) for command in RUNNABLE}
 
     assert {command: found.out for command, found in ran.items() if found.status} == {}
 
@@ -122,13 +121,13 @@ async def test_columns_show_what_they_are_called(kubectl: Kubectl) -> None:
         assert ours[1:] == ["1"] * (len(ours) - 1), command
 
 
-async def test_the_pod_that_restores_mounts_the_ledger_and_reads_standard_input(kubectl: Kubectl) -> None:
-    [command] = [command for command in RUNNABLE if command.startswith("run ")]
+async def test_the_pod_that_restores_mounts_the_ledger_where_its_variable_says(kubectl: Kubectl) -> None:
+    [command] = [command for command in RUNNABLE if command.startswith("apply ")]
 
     pod = json.loads((await kubectl.run(command)).out)
 
     [container] = pod["spec"]["containers"]
-    assert container["args"] == ["restore", "-"]
-    assert "/var/lib/gputally" in {mount["mountPath"] for mount in container["volumeMounts"]}
-    assert pod["spec"]["restartPolicy"] == "Never"
+    [ledger] = [each["value"] for each in container["env"] if each["name"] == "GPUTALLY_LEDGER"]
+    [folder] = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "ledger"]
+    assert ledger == f"{folder}/gputally.db"
     assert {"name": "ledger", "persistentVolumeClaim": {"claimName": "gputally-ledger"}} in pod["spec"]["volumes"]

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from gputally import cli
 from gputally.accounting.changes import Known
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import schema
@@ -132,7 +133,10 @@ def test_the_log_names_the_backup_and_how_to_go_back(path: Path, caplog: pytest.
         pass
 
     [entry] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert f"{path}.before-{NEWEST:04} is its backup: to roll back, stop gputally" in entry
+    assert (
+        f"{path}.before-{NEWEST:04} is its backup: to roll back, stop the aggregator, restore it with 'gputally "
+        in entry
+    )
 
 
 def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,11 +148,9 @@ def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(LedgerError) as told, SqliteLedger(path):
         pass
-    named = re.search(r"-shm and copy (\S+) over it, which lacks everything accounted since", str(told.value))
+    named = re.search(r"or run 'gputally (.+)', which lacks everything accounted since the upgrade$", str(told.value))
     assert named
-    for left in ("-wal", "-shm"):
-        path.with_name(f"{path.name}{left}").unlink(missing_ok=True)
-    shutil.copy(named[1], path)
+    assert cli.main(named[1].split()) == 0
 
     with closing(schema.connect(path)):
         pass

@@ -1,21 +1,18 @@
 """Backups of the ledger before an upgrade, for rollbacks."""
 
 import logging
-import os
 import re
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 from gputally.errors import LedgerError
+from gputally.ledger.sqlite.maintenance.copying import PAGES, copy_into, sync
 
 MARGIN_BYTES = 16 << 20
 """Space that an upgrade may need beyond 1.25 times the backup, to move the working state."""
 _MIB = 1 << 20
-_PAGES = 25_000
-"""Pages copied between two progress reports: about 100 MB."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,16 +38,16 @@ def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None
             f"{path}: cannot be upgraded because the backup {target} cannot be written: {error}; it was left untouched"
         ) from None
     logger.warning(
-        "the ledger %s is upgraded to schema %d; %s is its backup: to roll back, stop gputally, remove %s-wal and "
-        "%s-shm, copy the backup over the ledger and run the previous version",
-        *(path, upgrade, target, path.name, path.name),
+        "the ledger %s is upgraded to schema %d; %s is its backup: to roll back, stop the aggregator, restore it with "
+        "'gputally restore', and run the previous version",
+        *(path, upgrade, target),
     )
 
 
 def usable_backups(path: Path, *, newest: int) -> list[Path]:
     """The backups of the ledger at `path` with a schema up to `newest`, the latest first."""
     name = re.compile(re.escape(path.name) + r"\.before-\d{4}")
-    known = [(_schema(each), each) for each in path.parent.iterdir() if name.fullmatch(each.name) and each.is_file()]
+    known = [(schema_of(each), each) for each in path.parent.iterdir() if name.fullmatch(each.name) and each.is_file()]
     return [each for schema, each in sorted(known, reverse=True) if schema <= newest]
 
 
@@ -68,10 +65,7 @@ def _copy(connection: sqlite3.Connection, path: Path, partial: Path) -> None:
     partial.unlink(missing_ok=True)
     partial.touch(0o600)
     shutil.copymode(path, partial)
-    with closing(sqlite3.connect(partial)) as copy:
-        connection.backup(copy, pages=_PAGES, progress=_progress(path))
-        copy.execute("PRAGMA journal_mode = DELETE")  # keeps the backup in one file
-    sync(partial)
+    copy_into(partial, connection, _progress(path))
 
 
 def _progress(path: Path) -> Callable[[int, int, int], None]:
@@ -81,23 +75,14 @@ def _progress(path: Path) -> Callable[[int, int, int], None]:
     def copied(_: int, remaining: int, total: int) -> None:
         nonlocal logged
         tenth = 10 * (total - remaining) // total if total else 10
-        if tenth > logged and total > _PAGES:
+        if tenth > logged and total > PAGES:
             logger.info("%s: %d %% copied before the upgrade", path, 10 * tenth)
         logged = max(logged, tenth)
 
     return copied
 
 
-def sync(path: Path) -> None:
-    """Write the file or folder to the disk. Raises: OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _schema(path: Path) -> int:
+def schema_of(path: Path) -> int:
     """The user_version in SQLite's file header."""
     with path.open("rb") as file:
         return int.from_bytes(file.read(64)[60:], "big")

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -53,14 +53,27 @@ def slices(path: Path) -> Iterator[None]:
 
     Raises: LedgerDamaged with the first damage found; LedgerUnwritable if the file cannot be read now.
     """
+    with damage_of(path):
+        source = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(source, uri=True, check_same_thread=False)) as file:
+            yield from steps(file)
+
+
+def steps(file: sqlite3.Connection) -> Iterator[None]:
+    """The same with an open connection to a ledger of the current schema. Raises: LedgerDamaged, sqlite3's errors."""
+    last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
+    yield from _expect(_unbalanced(file) or _incomplete(file, last - _NEWEST, last))
+    for first in range(0, last, _NEWEST):
+        yield from _expect(_incomplete(file, first, first + _NEWEST))
+    for walk in _walks(file):
+        yield from _check_rows(file, walk)
+
+
+@contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """Convert SQLite's errors. Raises: LedgerDamaged if the file is damaged, LedgerUnwritable if it cannot be read."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)) as file:
-            last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
-            yield from _expect(_unbalanced(file) or _incomplete(file, last - _NEWEST, last))
-            for first in range(0, last, _NEWEST):
-                yield from _expect(_incomplete(file, first, first + _NEWEST))
-            for walk in _walks(file):
-                yield from _check_rows(file, walk)
+        yield
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
             raise LedgerDamaged(f"{path}: is damaged: {error}") from None

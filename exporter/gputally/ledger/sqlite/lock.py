@@ -2,28 +2,34 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 from gputally.errors import LedgerError
 
-_LOCKS: Final = Path("/proc/locks")
+_ATTEMPTS: Final = 10
+_PAUSE_S: Final = 0.02
+"""`is_locked` of another process holds a shared lock for some µs, which must not stop a process that starts."""
 
 
 def is_locked(path: Path) -> bool | None:
-    """Whether a process holds the lock of the ledger at `path` now; None if the system does not tell.
-
-    It does not try to acquire the lock, which could make a starting aggregator fail. Source: proc(5), /proc/locks.
-    """
+    """Whether a process writes the ledger at `path` now; None if this user may not know. Creates no file."""
     try:
-        found = Path(f"{path}.lock").stat()
-        held = _LOCKS.read_text()
+        file = os.open(f"{path}.lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False if _LOCKS.exists() else None
+        return False
     except OSError:
         return None
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    return any("FLOCK" in line and f" {file} " in line for line in held.splitlines())
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return False
 
 
 class Lock:
@@ -40,7 +46,7 @@ class Lock:
         """Acquire the lock. Raises: LedgerError if another process holds it or the folder is not writable."""
         try:
             self._file = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock()
         except BlockingIOError:
             self.release()
             raise LedgerError(
@@ -51,6 +57,16 @@ class Lock:
             raise LedgerError(
                 f"{self._path}: cannot be locked: {error.strerror}; choose a directory this user can write to"
             ) from None
+
+    def _lock(self) -> None:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_PAUSE_S)
+            else:
+                return
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
         """Release the lock. The file stays, since without it two processes could hold the lock."""

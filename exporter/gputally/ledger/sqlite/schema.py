@@ -13,7 +13,13 @@ from gputally.ledger.sqlite.sqlite_errors import converted_errors
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
-_BUSY_S = 5
+BUSY_S = 5
+"""How long to wait for another process that holds SQLite's own locks."""
+
+
+def newest_schema() -> int:
+    """The schema that this version reads and writes."""
+    return migrations()[-1][0]
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -48,29 +54,15 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """
     if not path.is_file():
         raise LedgerError(f"{path}: no such file; use the file of --ledger of the aggregator")
-    _expect_ours(path)
-    connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=_BUSY_S, check_same_thread=False)
+    expect_ours(path)
+    connection = sqlite3.connect(uri(path, "mode=ro"), uri=True, timeout=BUSY_S, check_same_thread=False)
     try:
         with converted_errors(path):
-            _expect_current(path, _version(connection))
+            _expect_current(path, version_of(connection))
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def single_file(path: Path) -> int:
-    """Make a copied ledger one file without a write-ahead log; returns its schema.
-
-    Raises: LedgerError if it is no ledger, is corrupt, or is of a newer version.
-    """
-    _expect_ours(path)
-    with converted_errors(path), closing(sqlite3.connect(_uri(path, "rw"), uri=True)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-        version = _version(connection)
-    if version > migrations()[-1][0]:
-        raise LedgerError(f"{path}: has schema {version}, which is newer than this gputally; use the newer gputally")
-    return version
 
 
 def _expect_current(path: Path, version: int) -> None:
@@ -81,7 +73,7 @@ def _expect_current(path: Path, version: int) -> None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         connection.executescript(
             "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
@@ -96,14 +88,15 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    steps, version = migrations(), _version(connection)
+    steps, version = migrations(), version_of(connection)
     newest = steps[-1][0]
     if 0 < version < newest:
         back_up(connection, path, upgrade=newest)
     migrate(connection, steps)
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema of the ledger."""
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return found
 
@@ -113,7 +106,7 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
 
     A new file is not in WAL mode yet, so that its header on disk identifies it from the first commit on.
     """
-    version = _version(connection)
+    version = version_of(connection)
     missing = [(number, script) for number, script in steps if number > version]
     if missing:
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {missing[-1][0]}"
@@ -123,11 +116,11 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
 
 def _examine(path: Path) -> None:
     """Reject a file that must not be written, by its header and its newest rows."""
-    _expect_ours(path)
+    expect_ours(path)
     newest = migrations()[-1][0]
     try:
         with closing(_reader(path)) as connection:
-            version = _version(connection)
+            version = version_of(connection)
             if version == newest:
                 integrity.read_newest(connection)
     except sqlite3.Error as error:
@@ -146,13 +139,15 @@ def _rollback_hint(path: Path, newest: int) -> str:
     if not backups:
         return f" (there is no backup {path.name}.before-... beside it that this version can read)"
     return (
-        f", or remove {path.name}-wal and {path.name}-shm and copy {backups[0]} over it, which lacks everything "
-        "accounted since the upgrade"
+        f", or run 'gputally restore --ledger {path} {backups[0]}', which lacks everything accounted since the upgrade"
     )
 
 
-def _expect_ours(path: Path) -> None:
-    """Check the header before SQLite opens the file: it would replay the journal of another program's database."""
+def expect_ours(path: Path) -> None:
+    """Check the header before SQLite opens the file: it would replay the journal of another program's database.
+
+    Raises: LedgerError.
+    """
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -167,8 +162,9 @@ def _expect_ours(path: Path) -> None:
 def _reader(path: Path) -> sqlite3.Connection:
     """A connection that writes nothing, except to roll back an incomplete migration of a killed process."""
     half_done = Path(f"{path}-journal").exists()
-    return sqlite3.connect(_uri(path, "rw" if half_done else "ro"), uri=True, timeout=_BUSY_S)
+    return sqlite3.connect(uri(path, "mode=rw" if half_done else "mode=ro"), uri=True, timeout=BUSY_S)
 
 
-def _uri(path: Path, mode: str) -> str:
-    return f"{path.absolute().as_uri()}?mode={mode}"
+def uri(path: Path, options: str) -> str:
+    """The URI by which SQLite opens the file at `path`."""
+    return f"{path.absolute().as_uri()}?{options}"

@@ -1,1 +1,1 @@
-"""What administrators do with a ledger file: inspect, query, back up and restore it."""
+"""Maintenance of ledger files: read, check, query, copy and restore them."""

@@ -1,69 +1,132 @@
-"""Describes a ledger file: what it is, how large it is, and how much is in it."""
+"""What a ledger file contains, and the state of its file."""
 
 import shutil
-from collections.abc import Mapping
-from contextlib import closing
+import sqlite3
+from glob import escape
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.ledger.sqlite.backup import schema_of
 from gputally.ledger.sqlite.lock import is_locked
-from gputally.ledger.sqlite.schema import connect_reading
-from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.maintenance.read_only import reading
+from gputally.ledger.sqlite.schema import newest_schema, version_of
 
-_COUNTS: Final = {
-    "pods": "SELECT count(*) FROM pods",
-    "open_allocations": "SELECT count(*) FROM working WHERE kind = 'pod'",
-    "segments": "SELECT count(*) FROM pod_segments",
-    "preemptions": "SELECT count(*) FROM preemptions",
-    "usage_hours": "SELECT count(*) FROM usage_hours",
-    "capacity_changes": "SELECT count(*) FROM capacity",
-}
-_COMPLETE: Final = ("accounting_start_us", "at_us", "evaluated_us")
-"""The latest of these is the time up to which the ledger is complete."""
+_META: Final = (
+    "SELECT key, CAST(value AS INTEGER) FROM meta WHERE key IN ('accounting_start_us', 'at_us', 'evaluated_us')"
+)
+_PODS: Final = """
+SELECT count(*), ifnull(sum(end_us IS NULL), 0), ifnull(sum(segments), 0) FROM pod_revisions r
+WHERE number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
+"""
+_OLD_PODS: Final = "SELECT count(DISTINCT pod_uid) FROM old_allocations WHERE pod_uid NOT IN (SELECT uid FROM pods)"
+_OLD_SEGMENTS: Final = """
+SELECT count(*) FROM old_segments s
+WHERE revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = s.pod_uid)
+  AND pod_uid NOT IN (SELECT uid FROM pods)
+"""
+_PREEMPTIONS: Final = "SELECT count(DISTINCT victim_uid) FROM preemptions"
+_USAGE: Final = "SELECT (SELECT count(*) FROM usage_hours) + (SELECT count(*) FROM unallocated_usage)"
+
+
+class LedgerContents(Struct, frozen=True, kw_only=True):
+    """The contents, by the latest revision of each allocation. Times are µs, None before the first write."""
+
+    accounting_start_us: int | None
+    accounted_us: int | None
+    open_allocations: int
+    ended_allocations: int
+    segments: int
+    preemptions: int
+    usage_rows: int
+
+
+class BackupFile(Struct, frozen=True, kw_only=True):
+    """A copy of the ledger beside it."""
+
+    path: str
+    size_bytes: int
+    schema: int
 
 
 class LedgerFacts(Struct, frozen=True, kw_only=True):
-    """Sizes are bytes, times are µs since 1970, None if unknown.
+    """The state of a ledger. `is_written` is None if this user may not know; `contents` is None for another schema."""
 
-    `cluster` is the UID of the namespace kube-system. `is_open` says whether a process writes the ledger now.
-    """
-
-    path: str
-    cluster: str | None
     schema: int
-    file_bytes: int
+    newest_schema: int
+    cluster: str | None
+    size_bytes: int
     wal_bytes: int
     free_bytes: int
-    is_open: bool | None
-    accounting_start_us: int | None
-    accounted_us: int | None
-    rows: Mapping[str, int]
-    backups: list[str]
+    is_written: bool | None
+    contents: LedgerContents | None
+    backups: list[BackupFile]
 
 
 def facts_of(path: Path) -> LedgerFacts:
-    """Read the facts beside a running aggregator; nothing is written. Raises: LedgerError."""
-    with closing(connect_reading(path)) as connection, converted_errors(path):
-        meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        rows = {name: connection.execute(sql).fetchone()[0] for name, sql in _COUNTS.items()}
-        schema = connection.execute("PRAGMA user_version").fetchone()[0]
-    start = meta.get("accounting_start_us")
+    """The state of the ledger at `path`, which other processes may write. Raises: LedgerError."""
+    with reading(path) as connection:
+        connection.execute("BEGIN")
+        schema, newest = version_of(connection), newest_schema()
+        cluster = cluster_of(connection)
+        contents = contents_of(connection) if schema == newest else None
     return LedgerFacts(
-        path=str(path),
-        cluster=meta.get("cluster"),
         schema=schema,
-        file_bytes=path.stat().st_size,
+        newest_schema=newest,
+        cluster=cluster,
+        size_bytes=path.stat().st_size,
         wal_bytes=_size(Path(f"{path}-wal")),
         free_bytes=shutil.disk_usage(path.parent).free,
-        is_open=is_locked(path),
-        accounting_start_us=int(start) if start else None,
-        accounted_us=max((int(meta[key]) for key in _COMPLETE if key in meta), default=None),
-        rows=rows,
-        backups=sorted(each.name for each in path.parent.glob(f"{path.name}.before-*")),
+        is_written=is_locked(path),
+        contents=contents,
+        backups=_backups(path),
     )
 
 
+def cluster_of(connection: sqlite3.Connection) -> str | None:
+    """The UID of the cluster that the ledger belongs to, in any schema."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'cluster'").fetchone()
+    return row[0] if row else None
+
+
+def accounted_us(connection: sqlite3.Connection) -> int | None:
+    """The time (µs) up to which the ledger is complete, None before the first write."""
+    return max((value for _, value in connection.execute(_META)), default=None)
+
+
+def contents_of(connection: sqlite3.Connection) -> LedgerContents:
+    """The contents of a ledger of the current schema."""
+
+    def count(sql: str) -> int:
+        found: int = connection.execute(sql).fetchone()[0]
+        return found
+
+    meta = dict(connection.execute(_META))
+    pods, still_open, segments = connection.execute(_PODS).fetchone()
+    return LedgerContents(
+        accounting_start_us=meta.get("accounting_start_us"),
+        accounted_us=accounted_us(connection),
+        open_allocations=still_open,
+        ended_allocations=pods - still_open + count(_OLD_PODS),
+        segments=segments + count(_OLD_SEGMENTS),
+        preemptions=count(_PREEMPTIONS),
+        usage_rows=count(_USAGE),
+    )
+
+
+def _backups(path: Path) -> list[BackupFile]:
+    """The copies that upgrades and restores left."""
+    found = sorted(path.parent.glob(f"{escape(path.name)}.before-*"))
+    return [
+        BackupFile(path=str(each), size_bytes=each.stat().st_size, schema=schema_of(each))
+        for each in found
+        if not each.name.endswith((".partial", "-wal", "-shm")) and each.is_file()
+    ]
+
+
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,116 +1,160 @@
-"""Puts a backup in the place of a ledger, which is kept."""
+"""Replaces a ledger by its backup."""
 
-import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite import integrity, schema
-from gputally.ledger.sqlite.backup import sync
-from gputally.ledger.sqlite.lock import Lock
-from gputally.ledger.sqlite.maintenance.ledger_copy import verify
+from gputally.ledger.sqlite.integrity import damage_of
+from gputally.ledger.sqlite.lock import Lock, is_locked
+from gputally.ledger.sqlite.maintenance.copying import sync
+from gputally.ledger.sqlite.maintenance.examine import Report, examine
+from gputally.ledger.sqlite.maintenance.facts import accounted_us, cluster_of
+from gputally.ledger.sqlite.maintenance.partial_file import partial_of
+from gputally.ledger.sqlite.maintenance.read_only import reading
+from gputally.ledger.sqlite.maintenance.take_backup import CHUNK, snapshot
+from gputally.ledger.sqlite.schema import expect_ours, newest_schema, uri, version_of
 
-_SIDE_FILES: Final = ("-wal", "-shm")
+_BESIDE: Final = ("-wal", "-shm")
 
 
 class Restored(NamedTuple):
-    """Where the previous ledger is now; None if there was none. `is_older` says whether the backup will be upgraded."""
+    """The restored ledger; `kept` is where the previous one is now, None if there was none."""
 
-    previous: Path | None
-    is_older: bool
+    schema: int
+    accounted_us: int | None
+    kept: Path | None
+
+
+class _Found(NamedTuple):
+    schema: int
+    cluster: str | None
+    accounted_us: int | None
+
+
+def restore(source: Path | BinaryIO, path: Path, *, force: bool, report: Report) -> Restored:
+    """Replace the ledger at `path` by the backup `source`, once that is complete and checked.
+
+    The previous ledger is kept beside it. `path` names one of the two, complete, whenever this process is killed.
+    `force` replaces the ledger of another cluster, or a file that is not a ledger.
+
+    Raises: LedgerError if another process writes the ledger, or the backup is damaged, is none or is of a newer schema;
+    then the ledger is as before.
+    """
+    if isinstance(source, Path) and path.exists() and source.exists() and source.samefile(path):
+        raise LedgerError(f"{source}: is the ledger itself; specify its backup")
+    name = str(source) if isinstance(source, Path) else "standard input"
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    with _locked(path), partial_of(Path(f"{path}.restore"), mode) as partial:
+        _fill(partial, source, name, report)
+        found = _checked(partial, name, report)
+        _expect_replaceable(path, found, name, force=force)
+        kept = _keep(path)
+        partial.replace(path)
+        sync(path.parent)
+    return Restored(found.schema, found.accounted_us, kept)
 
 
 @contextmanager
-def staged(ledger: Path) -> Iterator[Path]:
-    """A path beside the ledger to write the backup to, while this process owns the ledger.
-
-    Raises: LedgerError if another process owns it.
-    """
-    lock, stage = Lock(ledger), Path(f"{ledger}.restoring")
+def _locked(path: Path) -> Iterator[None]:
+    if is_locked(path):
+        raise LedgerError(
+            f"{path}: another process writes this ledger; stop it first, on a cluster with "
+            "'kubectl scale -n gputally deploy/gputally-aggregator --replicas 0'"
+        )
+    lock = Lock(path)
     lock.acquire()
     try:
-        stage.unlink(missing_ok=True)
-        yield stage
+        yield
     finally:
-        stage.unlink(missing_ok=True)
         lock.release()
 
 
-def put_in_place(stage: Path, ledger: Path, *, at: str, allow_other_cluster: bool) -> Restored:
-    """Make the staged backup the ledger. The previous one becomes `LEDGER.before-restore-AT`.
-
-    At every moment, one of the two is the whole ledger, if the file system has hard links. Raises: LedgerError if the
-    backup is damaged, is no ledger, was written by a newer gputally or, unless allowed, is of another cluster; then the
-    previous ledger is unchanged.
-    """
-    version = _examined(stage)
-    if not allow_other_cluster:
-        _expect_same_cluster(stage, ledger)
-    sync(stage)
-    previous = _set_aside(ledger, Path(f"{ledger}.before-restore-{at}")) if ledger.exists() else None
-    stage.replace(ledger)
-    sync(ledger.parent)
-    return Restored(previous, is_older=version < schema.migrations()[-1][0])
-
-
-def _examined(stage: Path) -> int:
-    """The schema of a sound backup."""
-    try:
-        version = schema.single_file(stage)
-        verify(stage)
-        if version == schema.migrations()[-1][0]:
-            for _ in integrity.slices(stage):
-                pass
-    except LedgerError as error:
-        reason = str(error).removeprefix(f"{stage}: ")
-        raise LedgerError(f"the backup cannot be restored: it {reason}; the ledger is unchanged") from None
-    return version
-
-
-def _expect_same_cluster(stage: Path, ledger: Path) -> None:
-    if not ledger.exists() or not ledger.stat().st_size:
+def _fill(partial: Path, source: Path | BinaryIO, name: str, report: Report) -> None:
+    if isinstance(source, Path):
+        if not source.is_file():
+            raise LedgerError(f"{source}: no such file; specify a file that 'gputally backup' wrote")
+        snapshot(source, partial, purpose="a restore", report=report)
         return
-    there, here = _cluster(stage), _cluster(ledger)
-    if there and here and there != here:
+    report("receiving")
+    try:
+        with partial.open("wb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+        sync(partial)
+    except OSError as error:
+        raise LedgerError(f"{name}: cannot be copied to {partial.parent}: {error.strerror}; free some space") from None
+
+
+def _checked(partial: Path, name: str, report: Report) -> _Found:
+    """The contents of the copied backup. Raises: LedgerError, with `name` as the file."""
+    try:
+        with reading(partial) as copy, damage_of(partial):
+            _expect_readable(version_of(copy), partial)
+            examine(copy, partial, report)
+            return _Found(version_of(copy), cluster_of(copy), accounted_us(copy))
+    except LedgerError as error:
+        text = str(error).replace(str(partial), name)
+        raise type(error)(f"{text}; nothing was restored") from None
+
+
+def _expect_readable(schema: int, partial: Path) -> None:
+    newest = newest_schema()
+    if schema > newest:
+        raise LedgerError(f"{partial}: has schema {schema}, this gputally reads up to {newest}; use the newer gputally")
+
+
+def _expect_replaceable(path: Path, found: _Found, name: str, *, force: bool) -> None:
+    """Raises: LedgerError if the file at `path` is not the ledger of the same cluster."""
+    if force or not path.exists() or not path.stat().st_size:
+        return
+    expect_ours(path)
+    cluster = _cluster(path)
+    if cluster and found.cluster and cluster != found.cluster:
         raise LedgerError(
-            f"the backup is of cluster {there}, but {ledger} is of cluster {here}; use --force to restore it; "
-            "the ledger is unchanged"
+            f"{name}: is a backup of the cluster {found.cluster}, but {path} belongs to {cluster}; nothing was "
+            "restored, choose the right backup or replace the ledger with --force"
         )
 
 
 def _cluster(path: Path) -> str | None:
-    """None for a ledger that is too damaged to tell: it is what the backup replaces."""
+    """The cluster of the ledger at `path`, None if it is too damaged to tell."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            row = connection.execute("SELECT value FROM meta WHERE key = 'cluster'").fetchone()
-    except sqlite3.Error:
+        with reading(path) as connection:
+            return cluster_of(connection)
+    except LedgerError:
         return None
-    return row[0] if row else None
 
 
-def _set_aside(ledger: Path, aside: Path) -> Path:
-    """Keep the ledger under another name too, whole in one file if it can be read."""
-    _merge_wal(ledger)
-    for suffix in _SIDE_FILES:  # only a damaged ledger still has them
-        side = Path(f"{ledger}{suffix}")
-        if side.exists():
-            side.rename(f"{aside}{suffix}")
+def _keep(path: Path) -> Path | None:
+    """Give the previous ledger another name beside its own, under which it stays. Raises: LedgerError."""
+    kept = Path(f"{path}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    _fold_wal(path)
+    found = [suffix for suffix in ("", *_BESIDE) if Path(f"{path}{suffix}").exists()]
     try:
-        os.link(ledger, aside)
-    except FileExistsError:
-        raise LedgerError(f"{aside}: exists; try again") from None
-    except OSError:  # such as a network file system without hard links
-        ledger.rename(aside)
-    return aside
+        for suffix in found:
+            Path(f"{kept}{suffix}").hardlink_to(f"{path}{suffix}")
+        sync(path.parent)
+    except OSError as error:
+        raise LedgerError(f"{kept}: cannot keep the previous ledger: {error.strerror}; nothing was restored") from None
+    for suffix in _BESIDE:  # SQLite would apply them to the backup
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    return kept if "" in found else None
 
 
-def _merge_wal(ledger: Path) -> None:
-    """Move what is only in the write-ahead log into the file. SQLite deletes the log with the last connection."""
+def _fold_wal(path: Path) -> None:
+    """Move the WAL into the file, which is then complete without it, so that one rename replaces it.
+
+    A damaged ledger stays as it is: then its WAL is kept with it.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return
     try:
-        with closing(sqlite3.connect(ledger)) as connection:
+        expect_ours(path)
+        with closing(sqlite3.connect(uri(path, "mode=rw"), uri=True, isolation_level=None)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.Error:
-        return  # damaged
+    except (LedgerError, sqlite3.Error):
+        return

@@ -1,0 +1,1 @@
+"""The commands that inspect, back up and restore ledgers."""

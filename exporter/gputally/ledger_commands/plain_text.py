@@ -1,0 +1,116 @@
+"""Tables and figures as plain text; the image has no library for it."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain, islice
+from typing import Final, TextIO
+
+from msgspec import json
+
+from gputally.errors import LedgerError
+from gputally.model.units import to_datetime
+
+_MEASURED: Final = 1_000
+"""Rows that determine the widths of the columns; the others are printed as they come."""
+Row = Sequence[object]
+_QUOTE: Final = '"'
+_SPECIAL: Final = re.compile(r'[",\r\n]')
+
+
+def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:
+    """Write the rows to `file` as table, csv or json, in bounded memory.
+
+    Raises: LedgerError if two columns of json have the same name.
+    """
+    if output == "csv":
+        file.writelines(map(_csv_line, chain([columns], rows)))
+    elif output == "json":
+        file.writelines(_json_lines(columns, rows))
+    else:
+        file.writelines(_table(columns, rows))
+
+
+def size(count: int) -> str:
+    """`count` bytes as a person reads them, such as 12.3 MiB."""
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - by definition
+        value, units = value / 1024, units[1:]
+    return f"{value:,.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
+def instant(at: datetime) -> str:
+    """The time to the second, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def accounted(until_us: int | None) -> str:
+    """Up to when a ledger is complete (µs)."""
+    return "not accounted yet" if until_us is None else f"accounted until {instant(to_datetime(until_us))}"
+
+
+def age(seconds: float) -> str:
+    """A duration in its largest unit, such as `5 min ago`."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: what the ledger contains must not control the terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def _csv_line(row: Row) -> str:
+    """As in RFC 4180, but with a newline at the end. The module `csv` does not quote a carriage return then."""
+    cells = [
+        _QUOTE + text.replace(_QUOTE, 2 * _QUOTE) + _QUOTE if _SPECIAL.search(text) else text for text in _texts(row)
+    ]
+    return (2 * _QUOTE if cells == [""] else ",".join(cells)) + "\n"  # many readers skip an empty line
+
+
+def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
+        raise LedgerError(f"SQL: several columns are named {', '.join(repeated)}; rename them with AS")
+    for row in rows:
+        values = (_text(value) if isinstance(value, bytes) else value for value in row)
+        yield json.encode(dict(zip(columns, values, strict=True))).decode() + "\n"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Numbers are to the right."""
+    remaining = iter(rows)
+    first = list(islice(remaining, _MEASURED))
+    texts = [[printable(each) for each in _texts(row)] for row in first]
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    numeric = [
+        bool(first) and all(isinstance(each, int | float | None) for each in column)
+        for column in zip(*first, strict=True)
+    ]
+    numeric = numeric or [False] * len(columns)
+    yield _line(columns, widths, numeric)
+    for row in chain(texts, ([printable(each) for each in _texts(row)] for row in remaining)):
+        yield _line(row, widths, numeric)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    aligned = (
+        cell.rjust(width) if is_number else cell.ljust(width)
+        for cell, width, is_number in zip(cells, widths, numeric, strict=True)
+    )
+    return "  ".join(aligned).rstrip() + "\n"
+
+
+def _texts(row: Row) -> list[str]:
+    return [_text(value) for value in row]
+
+
+def _text(value: object) -> str:
+    """NULL is empty, bytes are text if they can be read as such, or else hexadecimal."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    return "" if value is None else str(value)

@@ -1,1 +1,0 @@
-"""The commands `gputally ledger`, `gputally backup` and `gputally restore`."""
