@@ -10,18 +10,18 @@ Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
-    ("pending", "Demand over capacity, all tiers and tenants", "B"): "the scenario is shorter than an hour",
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
 }
-_RECORDED_HOURLY: Final = {
+_HOURLY_PANELS: Final = {
+    ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
     ("tenants", "Cost per day by tenant"): "A",
     ("tenants", "Top 50 jobs by GPU-hours"): "AB",
 }
-HOURLY: Final = {(*panel, letter) for panel, letters in _RECORDED_HOURLY.items() for letter in letters}
-"""Queries of series that Prometheus records once an hour, at a moment of its own: the scenario is shorter."""
+HOURLY: Final = {(*panel, letter) for panel, letters in _HOURLY_PANELS.items() for letter in letters}
+"""Queries that need a moment of each hour, the full one or one of Prometheus's choice: the scenario is shorter."""
 _SPLIT: Final = "GPU-hours and cost by day and by night"
 _PIECE_S: Final = 300
 
