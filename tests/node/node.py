@@ -34,9 +34,10 @@ class Node:
 
     Eight GPUs are offered whole as `nvidia.com/gpu`; a ninth as four `nvidia.com/gpu.shared`; two slices of a tenth as
     `nvidia.com/mig-1g.10gb`. Tests change that through `plugin`, and change it back.
+    Its name resolves to loopback, where the API server reaches its kubelet: `kubectl exec` works.
     """
 
-    def __init__(self, scratch: Path, *, name: str = "real-node") -> None:
+    def __init__(self, scratch: Path, *, name: str = "localhost") -> None:
         self.name = name
         self.whole_gpus = uuids("GPU", 10)[:8]
         self.shared_gpu, self.sliced_gpu = uuids("GPU", 10)[8:]

@@ -101,7 +101,7 @@ def test_a_command_loads_nothing_of_the_other(image: ProductImage, command: str,
 def test_the_demo_says_how_to_get_the_simulator_that_it_lacks(image: ProductImage) -> None:
     said = image.run("/usr/bin/python3", "-c", DEMO).printed
 
-    assert said.startswith("2 gputally: Python package gputally_sim: is not installed")
+    assert said.startswith("2 gputally: Python package rich: is not installed")
     assert "pip install ./simulator" in said
 
 
