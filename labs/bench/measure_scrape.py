@@ -8,6 +8,8 @@ from labs.bench.figure import Figure, spread, stated
 from labs.bench.subject import Aggregator, MeasurementFailed, resident_mib
 
 SCRAPES = 50
+POD_SERIES = "/metrics/pods"
+POD_SCRAPES = 20
 SCRAPE_INTERVAL_SECONDS = 5.0
 
 
@@ -29,12 +31,27 @@ def measure(aggregator: Aggregator, pods: int, *, settle_seconds: float) -> Iter
         scraped(connection)
     yield Figure(f"memory.settled_mib@{pods}", resident_mib(aggregator.pid), "MiB", stated("<= 150", pods))
     yield Figure(f"memory.peak_mib@{pods}", resident_mib(aggregator.pid, peak=True), "MiB")
+    yield from _by_pod(aggregator, pods)
 
 
-def scraped(connection: http.client.HTTPConnection, *, encoding: str = "identity") -> tuple[float, bytes]:
+def _by_pod(aggregator: Aggregator, pods: int) -> Iterator[Figure]:
+    """The endpoint with series by pod; last, because memory grows with its first scrape."""
+    connection = aggregator.connection()
+    plain = [scraped(connection, path=POD_SERIES) for _ in range(POD_SCRAPES)]
+    zipped = [scraped(connection, path=POD_SERIES, encoding="gzip") for _ in range(POD_SCRAPES)]
+    yield Figure(f"scrape.by_pod_mb@{pods}", len(plain[-1][1]) / 1e6, "MB")
+    yield from spread(f"scrape.by_pod_ms@{pods}", [ms for ms, _ in plain], "ms")
+    yield Figure(f"scrape.by_pod_gzip_mb@{pods}", len(zipped[-1][1]) / 1e6, "MB")
+    yield from spread(f"scrape.by_pod_gzip_ms@{pods}", [ms for ms, _ in zipped], "ms")
+    yield Figure(f"memory.by_pod_mib@{pods}", resident_mib(aggregator.pid), "MiB", stated("<= 150", pods))
+
+
+def scraped(
+    connection: http.client.HTTPConnection, *, path: str = "/metrics", encoding: str = "identity"
+) -> tuple[float, bytes]:
     """Milliseconds to the last byte, and the body."""
     started = time.monotonic()
-    connection.request("GET", "/metrics", headers={"Accept-Encoding": encoding})
+    connection.request("GET", path, headers={"Accept-Encoding": encoding})
     response = connection.getresponse()
     body = response.read()
     took = 1000 * (time.monotonic() - started)
