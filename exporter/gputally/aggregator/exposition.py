@@ -9,6 +9,7 @@ from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
 from gputally.catalog.aggregator.pod_metrics import view_of
 from gputally.catalog.all import FLEET, HEALTH, PODS
+from gputally.export.large_text import render_large
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
 from gputally.model.health import Health
@@ -85,4 +86,4 @@ class Exposition:
 
 def _pods_text(active: Active, *, openmetrics: bool) -> bytes:
     view = view_of(active)
-    return render(((metric, metric.rows(view)) for metric in PODS), openmetrics=openmetrics)
+    return render_large(((metric, metric.rows(view)) for metric in PODS), openmetrics=openmetrics)

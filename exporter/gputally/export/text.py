@@ -44,7 +44,7 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
     """
     lines: list[str] = []
     for metric, rows in metrics:
-        lines.append(_header(metric, openmetrics=openmetrics))
+        lines.append(header(metric, openmetrics=openmetrics))
         if metric.kind is MetricType.HISTOGRAM:
             lines += _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
         else:
@@ -125,7 +125,8 @@ def escaped(value: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _header(metric: Metric[Any], *, openmetrics: bool) -> str:
+def header(metric: Metric[Any], *, openmetrics: bool) -> str:
+    """The HELP and TYPE lines of a metric."""
     name = metric.family if openmetrics else metric.name
     kind = "gauge" if metric.kind is MetricType.INFO and not openmetrics else metric.kind
     text = metric.help.replace("\\", r"\\").replace("\n", r"\n")

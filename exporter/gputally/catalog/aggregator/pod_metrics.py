@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gputally.accounting.active_pods import PENDING, Active, ActiveNode, ActivePod
-from gputally.catalog.metric import Columns, Metric, MetricType, Row
+from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.node import CapacityState
 from gputally.model.units import GPU, US_PER_SECOND
 
@@ -25,16 +25,16 @@ def view_of(active: Active) -> PodsView:
     return PodsView(active.pods(), active.nodes)
 
 
-def pod_info(view: PodsView) -> Columns:
+def pod_info(view: PodsView) -> Iterator[Row]:
     """A row for each pod; node is empty while it is pending."""
-    labels = [(pod.namespace, pod.name, *pod.shown, pod.job_kind, pod.job, pod.node) for pod in view.pods]
-    return Columns(labels, [1] * len(labels))
+    for pod in view.pods:
+        yield Row((pod.namespace, pod.name, *pod.shown, pod.job_kind, pod.job, pod.node), 1)
 
 
-def pod_gpus(view: PodsView) -> Columns:
+def pod_gpus(view: PodsView) -> Iterator[Row]:
     """A row for each pod, with the GPUs that it holds or requests."""
-    labels = [(pod.namespace, pod.name, *pod.shown, pod.gpu_model, pod.state) for pod in view.pods]
-    return Columns(labels, [pod.quantity / GPU for pod in view.pods])
+    for pod in view.pods:
+        yield Row((pod.namespace, pod.name, *pod.shown, pod.gpu_model, pod.state), pod.quantity / GPU)
 
 
 def pod_pending(view: PodsView) -> Iterator[Row]:
