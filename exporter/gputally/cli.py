@@ -15,6 +15,7 @@ from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
+from gputally.ledger_commands.report_flags import add_report_command
 from gputally.setting import Parser, add_flags
 
 _STATUSES = (
@@ -54,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add_flags(measure, agent_settings.SETTINGS)
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
+    add_report_command(commands)
     add_ledger_commands(commands)
     _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
     return root

@@ -8,7 +8,8 @@ from typing import Final
 
 from gputally.setting import Parser, Setting, add_flags
 
-_LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
+LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
+"""The flag of all commands that read a ledger."""
 _POD: Final = "kubectl exec -n gputally deploy/gputally-aggregator --"
 
 _INFO: Final = f"""\
@@ -60,27 +61,27 @@ example, in a pod that mounts the volume of the ledger, while the aggregator is 
 
 def add_ledger_commands(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `ledger` with its commands, `backup` and `restore`."""
-    ledger = _command(commands, "ledger", "inspect, check and query a ledger, also while it is written", "")
+    ledger = add_command(commands, "ledger", "inspect, check and query a ledger, also while it is written", "")
     inner = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
-    info = _command(inner, "info", "show the state of a ledger: cluster, times, sizes, free space, counts", _INFO)
+    info = add_command(inner, "info", "show the state of a ledger: cluster, times, sizes, free space, counts", _INFO)
     _finish(info, _info, output=("table", "json"))
-    check = _command(inner, "check", "check a whole ledger for damage", _CHECK)
+    check = add_command(inner, "check", "check a whole ledger for damage", _CHECK)
     _finish(check, _check, output=("table", "json"))
-    query = _command(inner, "query", "run an SQL query on a ledger; it cannot change anything", _QUERY)
+    query = add_command(inner, "query", "run an SQL query on a ledger; it cannot change anything", _QUERY)
     _finish(query, _query, output=("table", "csv", "json"))
     query.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", default=30.0, help="stop a query that takes longer [default: 30]"
     )
     query.add_argument("sql", metavar="SQL", help="one SELECT statement; - reads it from standard input")
 
-    backup = _command(commands, "backup", "back up a ledger, also while it is written", _BACKUP)
+    backup = add_command(commands, "backup", "back up a ledger, also while it is written", _BACKUP)
     _finish(backup, _backup)
     backup.add_argument("--force", action="store_true", help="overwrite TARGET")
     backup.add_argument("--no-check", action="store_true", help="copy a damaged ledger too, as evidence")
     backup.add_argument("target", metavar="TARGET", help="file to write; - is standard output")
 
-    restore = _command(commands, "restore", "replace a ledger by its backup", _RESTORE)
+    restore = add_command(commands, "restore", "replace a ledger by its backup", _RESTORE)
     _finish(restore, _restore)
     restore.add_argument(
         "--force", action="store_true", help="replace the ledger of another cluster, or a file that is no ledger"
@@ -88,7 +89,8 @@ def add_ledger_commands(commands: "argparse._SubParsersAction[Parser]") -> None:
     restore.add_argument("backup", metavar="BACKUP", help="file that 'gputally backup' wrote; - is standard input")
 
 
-def _command(commands: "argparse._SubParsersAction[Parser]", name: str, summary: str, epilog: str) -> ArgumentParser:
+def add_command(commands: "argparse._SubParsersAction[Parser]", name: str, summary: str, epilog: str) -> ArgumentParser:
+    """Add a command; its description is `summary`, and `epilog` follows its flags as it is."""
     return commands.add_parser(
         name,
         help=summary,
@@ -101,7 +103,7 @@ def _command(commands: "argparse._SubParsersAction[Parser]", name: str, summary:
 
 def _finish(command: ArgumentParser, run: Callable[[Namespace], int], *, output: tuple[str, ...] = ()) -> None:
     command.set_defaults(run=run)
-    add_flags(command, (_LEDGER,))
+    add_flags(command, (LEDGER,))
     if output:
         command.add_argument("--output", choices=output, default=output[0], help="[default: %(default)s]")
 

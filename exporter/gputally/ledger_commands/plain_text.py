@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Final, TextIO
 
@@ -85,7 +86,7 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     texts = [[printable(each) for each in _texts(row)] for row in first]
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
     numeric = [
-        bool(first) and all(isinstance(each, int | float | None) for each in column)
+        bool(first) and all(isinstance(each, int | float | Decimal | None) for each in column)
         for column in zip(*first, strict=True)
     ]
     numeric = numeric or [False] * len(columns)

@@ -1,0 +1,93 @@
+"""`gputally report`: GPU-hours and cost of a period."""
+
+import sys
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec import Struct
+
+from gputally.errors import ConfigError, Problem
+from gputally.ledger.open import open_reader
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import LedgerState, Window
+from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
+from gputally.ledger_commands.report_text import BillReport, ChangeReport, Scope, write_bill, write_changes
+from gputally.report.bill import bill_of
+from gputally.report.cells import read_cells
+from gputally.report.cost_change import compare
+from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.windows import parse_window, previous
+
+
+class ReportOptions(Struct, frozen=True, kw_only=True):
+    """The flags of the command."""
+
+    window: str
+    by: tuple[str, ...]
+    filters: tuple[Filter, ...]
+    compare: str | None
+    top: int | None
+    time_zone: str
+    output: str
+
+
+def report(ledger: str, options: ReportOptions) -> int:
+    """Print the report. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
+    zone = _zone(options.time_zone)
+    with ending_at_once(), open_reader(ledger) as reader, ProgressLine() as progress:
+        progress("reading the ledger ...")
+        state = reader.state()
+        window = _window(options.window, state, zone)
+        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters)
+        scope = Scope(query=query, state=state, zone=zone)
+        _require_time(query.window, options.window, "window", scope)
+        if options.compare is None:
+            found = BillReport(scope=scope, bill=bill_of(read_cells(reader, query)), top=options.top)
+            progress("")
+            write_bill(sys.stdout, found, output=options.output)
+        else:
+            changes = _changes(reader, window, scope, options)
+            progress("")
+            write_changes(sys.stdout, changes, output=options.output)
+        sys.stdout.flush()
+    return 0
+
+
+def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
+    """The comparison with the earlier period that the options name."""
+    name, state = options.compare or "", scope.state
+    earlier = (
+        previous(window, zone=scope.zone, until_us=state.accounted_us)
+        if name == "previous"
+        else _window(name, state, scope.zone, flag="compare")
+    )
+    before = ReportQuery(window=_accounted(earlier, state), by=options.by, filters=options.filters)
+    _require_time(before.window, name, "compare", scope)
+    changes = compare(read_cells(reader, before), read_cells(reader, scope.query))
+    return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top)
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        text = f"unknown time zone '{name}'; use a name such as UTC, Europe/Berlin or America/New_York"
+        raise ConfigError([Problem("", "--time-zone", text)]) from None
+
+
+def _window(text: str, state: LedgerState, zone: tzinfo, *, flag: str = "window") -> Window:
+    try:
+        return parse_window(text, now_us=state.accounted_us, zone=zone)
+    except ValueError as error:
+        raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
+
+
+def _accounted(window: Window, state: LedgerState) -> Window:
+    """The accounted part of the window."""
+    return Window(max(window.start_us, state.accounting_start_us), min(window.end_us, state.accounted_us))
+
+
+def _require_time(window: Window, text: str, flag: str, scope: Scope) -> None:
+    if window.start_us >= window.end_us:
+        problem = f"nothing is accounted in '{text}': {scope.accounted}; choose a period within that time"
+        raise ConfigError([Problem("", f"--{flag}", problem)])

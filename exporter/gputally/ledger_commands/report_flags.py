@@ -1,0 +1,99 @@
+"""The flags of `gputally report`."""
+
+import argparse
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Final
+
+from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.report.report_query import COLUMNS, Filter
+from gputally.setting import Parser, add_flags
+
+_DIMENSIONS: Final = ", ".join(COLUMNS)
+_FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for column in columns))
+
+_EXAMPLES: Final = """\
+Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
+ledger is complete, and begins at the accounting start at the earliest. Rows always add up to the total.
+
+A period is one of
+  today, yesterday, week, last-week, month, last-month, year, last-year, all
+  12h, 7d, 4w                   the last hours, days or weeks
+  2026, 2026-10, 2026-10-31     a year, month or day
+  2026-10-01/2026-10-15T06:00   from and to
+
+A comparison splits each difference: jobs that only one of the periods has; of the others, more or fewer GPU-hours, a
+mix of dearer or cheaper models, tiers and purchase options, and prices.
+
+examples:
+  gputally report --window last-month --by tenant,tier --ledger gputally.db
+  gputally report --window 2026-10 --by job --top 10 --where tenant=research
+  gputally report --window last-month --compare previous --by tenant
+  kubectl exec -n gputally deploy/gputally-aggregator -- gputally report --window 7d --output csv > week.csv
+"""
+
+
+def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `report`."""
+    command = add_command(commands, "report", "report GPU-hours and cost of a period, from a ledger", _EXAMPLES)
+    command.set_defaults(run=_report)
+    add_flags(command, (LEDGER,))
+    _add_flags(command)
+
+
+def _add_flags(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add("--window", metavar="PERIOD", default="month", help="see above [default: month, up to now]")
+    add(
+        "--by",
+        type=_dimensions,
+        metavar="DIMENSION,...",
+        default=("tenant",),
+        help=f"what a row stands for: {_DIMENSIONS} [default: tenant]",
+    )
+    add(
+        "--where",
+        type=_filter,
+        metavar="COLUMN=VALUE,...",
+        action="append",
+        default=[],
+        help="only these allocations; a value may have the wildcards * and ?; may be repeated",
+    )
+    add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
+    add("--top", type=_count, metavar="N", help="only the N rows with the highest cost; one row adds up the others")
+    add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
+    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: %(default)s]")
+
+
+def _dimensions(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in COLUMNS]:
+        raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {_DIMENSIONS}")
+    return names
+
+
+def _filter(text: str) -> Filter:
+    column, equals, values = text.partition("=")
+    if column not in _FILTERED or not equals:
+        raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(_FILTERED)}")
+    return Filter(column, tuple(values.split(",")))
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"'{text}' is not valid; use a number from 1")
+
+
+def _report(parsed: Namespace) -> int:
+    from gputally.ledger_commands.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
+
+    options = ReportOptions(
+        window=parsed.window,
+        by=parsed.by,
+        filters=tuple(parsed.where),
+        compare=parsed.compare,
+        top=parsed.top,
+        time_zone=parsed.time_zone,
+        output=parsed.output,
+    )
+    return report(parsed.ledger, options)

@@ -1,0 +1,193 @@
+"""Reports as text: tables for people, Markdown, CSV and JSON."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+from decimal import Decimal
+from typing import Any, Final, TextIO
+
+from msgspec import Struct, json, structs
+
+from gputally.ledger.records import LedgerState, Window
+from gputally.ledger_commands.plain_text import write_rows
+from gputally.model.units import to_datetime
+from gputally.report.bill import Bill
+from gputally.report.cost_change import CostChange
+from gputally.report.report_query import ReportQuery
+from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, change_rows, rows_of
+
+VERSION: Final = 1
+"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
+_PLACES: Final = {"table": 2, "markdown": 2, "csv": 6, "json": 6}
+_BAR: Final = 20
+_MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
+_CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
+_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %"}
+
+Cells = Sequence[object]
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What is reported of which ledger; times are shown in `zone`."""
+
+    query: ReportQuery
+    state: LedgerState
+    zone: tzinfo
+
+    @property
+    def accounted(self) -> str:
+        """What the ledger contains."""
+        return f"the ledger accounts {self.period(Window(self.state.accounting_start_us, self.state.accounted_us))}"
+
+    @property
+    def limits(self) -> str:
+        """The filters, for people."""
+        return "".join(f", {each.column} {' or '.join(each.globs)}" for each in self.query.filters)
+
+    def period(self, window: Window) -> str:
+        """A period for people."""
+        start, end = (to_datetime(us).astimezone(self.zone) for us in window)
+        return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
+
+
+class BillReport(Struct, frozen=True, kw_only=True):
+    """A bill to print; lines beyond the `top` ones are added up."""
+
+    scope: Scope
+    bill: Bill
+    top: int | None
+
+
+class ChangeReport(Struct, frozen=True, kw_only=True):
+    """A comparison with the period `before` to print; only the `top` changes are shown."""
+
+    scope: Scope
+    before: Window
+    changes: Sequence[CostChange]
+    top: int | None
+
+
+def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
+    """Write a bill. CSV has no totals, so that its columns can be summed."""
+    found = rows_of(report.bill, places=_PLACES[output], top=report.top)
+    columns = report.scope.query.columns
+    if output == "json":
+        _write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
+    elif output == "csv":
+        rows = ((*row.labels, *_amounts(row, _MEASURES), row.currency) for each in found for row in each.rows)
+        write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
+    else:
+        _write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
+        for each in found or _EMPTY:
+            _write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
+
+
+def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
+    """Write a comparison, with one table for each currency."""
+    scope, columns = report.scope, report.scope.query.columns
+    currencies = sorted({each.currency for each in report.changes})
+    grouped = [[each for each in report.changes if each.currency == currency] for currency in currencies]
+    found = [change_rows(changes, places=_PLACES[output]) for changes in grouped]
+    rows = [(row, row is group[-1]) for group in found for row in _first(group, report.top)]
+    if output == "json":
+        lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row, is_total in rows if not is_total]
+        totals = [_values(row) for row, is_total in rows if is_total]
+        _write_json(file, scope, rows=lines, totals=totals, before=report.before)
+    elif output == "csv":
+        cells = ((*row.labels, *_amounts(row, _CHANGES), row.currency) for row, is_total in rows if not is_total)
+        write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
+    else:
+        compared = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}"
+        _write_heading(file, compared + scope.limits, output)
+        for group in found:
+            head = [*columns, *(name.replace("_", " ") for name in _CHANGES), ""]
+            table = [
+                [*_named(row, columns), *_amounts(row, _CHANGES), row.currency] for row in _first(group, report.top)
+            ]
+            _write_table(file, head, table, output=output)
+
+
+def _first(group: Sequence[ChangeRow], top: int | None) -> Sequence[ChangeRow]:
+    """The `top` rows and the total."""
+    return group if top is None else [*group[:-1][:top], group[-1]]
+
+
+_TOTAL_OF_NOTHING: Final = BillRow(
+    labels=(),
+    currency="",
+    **dict.fromkeys(("gpu_hours", "starting", "terminating", "unpriced", "cost"), Decimal("0.00")),
+    share=Decimal(0),
+    jobs=0,
+)
+_EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
+
+
+def _bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> tuple[list[str], list[list[object]]]:
+    head = [*columns, *(_HEADS.get(name, name.replace("_", " ")) for name in _MEASURES)]
+    rows = [[*_named(row, columns), *_amounts(row, _MEASURES)] for row in (*found.rows, found.total)]
+    cost = len(columns) + _MEASURES.index("cost")
+    head[cost] += f" {found.total.currency}".rstrip()
+    if bars:
+        head.append("")
+        for cells, row in zip(rows, (*found.rows, None), strict=True):
+            cells.append("█" * round(_BAR * row.share / 100) if row else "")
+    return head, rows
+
+
+def _named(row: BillRow | ChangeRow, columns: Sequence[str]) -> Cells:
+    """The labels of a row; those of a total say so."""
+    return row.labels or ("total", *[""] * (len(columns) - 1))
+
+
+def _amounts(row: BillRow | ChangeRow, names: Iterable[str]) -> list[object]:
+    return [getattr(row, name) for name in names]
+
+
+def _documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row.labels, strict=True)) | _values(row) for each in found for row in each.rows]
+
+
+def _values(row: BillRow | ChangeRow) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
+
+
+def _write_heading(file: TextIO, text: str, output: str) -> None:
+    file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
+
+
+def _write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, output: str) -> None:
+    if output == "table":
+        write_rows(file, head, rows, output="table")
+        return
+    aligned = ("--:" if isinstance(each, Decimal | int) else "---" for each in rows[0])
+    file.writelines(
+        f"| {' | '.join(str(each).replace('|', chr(92) + '|') for each in cells)} |\n"
+        for cells in (head, list(aligned), *rows)
+    )
+
+
+def _write_json(
+    file: TextIO,
+    scope: Scope,
+    *,
+    rows: list[dict[str, Any]],
+    totals: list[dict[str, Any]],
+    before: Window | None = None,
+) -> None:
+    document = {
+        "version": VERSION,
+        "cluster": scope.state.cluster,
+        "window": _times(scope.query.window, scope.zone),
+        "compared_to": _times(before, scope.zone) if before else None,
+        "accounted": _times(Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.zone),
+        "by": scope.query.by,
+        "where": {each.column: each.globs for each in scope.query.filters},
+        "rows": rows,
+        "totals": totals,
+    }
+    encoder = json.Encoder(decimal_format="number")
+    file.write(json.format(encoder.encode(document), indent=2).decode() + "\n")
+
+
+def _times(window: Window, zone: tzinfo) -> dict[str, datetime]:
+    start, end = (to_datetime(us).astimezone(zone) for us in window)
+    return {"from": start, "to": end}

@@ -1,0 +1,78 @@
+"""A bill: allocated GPU-time and its cost, by line, exact."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.allocation import State
+from gputally.report.cells import Cell
+
+TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced")
+"""The fields of a line that are GPU-time (µs·µGPU)."""
+
+
+class Line(Struct, kw_only=True):
+    """The sums of all cells with the same labels and currency.
+
+    `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. For `cost` see
+    `COST_UNIT`.
+    """
+
+    labels: tuple[str, ...]
+    currency: str
+    gpu_time: int = 0
+    starting: int = 0
+    terminating: int = 0
+    unpriced: int = 0
+    cost: int = 0
+    jobs: int = 0
+
+
+class Bill(Struct, frozen=True):
+    """Lines, the highest cost first, and a total for each currency; without prices, one total without currency."""
+
+    lines: tuple[Line, ...]
+    totals: tuple[Line, ...]
+
+
+def bill_of(cells: Iterable[Cell]) -> Bill:
+    """Adds up the cells.
+
+    Unpriced time belongs to the line of the only currency; with several currencies, it has a line of its own.
+    """
+    found = list(cells)
+    currencies = sorted({cell.currency for cell in found if cell.price})
+    unpriced = currencies[0] if len(currencies) == 1 else ""
+    lines, totals = _Sums(unpriced), _Sums(unpriced)
+    for cell in found:
+        lines.add(cell, cell.labels)
+        totals.add(cell, ())
+    ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
+    return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
+
+
+class _Sums:
+    """Lines that grow; `unpriced` is the currency of lines with unpriced time."""
+
+    def __init__(self, unpriced: str) -> None:
+        self._unpriced = unpriced
+        self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
+        self._jobs: dict[tuple[tuple[str, ...], str], set[tuple[str, ...]]] = {}
+
+    def add(self, cell: Cell, labels: tuple[str, ...]) -> None:
+        """Add a cell to the line of these labels."""
+        key = labels, cell.currency or self._unpriced
+        line = self._lines.setdefault(key, Line(labels=labels, currency=key[1]))
+        self._jobs.setdefault(key, set()).add(cell.job)
+        line.gpu_time += cell.gpu_time
+        line.starting += cell.gpu_time * (cell.state == State.STARTING)
+        line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
+        line.unpriced += cell.gpu_time * (cell.price is None)
+        line.cost += cell.cost
+
+    def found(self) -> list[Line]:
+        """The lines, with their number of different jobs."""
+        for key, line in self._lines.items():
+            line.jobs = len(self._jobs[key])
+        return list(self._lines.values())

@@ -1,0 +1,144 @@
+"""Rows as people read them: GPU-hours and money with decimals that add up to their totals."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.units import COST_UNIT, GPU_HOUR
+from gputally.report.bill import TIMES, Bill, Line
+from gputally.report.cost_change import CAUSES, CostChange
+from gputally.report.rounding import apportioned, rounded
+
+OTHERS: Final = "(others)"
+"""Every label of the line that adds up those beyond a limit."""
+
+
+class BillRow(Struct, frozen=True, kw_only=True):
+    """One line, rounded; `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced."""
+
+    labels: tuple[str, ...]
+    currency: str
+    gpu_hours: Decimal
+    starting: Decimal
+    terminating: Decimal
+    unpriced: Decimal
+    cost: Decimal
+    share: Decimal
+    jobs: int
+
+
+class BillRows(Struct, frozen=True):
+    """Rows that add up to the total of one currency, but for its jobs: one job may be in several rows."""
+
+    rows: tuple[BillRow, ...]
+    total: BillRow
+
+
+def rows_of(bill: Bill, *, places: int, top: int | None = None) -> list[BillRows]:
+    """The rows of each currency, with `places` decimals; lines beyond the `top` ones are added up in one row."""
+    return [
+        _rows([line for line in bill.lines if line.currency == total.currency], total, places=places, top=top)
+        for total in bill.totals
+    ]
+
+
+def _rows(lines: Sequence[Line], total: Line, *, places: int, top: int | None) -> BillRows:
+    shown = list(lines)
+    if top is not None and len(lines) > top:
+        shown = [*lines[:top], _others(lines[top:])]
+    parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, "cost")}
+    sums = {field: _unit(total, field) for field in parts}
+    base = "cost" if sums["cost"] else "gpu_time"
+    parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
+    sums["share"] = Fraction(100 if sums[base] else 0)
+    totals = {field: rounded(value * 10 ** _places(field, places)) for field, value in sums.items()}
+    columns = {
+        field: apportioned([value * 10 ** _places(field, places) for value in values], total=totals[field])
+        for field, values in parts.items()
+    }
+    return BillRows(
+        tuple(
+            _row(line, {field: column[place] for field, column in columns.items()}, places)
+            for place, line in enumerate(shown)
+        ),
+        _row(total, totals, places),
+    )
+
+
+def _others(lines: Sequence[Line]) -> Line:
+    found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
+    for line in lines:
+        for field in (*TIMES, "cost", "jobs"):
+            setattr(found, field, getattr(found, field) + getattr(line, field))
+    return found
+
+
+def _unit(line: Line, field: str) -> Fraction:
+    """In GPU-hours, or in units of the currency."""
+    return Fraction(getattr(line, field), COST_UNIT if field == "cost" else GPU_HOUR)
+
+
+def _places(field: str, places: int) -> int:
+    return 1 if field == "share" else places
+
+
+def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
+    decimals = {field: Decimal(value).scaleb(-_places(field, places)) for field, value in values.items()}
+    return BillRow(
+        labels=line.labels,
+        currency=line.currency,
+        gpu_hours=decimals["gpu_time"],
+        starting=decimals["starting"],
+        terminating=decimals["terminating"],
+        unpriced=decimals["unpriced"],
+        cost=decimals["cost"],
+        share=decimals["share"],
+        jobs=line.jobs,
+    )
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """One change, rounded; the causes add up to `difference`, which is `after` minus `before`."""
+
+    labels: tuple[str, ...]
+    currency: str
+    before: Decimal
+    after: Decimal
+    difference: Decimal
+    new_jobs: Decimal
+    ended_jobs: Decimal
+    quantity: Decimal
+    mix: Decimal
+    price: Decimal
+
+
+def change_rows(changes: Sequence[CostChange], *, places: int) -> list[ChangeRow]:
+    """The rows of one currency, then their total; `before` and `after` of the rows add up to those of the total."""
+    sums = [sum((getattr(each, field) for each in changes), Fraction()) for field in ("before", "after")]
+    totals = [rounded(_scaled(each, places)) for each in sums]
+    columns = [
+        apportioned([_scaled(getattr(each, field), places) for each in changes], total=total)
+        for field, total in zip(("before", "after"), totals, strict=True)
+    ]
+    rows = [_change(each, columns[0][place], columns[1][place], places) for place, each in enumerate(changes)]
+    return [*rows, _sum(rows)]
+
+
+def _scaled(cost: Fraction, places: int) -> Fraction:
+    return cost * Fraction(10**places, COST_UNIT)
+
+
+def _change(each: CostChange, before: int, after: int, places: int) -> ChangeRow:
+    causes = apportioned([_scaled(getattr(each, cause), places) for cause in CAUSES], total=after - before)
+    amounts = (Decimal(value).scaleb(-places) for value in (before, after, after - before, *causes))
+    names = ("before", "after", "difference", *CAUSES)
+    return ChangeRow(labels=each.labels, currency=each.currency, **dict(zip(names, amounts, strict=True)))
+
+
+def _sum(rows: Sequence[ChangeRow]) -> ChangeRow:
+    names = ("before", "after", "difference", *CAUSES)
+    totals = {name: sum((getattr(row, name) for row in rows), Decimal()) for name in names}
+    return ChangeRow(labels=(), currency=rows[0].currency, **totals)

@@ -1,0 +1,184 @@
+"""`gputally report` says what the ledger contains: the same sums in every format, equal to a recomputation."""
+
+import csv
+import io
+import json
+from collections import Counter
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gputally.ledger.open import open_reader
+from gputally.ledger.records import Window
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.allocation import State
+from gputally.model.price import Purchase
+from gputally.model.units import GPU, PICO, US_PER_HOUR, to_us
+from gputally.report.report_query import COLUMNS
+from tests.conftest import Golden
+from tests.contract.records import PRICE, pod, segment, step
+from tests.unit.ledger_commands.sample import CLUSTER, Runner
+
+HOUR = 3600
+SECOND_DAY = 86_400
+CHEAP = replace(
+    PRICE, key="book/on-demand", per_gpu_hour=Decimal("0.4"), rate=4 * PICO // 10, purchase=Purchase.ON_DEMAND
+)
+PODS = [
+    pod("a", segment(SECOND_DAY - HOUR, SECOND_DAY + 5), segment(SECOND_DAY + 5, SECOND_DAY + HOUR)),
+    pod(
+        "b", segment(SECOND_DAY, SECOND_DAY + 7 * HOUR, tenant="blue", price=CHEAP), job="infer", job_kind="Deployment"
+    ),
+    pod("c", segment(SECOND_DAY, SECOND_DAY + HOUR, state=State.STARTING, quantity=GPU // 3), namespace="other"),
+    pod("d", segment(SECOND_DAY, None, price=None, tier="high"), end_us=None, end_by=None, gap=None, node="n2"),
+    pod("e", segment(10, SECOND_DAY - 2 * HOUR, tenant="gone"), job="old"),
+]
+ACCOUNTED = SECOND_DAY + 9 * HOUR + 1
+FORMATS = ("table", "markdown", "csv", "json")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """Five pods, of which one still runs; accounted from 00:16:40 on 1970-01-01 to 09:00:01 on the next day."""
+    path = tmp_path / "l.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(step(*PODS, at=ACCOUNTED))
+    return path
+
+
+def expected(path: Path, window: Window, columns: tuple[str, ...]) -> dict[tuple[str, ...], Fraction]:
+    """GPU-hours by the columns, added up from the single segments."""
+    found: Counter[tuple[str, ...]] = Counter()
+    with open_reader(str(path)) as reader:
+        for each in reader.segments(window):
+            values = {
+                "pod": each.name,
+                "purchase": each.segment.price.purchase.value if each.segment.price else "",
+                **{name: getattr(each, name) for name in ("namespace", "node", "job", "job_kind")},
+            }
+            labels = tuple(values[name] if name in values else getattr(each.segment, name) for name in columns)
+            found[labels] += ((each.segment.end_us or 0) - each.segment.start_us) * each.segment.quantity
+    return {labels: Fraction(time, GPU * US_PER_HOUR) for labels, time in found.items()}
+
+
+@pytest.mark.parametrize("dimension", COLUMNS)
+@pytest.mark.parametrize("window", ["all", "today", "yesterday", "1970-01-01T23:30/1970-01-02T00:30"])
+def test_rows_equal_the_sums_of_segments(run: Runner, ledger: Path, dimension: str, window: str) -> None:
+    found = json.loads(
+        run("report", "--ledger", ledger, "--by", dimension, "--window", window, "--output", "json").out,
+        parse_float=Decimal,
+    )
+
+    bounds = [found["window"][each] for each in ("from", "to")]
+    columns = COLUMNS[dimension]
+    sums = expected(ledger, _window(*bounds), columns)
+    shown = {tuple(row[name] for name in columns): row["gpu_hours"] for row in found["rows"]}
+    assert shown.keys() == sums.keys()
+    assert all(abs(Fraction(shown[labels]) - hours) < Fraction(1, 10**6) for labels, hours in sums.items())
+    assert sum(shown.values()) == sum(total["gpu_hours"] for total in found["totals"])
+
+
+def _window(start: str, end: str) -> Window:
+    return Window(to_us(datetime.fromisoformat(start)), to_us(datetime.fromisoformat(end)))
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_a_bill_is_as_recorded(run: Runner, ledger: Path, golden: Golden, output: str) -> None:
+    found = run("report", "--ledger", ledger, "--by", "tenant,job", "--window", "today", "--output", output)
+
+    assert (found.status, found.err) == (0, "")
+    golden.check(f"report.{output}", found.out)
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_a_comparison_is_as_recorded(run: Runner, ledger: Path, golden: Golden, output: str) -> None:
+    compared = ("--window", "today", "--compare", "previous", "--output", output)
+    found = run("report", "--ledger", ledger, *compared)
+
+    assert (found.status, found.err) == (0, "")
+    golden.check(f"comparison.{output}", found.out)
+
+
+def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:
+    flags = ("--ledger", ledger, "--by", "node", "--window", "all", "--output")
+    rows = list(csv.DictReader(io.StringIO(run("report", *flags, "csv").out)))
+    [total] = json.loads(run("report", *flags, "json").out, parse_float=Decimal)["totals"]
+
+    for measure in ("gpu_hours", "cost", "unpriced", "starting"):
+        assert sum(Decimal(row[measure]) for row in rows) == total[measure]
+
+
+def test_filters_apply_together_and_may_have_wildcards(run: Runner, ledger: Path) -> None:
+    flags = ("--ledger", ledger, "--by", "pod", "--window", "all", "--output", "json")
+    found = json.loads(run("report", *flags, "--where", "tenant=r*,gone", "--where", "job=train").out)
+
+    assert {row["pod"] for row in found["rows"]} == {"pod-a", "pod-c", "pod-d"}
+    assert found["where"] == {"tenant": ["r*", "gone"], "job": ["train"]}
+
+
+def test_days_are_those_of_the_time_zone(run: Runner, ledger: Path) -> None:
+    flags = ("--ledger", ledger, "--window", "1970-01-02", "--time-zone", "Asia/Tokyo", "--output", "json")
+
+    assert json.loads(run("report", *flags).out)["window"] == {
+        "from": "1970-01-02T00:00:00+09:00",
+        "to": "1970-01-02T18:00:01+09:00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--window", "foo"], "--window: 'foo' is not a period; use today"),
+        (
+            ["--window", "2026-10"],
+            "--window: nothing is accounted in '2026-10': the ledger accounts 1970-01-01 00:16:40",
+        ),
+        (["--window", "all", "--compare", "previous"], "--compare: nothing is accounted in 'previous'"),
+        (["--window", "today", "--compare", "x"], "--compare: 'x' is not a period"),
+        (
+            ["--time-zone", "Europe/Atlantis"],
+            "--time-zone: unknown time zone 'Europe/Atlantis'; use a name such as UTC",
+        ),
+        (["--time-zone", "/etc/passwd"], "--time-zone: unknown time zone '/etc/passwd'"),
+    ],
+)
+def test_wrong_periods_and_zones_are_explained(run: Runner, ledger: Path, flags: list[str], message: str) -> None:
+    found = run("report", "--ledger", ledger, *flags)
+
+    assert (found.status, found.out) == (2, "")
+    assert message in found.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--by", "team"], "'team' is not valid; use tier, tenant"),
+        (["--where", "tenant"], "'tenant' is not valid; use COLUMN=VALUE"),
+        (["--where", "team=red"], "'team=red' is not valid; use COLUMN=VALUE"),
+        (["--top", "0"], "'0' is not valid; use a number from 1"),
+    ],
+)
+def test_wrong_flags_are_explained(
+    run: Runner, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run("report", *flags)
+
+    assert message in capsys.readouterr().err
+
+
+def test_a_report_beside_a_writer_ends_at_the_last_write(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(step(PODS[3], at=SECOND_DAY + HOUR))
+        flags = ("report", "--ledger", path, "--window", "all", "--output", "json")
+        first = json.loads(run(*flags).out)["totals"][0]["gpu_hours"]
+        ledger.write(step(at=SECOND_DAY + 2 * HOUR, live=None))
+
+        assert (first, json.loads(run(*flags).out)["totals"][0]["gpu_hours"]) == (1.0, 2.0)

@@ -1,0 +1,101 @@
+"""A bill adds up, exactly and as shown."""
+
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.model.units import COST_UNIT, GPU_HOUR
+from gputally.report.bill import Line, bill_of
+from gputally.report.cells import Cell
+from gputally.report.rounded_rows import OTHERS, rows_of
+from tests.unit.report.cells import cell, cells, price
+
+USD, EUR = price("2.5"), price("1", currency="EUR")
+FIELDS = ("gpu_hours", "starting", "terminating", "unpriced", "cost", "share")
+
+
+def test_a_line_adds_up_what_has_its_labels() -> None:
+    bill = bill_of(
+        [
+            cell(2, USD),
+            cell(1, USD, state="starting", job="other"),
+            cell(0.5, USD, state="terminating"),
+            cell(4, USD, line="blue"),
+        ]
+    )
+
+    assert bill.lines == (
+        Line(labels=("blue",), currency="USD", gpu_time=4 * GPU_HOUR, cost=10 * COST_UNIT, jobs=1),
+        Line(
+            labels=("red",),
+            currency="USD",
+            gpu_time=7 * GPU_HOUR // 2,
+            starting=GPU_HOUR,
+            terminating=GPU_HOUR // 2,
+            cost=35 * COST_UNIT // 4,
+            jobs=2,
+        ),
+    )
+    assert [(total.currency, total.gpu_time, total.jobs) for total in bill.totals] == [("USD", 15 * GPU_HOUR // 2, 2)]
+
+
+def test_unpriced_time_is_shown_beside_the_cost_of_the_only_currency() -> None:
+    [line] = bill_of([cell(1, None), cell(1, EUR)]).lines
+
+    assert (line.currency, line.gpu_time, line.unpriced, line.cost) == ("EUR", 2 * GPU_HOUR, GPU_HOUR, COST_UNIT)
+
+
+def test_two_currencies_are_never_added_up() -> None:
+    bill = bill_of([cell(1, None), cell(1, EUR), cell(1, USD)])
+
+    assert [(total.currency, total.gpu_time, total.cost) for total in bill.totals] == [
+        ("", GPU_HOUR, 0),
+        ("EUR", GPU_HOUR, COST_UNIT),
+        ("USD", GPU_HOUR, 5 * COST_UNIT // 2),
+    ]
+
+
+def test_time_without_any_price_has_shares_of_gpu_hours() -> None:
+    [found] = rows_of(bill_of([cell(1, None), cell(3, None, line="blue")]), places=2)
+
+    assert [(row.labels, row.share, row.cost) for row in found.rows] == [
+        (("blue",), Decimal("75.0"), Decimal("0.00")),
+        (("red",), Decimal("25.0"), Decimal("0.00")),
+    ]
+
+
+def test_lines_beyond_the_top_ones_are_added_up() -> None:
+    [found] = rows_of(bill_of([cell(each, USD, line=f"t{each}") for each in (1, 2, 3, 4)]), places=2, top=2)
+
+    assert [(row.labels, row.gpu_hours, row.jobs) for row in found.rows] == [
+        (("t4",), Decimal("4.00"), 1),
+        (("t3",), Decimal("3.00"), 1),
+        ((OTHERS,), Decimal("3.00"), 2),
+    ]
+
+
+@given(cells, st.integers(0, 6), st.none() | st.integers(1, 3))
+def test_shown_rows_add_up_to_the_shown_total(found: list[Cell], places: int, top: int | None) -> None:
+    for each in rows_of(bill_of(found), places=places, top=top):
+        for field in FIELDS:
+            assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
+
+
+@given(cells)
+def test_the_totals_are_those_of_the_cells(found: list[Cell]) -> None:
+    cost: Counter[str] = Counter()
+    for each in found:
+        if each.price:
+            cost[each.price.currency] += each.gpu_time * each.price.rate
+    bill = bill_of(found)
+
+    assert {total.currency: total.cost for total in bill.totals if total.cost} == cost
+    assert sum(total.gpu_time for total in bill.totals) == sum(each.gpu_time for each in found)
+
+
+@pytest.mark.parametrize("top", [None, 3])
+def test_no_cells_are_no_rows(top: int | None) -> None:
+    assert rows_of(bill_of([]), places=2, top=top) == []

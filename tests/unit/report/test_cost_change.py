@@ -1,0 +1,85 @@
+"""The causes of a change are what a person would name, and add up to it."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+
+from gputally.model.units import COST_UNIT
+from gputally.report.bill import bill_of
+from gputally.report.cells import Cell
+from gputally.report.cost_change import CAUSES, compare
+from gputally.report.rounded_rows import change_rows
+from tests.unit.report.cells import cell, cells, price
+
+TWO, THREE, FOUR = price("2"), price("3"), price("4")
+
+
+def causes(before: list[Cell], after: list[Cell]) -> dict[str, Fraction]:
+    """The causes of the only line's change that are not 0, in currency units."""
+    [change] = compare(before, after)
+    found = {cause: getattr(change, cause) / COST_UNIT for cause in CAUSES}
+    assert sum(found.values()) == (change.after - change.before) / COST_UNIT
+    return {cause: amount for cause, amount in found.items() if amount}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        pytest.param([cell(10, TWO)], [cell(10, TWO)], {}, id="nothing changed"),
+        pytest.param([cell(10, TWO)], [cell(15, TWO)], {"quantity": 10}, id="more hours"),
+        pytest.param([cell(10, TWO)], [cell(10, THREE)], {"price": 10}, id="a higher price"),
+        pytest.param([cell(10, TWO)], [cell(5, THREE)], {"quantity": -10, "price": 5}, id="fewer hours, dearer"),
+        pytest.param([], [cell(5, TWO)], {"new_jobs": 10}, id="a new job"),
+        pytest.param([cell(5, TWO)], [], {"ended_jobs": -10}, id="an ended job"),
+        pytest.param(
+            [cell(10, TWO), cell(1, TWO, job="old")],
+            [cell(10, TWO), cell(3, TWO, job="new")],
+            {"new_jobs": 6, "ended_jobs": -2},
+            id="jobs come and go",
+        ),
+        pytest.param(
+            [cell(5, TWO), cell(5, FOUR, model="B200")],
+            [cell(2, TWO), cell(8, FOUR, model="B200")],
+            {"mix": 6},
+            id="a dearer mix",
+        ),
+        pytest.param(
+            [cell(5, TWO)], [cell(5, TWO), cell(5, FOUR, model="B200")], {"quantity": 10, "mix": 10}, id="a new model"
+        ),
+        pytest.param([cell(5, None)], [cell(5, TWO)], {"price": 10}, id="a price for what had none"),
+    ],
+)
+def test_the_causes_of_a_change(before: list[Cell], after: list[Cell], found: dict[str, int]) -> None:
+    assert causes(before, after) == found
+
+
+def test_the_largest_change_comes_first() -> None:
+    found = compare(
+        [cell(1, TWO), cell(9, TWO, line="blue")], [cell(2, TWO), cell(1, TWO, line="blue"), cell(1, TWO, line="new")]
+    )
+
+    assert [each.labels for each in found] == [("blue",), ("new",), ("red",)]
+
+
+@given(cells, cells)
+def test_causes_add_up_and_periods_are_bills(before: list[Cell], after: list[Cell]) -> None:
+    changes = compare(before, after)
+
+    for change in changes:
+        assert sum(getattr(change, cause) for cause in CAUSES) == change.after - change.before
+    for field, period in (("before", before), ("after", after)):
+        total = sum(line.cost for line in bill_of(period).lines)
+        assert sum(getattr(each, field) for each in changes) == total
+
+
+@given(cells, cells)
+def test_shown_causes_add_up_to_the_shown_difference(before: list[Cell], after: list[Cell]) -> None:
+    changes = compare(before, after)
+    for currency in {each.currency for each in changes}:
+        *rows, total = change_rows([each for each in changes if each.currency == currency], places=2)
+        for row in (*rows, total):
+            assert sum((getattr(row, cause) for cause in CAUSES), Decimal()) == row.difference == row.after - row.before
+        for field in ("before", "after", "difference", *CAUSES):
+            assert sum((getattr(row, field) for row in rows), Decimal()) == getattr(total, field)
