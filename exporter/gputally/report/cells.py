@@ -46,13 +46,13 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
     """The cells of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    filtered = (each.column for each in query.filters)
-    columns = tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *_ALWAYS) if column != _PURCHASE))
+    own, filtered = query.columns, (each.column for each in query.filters)
+    columns = tuple(dict.fromkeys(column for column in (*own, *filtered, *_ALWAYS) if column != _PURCHASE))
     for time in reader.allocated(query.window, [_STORED.get(column, column) for column in columns]):
         values = dict(zip(columns, time.labels, strict=True)) | {_PURCHASE: _purchase(time)}
         if all(each.includes(values[each.column]) for each in query.filters):
             yield Cell(
-                labels=tuple(values[column] for column in query.columns),
+                labels=tuple(values[column] for column in own),
                 job=tuple(values[column] for column in _JOB),
                 kind=tuple(values[column] for column in (*_KIND, _PURCHASE)),
                 state=values["state"],

@@ -3,7 +3,6 @@
 Parameters are the window [:start, :end), the end of accounting :accounted, and pods with UIDs in (:after, :upto].
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS
@@ -100,14 +99,3 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
-
-
-def allocated(by: Sequence[str]) -> str:
-    """GPU-time by the columns `by`, price and quantity: as seconds and µs, since µs·µGPU outgrow 64 bits."""
-    columns = ", ".join((*by, "price_key", *PRICE, "quantity"))
-    return f"""
-SELECT {columns}, sum(span_us / 1000000), sum(span_us % 1000000)
-FROM (SELECT *, {_TO} - {_FROM} AS span_us FROM allocation_segments WHERE {_PAGE})
-WHERE span_us > 0
-GROUP BY {columns}
-"""  # noqa: S608 (dimensions only)

@@ -1,6 +1,5 @@
 """The reader of a ledger in one SQLite file."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,13 +21,13 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import queries, usage_rows
+from gputally.ledger.sqlite.allocated_time import read_sums
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.model.allocation import End, Gap
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.price import Price, Purchase
-from gputally.model.units import US_PER_SECOND
+from gputally.model.price import Purchase
 
 _LAST: Final = b""
 """Sorts after every text."""
@@ -87,14 +86,7 @@ class SqliteLedgerReader:
         """See `LedgerReader.allocated`."""
         if unknown := [name for name in by if name not in DIMENSIONS]:
             raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(DIMENSIONS)}")
-        bounds, sql = self._bounds(window), queries.allocated(by)
-        sums = defaultdict[tuple[Row, Price | None], int](int)
-        for page in self._pages():
-            for row in self._rows(sql, bounds, page):
-                *labels_and_price, quantity, seconds, rest_us = row
-                labels, price = labels_and_price[: len(by)], labels_and_price[len(by) :]
-                key = tuple(labels), price_of(*price) if price[0] else None
-                sums[key] += quantity * (seconds * US_PER_SECOND + rest_us)
+        sums = read_sums(self._rows, self._bounds(window), by)
         found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
         return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
 
