@@ -1,6 +1,7 @@
 """The contract of every ledger reader, on all back-ends and during writes."""
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from gputally.accounting.changes import Changes
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import (
+    DIMENSIONS,
     AllocatedTime,
     LedgerState,
     SegmentRecord,
@@ -18,6 +20,9 @@ from gputally.model.allocation import End, State
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 from tests.contract.conftest import BackEnd
 from tests.contract.records import ACCOUNTED_S, ALWAYS, OPENED_S, PRICE, pod, segment, step, us
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 MONTHS_S = 3 * 31 * 86_400
 
@@ -159,6 +164,33 @@ def test_allocated_time_is_grouped_by_the_given_dimensions(ledger: Ledger, reade
         (("running",), 10),
         (("starting",), 40),
     ]
+
+
+@pytest.mark.parametrize("by", [(each,) for each in DIMENSIONS] + [DIMENSIONS, ()])
+def test_allocated_time_equals_the_sum_of_segments(
+    ledger: Ledger, reader: LedgerReader, by: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of revisions with other, more or fewer segments, and of pods in several pages."""
+    monkeypatch.setattr(type(reader), "page_pods", 3, raising=False)
+    first, second = segment(1000, 1010, state=State.STARTING), segment(1010, None, quantity=GPU // 3)
+    ledger.write(step(pod("a", first, second), *(pod(f"b{n}", first, job=f"job-{n}") for n in range(3))))
+    ledger.write(
+        step(
+            pod("a", first, segment(1010, 1500, tenant="blue", price=None), revision=2, node="n2"),
+            pod("b1", first, segment(1010, 1020), segment(1020, 1021, pool="b"), revision=2, job_kind="Deployment"),
+            pod("b2", segment(1005, 1010, queue="other"), revision=2, namespace="ml", name="renamed"),
+        )
+    )
+
+    found = {(each.labels, each.price): each.gpu_time for each in reader.allocated(window(1001, 1400), by)}
+
+    expected: dict[tuple[tuple[str, ...], Price | None], int] = {}
+    for each in reader.segments(window(1001, 1400)):
+        of_pod = {name: getattr(each, name) for name in DIMENSIONS if hasattr(each, name)}
+        labels = tuple(of_pod[name] if name in of_pod else str(getattr(each.segment, name)) for name in by)
+        time = ((each.segment.end_us or 0) - each.segment.start_us) * each.segment.quantity
+        expected[labels, each.segment.price] = expected.get((labels, each.segment.price), 0) + time
+    assert found == expected
 
 
 def test_allocated_time_beyond_64_bits_is_exact(ledger: Ledger, reader: LedgerReader) -> None:

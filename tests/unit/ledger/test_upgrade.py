@@ -15,10 +15,12 @@ from msgspec import structs
 from gputally import cli
 from gputally.accounting.changes import Known
 from gputally.errors import LedgerError
+from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
-from tests.contract.records import PRICE, TERMS, line, pod, segment, step, us
+from gputally.model.units import GPU_SECOND
+from tests.contract.records import ALWAYS, PRICE, TERMS, line, pod, segment, step, us
 from tests.core.ledgers import segments_in
 from tests.unit.ledger.older_ledger import NEWEST, PODS, held, written_by
 
@@ -44,6 +46,9 @@ def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: 
 
     with SqliteLedger(path):
         assert [each.pod_uid for each in segments_in(path)] == sorted(PODS)
+        with open_reader(str(path)) as reader:
+            found = {each.labels: each.gpu_time for each in reader.allocated(ALWAYS, ("tier", "name"))}
+        assert found == {("a tier of its own", f"pod-{uid}"): 1000 * GPU_SECOND for uid in PODS}
 
     backup = Path(f"{path}.before-{NEWEST:04}")
     assert held(backup) == (version, before)

@@ -17,9 +17,6 @@ from gputally.model.units import US_PER_SECOND
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
 
-PAGE_PODS: Final = 5_000
-"""Pods read in one transaction: a longer one would prevent SQLite from reusing the WAL."""
-
 _NUMBERED: Final = {
     "namespace": "p.namespace_text",
     "node": "r.node_text",
@@ -39,10 +36,10 @@ Sums = dict[tuple[Row, Price | None], int]
 """GPU-time (µs·µGPU) by labels and price."""
 
 
-def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> Sums:
-    """The GPU-time of all segments by the dimensions `by` and price."""
+def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str], *, page_pods: int) -> Sums:
+    """The GPU-time of all segments by the dimensions `by` and price; reads `page_pods` pods in each transaction."""
     own = [dimension for dimension in by if dimension not in TERMS]
-    found = _numbered_sums(rows, bounds, own)
+    found = _numbered_sums(rows, bounds, own, page_pods=page_pods)
     terms = {number: dict(zip(TERMS, values, strict=True)) for number, *values in rows(_ALL_TERMS, {})}
     prices = {number: price_of(*price) for number, *price in rows(_ALL_PRICES, {})}
     texts: dict[int, str] = dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))
@@ -56,13 +53,13 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> Sums:
     return sums
 
 
-def _numbered_sums(rows: Rows, bounds: Mapping[str, Any], own: Sequence[str]) -> dict[Row, int]:
+def _numbered_sums(rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], *, page_pods: int) -> dict[Row, int]:
     """GPU-time by the dimensions `own`, terms and price, all as numbers but names."""
     sums: defaultdict[Row, int] = defaultdict(int)
     sql = _query(own)
     [(last,)] = rows(_LAST_POD, {})
-    for after in range(0, last, PAGE_PODS):
-        for row in rows(sql, {**bounds, "after": after, "upto": after + PAGE_PODS}):
+    for after in range(0, last, page_pods):
+        for row in rows(sql, {**bounds, "after": after, "upto": after + page_pods}):
             sums[row[:-2]] += row[-2] * row[-1]
     return sums
 

@@ -86,7 +86,7 @@ class SqliteLedgerReader:
         """See `LedgerReader.allocated`."""
         if unknown := [name for name in by if name not in DIMENSIONS]:
             raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(DIMENSIONS)}")
-        sums = read_sums(self._rows, self._bounds(window), by)
+        sums = read_sums(self._rows, self._bounds(window), by, page_pods=self.page_pods)
         found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
         return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
 
