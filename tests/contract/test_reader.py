@@ -173,10 +173,13 @@ def test_allocated_time_equals_the_sum_of_segments(
     """Also of revisions with other, more or fewer segments, and of pods in several pages."""
     monkeypatch.setattr(type(reader), "page_pods", 3, raising=False)
     first, second = segment(1000, 1010, state=State.STARTING), segment(1010, None, quantity=GPU // 3)
-    ledger.write(step(pod("a", first, second), *(pod(f"b{n}", first, job=f"job-{n}") for n in range(3))))
+    ledger.write(
+        step(pod("a", first, second), pod("c", first, second), *(pod(f"b{n}", first, job=f"job-{n}") for n in range(3)))
+    )
     ledger.write(
         step(
             pod("a", first, segment(1010, 1500, tenant="blue", price=None), revision=2, node="n2"),
+            pod("c", first, revision=2),
             pod("b1", first, segment(1010, 1020), segment(1020, 1021, pool="b"), revision=2, job_kind="Deployment"),
             pod("b2", segment(1005, 1010, queue="other"), revision=2, namespace="ml", name="renamed"),
         )
