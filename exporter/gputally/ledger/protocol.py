@@ -10,6 +10,7 @@ from gputally.ledger.records import (
     AllocationRecord,
     CapacityRecord,
     LedgerState,
+    MeasuredTime,
     ObservationGap,
     PreemptionRecord,
     SegmentRecord,
@@ -83,6 +84,15 @@ class LedgerReader(Protocol):
         """The exact GPU-time of the clipped segments by price and the dimensions `by`, in this order.
 
         Raises: ValueError for a dimension that is not in DIMENSIONS.
+        """
+
+    def measured(self, window: Window, by: Sequence[str]) -> list[MeasuredTime]:
+        """What agents measured for the pods, by price and the dimensions `by`, in this order.
+
+        Usage is stored by the hour, and divided in proportion to time where the window or another label cuts an hour.
+        Usage without a known pod is not included.
+
+        Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
         """
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:

@@ -90,6 +90,29 @@ class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
         return self.price.cost(self.gpu_time) if self.price else None
 
 
+MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dimension != "state")
+"""The dimensions by which measured usage can be grouped."""
+
+
+class MeasuredTime(Struct, frozen=True, gc=False):
+    """What agents measured for the segments with the same `labels` and `price`: GPU-time in µs·µGPU, `energy` in mJ.
+
+    `burst` is the part of `used` above the share of a container.
+    """
+
+    labels: tuple[str, ...]
+    price: Price | None
+    measured: int
+    used: int
+    burst: int
+    energy: int
+
+    @property
+    def idle(self) -> int:
+        """The measured GPU-time that was not used."""
+        return self.measured - (self.used - self.burst)
+
+
 class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The capacity of one node in [start_us, end_us).
 

@@ -13,7 +13,7 @@ from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report_text import BillReport, ChangeReport, Scope, write_bill, write_changes
 from gputally.report.bill import bill_of
-from gputally.report.cells import read_cells
+from gputally.report.cells import read_cells, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.windows import parse_window, previous
@@ -42,7 +42,9 @@ def report(ledger: str, options: ReportOptions) -> int:
         scope = Scope(query=query, state=state, zone=zone)
         _require_time(query.window, options.window, "window", scope)
         if options.compare is None:
-            found = BillReport(scope=scope, bill=bill_of(read_cells(reader, query)), top=options.top)
+            found = BillReport(
+                scope=scope, bill=bill_of(read_cells(reader, query), read_usage(reader, query)), top=options.top
+            )
             progress("")
             write_bill(sys.stdout, found, output=options.output)
         else:

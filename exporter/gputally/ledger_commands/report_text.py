@@ -21,7 +21,10 @@ _PLACES: Final = {"table": 2, "markdown": 2, "csv": 6, "json": 6}
 _BAR: Final = 20
 _MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
-_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %"}
+_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %"}
+_SHOWN: Final = ("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "share", "jobs")
+"""The columns of tables for people, so that they fit a terminal. They omit those of the next line that are all 0."""
+_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost")
 
 Cells = Sequence[object]
 
@@ -114,23 +117,27 @@ def _first(group: Sequence[ChangeRow], top: int | None) -> Sequence[ChangeRow]:
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
     currency="",
-    **dict.fromkeys(("gpu_hours", "starting", "terminating", "unpriced", "cost"), Decimal("0.00")),
-    share=Decimal(0),
+    **{name: Decimal("0.00") for name in _MEASURES if name not in ("utilisation", "jobs")},
+    utilisation=None,
     jobs=0,
 )
 _EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
 def _bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> tuple[list[str], list[list[object]]]:
-    head = [*columns, *(_HEADS.get(name, name.replace("_", " ")) for name in _MEASURES)]
-    rows = [[*_named(row, columns), *_amounts(row, _MEASURES)] for row in (*found.rows, found.total)]
-    cost = len(columns) + _MEASURES.index("cost")
-    head[cost] += f" {found.total.currency}".rstrip()
+    shown = [name for name in _SHOWN if name not in _OPTIONAL or getattr(found.total, name)]
+    head = [*columns, *(_head(name, found.total.currency) for name in shown)]
+    rows = [[*_named(row, columns), *_amounts(row, shown)] for row in (*found.rows, found.total)]
     if bars:
         head.append("")
         for cells, row in zip(rows, (*found.rows, None), strict=True):
             cells.append("█" * round(_BAR * row.share / 100) if row else "")
     return head, rows
+
+
+def _head(name: str, currency: str) -> str:
+    text = _HEADS.get(name, name.replace("_", " "))
+    return f"{text} {currency}".rstrip() if name == "cost" else text
 
 
 def _named(row: BillRow | ChangeRow, columns: Sequence[str]) -> Cells:

@@ -6,17 +6,19 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.allocation import State
-from gputally.report.cells import Cell
+from gputally.report.cells import Cell, UsageCell
 
-TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced")
+TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "measured", "used", "idle")
 """The fields of a line that are GPU-time (µs·µGPU)."""
+COSTS: Final = ("cost", "idle_cost")
+"""The fields of a line that are money, see `COST_UNIT`."""
 
 
 class Line(Struct, kw_only=True):
     """The sums of all cells with the same labels and currency.
 
-    `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. For `cost` see
-    `COST_UNIT`.
+    `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
+    `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
     """
 
     labels: tuple[str, ...]
@@ -25,7 +27,12 @@ class Line(Struct, kw_only=True):
     starting: int = 0
     terminating: int = 0
     unpriced: int = 0
+    measured: int = 0
+    used: int = 0
+    idle: int = 0
+    energy: int = 0
     cost: int = 0
+    idle_cost: int = 0
     jobs: int = 0
 
 
@@ -36,18 +43,21 @@ class Bill(Struct, frozen=True):
     totals: tuple[Line, ...]
 
 
-def bill_of(cells: Iterable[Cell]) -> Bill:
+def bill_of(cells: Iterable[Cell], usage: Iterable[UsageCell] = ()) -> Bill:
     """Adds up the cells.
 
     Unpriced time belongs to the line of the only currency; with several currencies, it has a line of its own.
     """
-    found = list(cells)
+    found, measured = list(cells), list(usage)
     currencies = sorted({cell.currency for cell in found if cell.price})
     unpriced = currencies[0] if len(currencies) == 1 else ""
     lines, totals = _Sums(unpriced), _Sums(unpriced)
     for cell in found:
         lines.add(cell, cell.labels)
         totals.add(cell, ())
+    for each in measured:
+        lines.add_usage(each, each.labels)
+        totals.add_usage(each, ())
     ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
     return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
 
@@ -61,18 +71,30 @@ class _Sums:
         self._jobs: dict[tuple[tuple[str, ...], str], set[tuple[str, ...]]] = {}
 
     def add(self, cell: Cell, labels: tuple[str, ...]) -> None:
-        """Add a cell to the line of these labels."""
-        key = labels, cell.currency or self._unpriced
-        line = self._lines.setdefault(key, Line(labels=labels, currency=key[1]))
-        self._jobs.setdefault(key, set()).add(cell.job)
+        """Add allocated time to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        self._jobs.setdefault((labels, line.currency), set()).add(cell.job)
         line.gpu_time += cell.gpu_time
         line.starting += cell.gpu_time * (cell.state == State.STARTING)
         line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
         line.unpriced += cell.gpu_time * (cell.price is None)
         line.cost += cell.cost
 
+    def add_usage(self, cell: UsageCell, labels: tuple[str, ...]) -> None:
+        """Add measured usage to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.measured += cell.usage.measured
+        line.used += cell.usage.measured - cell.usage.idle
+        line.idle += cell.usage.idle
+        line.energy += cell.usage.energy
+        line.idle_cost += cell.idle_cost
+
+    def _line(self, labels: tuple[str, ...], currency: str) -> Line:
+        key = labels, currency or self._unpriced
+        return self._lines.setdefault(key, Line(labels=labels, currency=key[1]))
+
     def found(self) -> list[Line]:
         """The lines, with their number of different jobs."""
         for key, line in self._lines.items():
-            line.jobs = len(self._jobs[key])
+            line.jobs = len(self._jobs.get(key, ()))
         return list(self._lines.values())

@@ -1,10 +1,10 @@
 """What a report adds up: allocated time by its lines, jobs, models, tiers and prices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocatedTime
+from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Price
 from gputally.report.report_query import ReportQuery
 
@@ -42,15 +42,31 @@ class Cell(NamedTuple):
         return self.price.cost(self.gpu_time) if self.price else 0
 
 
+class UsageCell(NamedTuple):
+    """What agents measured for one line at one price."""
+
+    labels: tuple[str, ...]
+    usage: MeasuredTime
+
+    @property
+    def currency(self) -> str:
+        """The currency of its cost; empty if it is unpriced."""
+        return self.usage.price.currency if self.usage.price else ""
+
+    @property
+    def idle_cost(self) -> int:
+        """The cost of the idle time, see `COST_UNIT`; 0 if it is unpriced."""
+        return self.usage.price.cost(self.usage.idle) if self.usage.price else 0
+
+
 def read_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
-    """The cells of the query's period. Raises: LedgerError."""
+    """The allocated time of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    own, filtered = query.columns, (each.column for each in query.filters)
-    columns = tuple(dict.fromkeys(column for column in (*own, *filtered, *_ALWAYS) if column != _PURCHASE))
+    own, columns = query.columns, _columns(query, _ALWAYS)
     for time in reader.allocated(query.window, [_STORED.get(column, column) for column in columns]):
-        values = dict(zip(columns, time.labels, strict=True)) | {_PURCHASE: _purchase(time)}
-        if all(each.includes(values[each.column]) for each in query.filters):
+        values = dict(zip(columns, time.labels, strict=True)) | {_PURCHASE: _purchase(time.price)}
+        if query.includes(values):
             yield Cell(
                 labels=tuple(values[column] for column in own),
                 job=tuple(values[column] for column in _JOB),
@@ -61,5 +77,22 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
             )
 
 
-def _purchase(time: AllocatedTime) -> str:
-    return time.price.purchase.value if time.price else ""
+def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
+    """The measured usage of the query's period. Raises: LedgerError."""
+    if query.window.start_us >= query.window.end_us:
+        return
+    own, columns = query.columns, _columns(query, ())
+    for usage in reader.measured(query.window, [_STORED.get(column, column) for column in columns]):
+        values = dict(zip(columns, usage.labels, strict=True)) | {_PURCHASE: _purchase(usage.price)}
+        if query.includes(values):
+            yield UsageCell(tuple(values[column] for column in own), usage)
+
+
+def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
+    """The columns to read, each once: those of the lines, of the filters, and `more`."""
+    filtered = (each.column for each in query.filters)
+    return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column != _PURCHASE))
+
+
+def _purchase(price: Price | None) -> str:
+    return price.purchase.value if price else ""

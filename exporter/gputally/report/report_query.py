@@ -47,3 +47,7 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
     def columns(self) -> tuple[str, ...]:
         """The columns that identify a line, each once."""
         return tuple(dict.fromkeys(column for dimension in self.by for column in COLUMNS[dimension]))
+
+    def includes(self, values: Mapping[str, str]) -> bool:
+        """Whether all filters include these values of columns."""
+        return all(each.includes(values[each.column]) for each in self.filters)

@@ -8,16 +8,21 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR
-from gputally.report.bill import TIMES, Bill, Line
+from gputally.report.bill import COSTS, TIMES, Bill, Line
 from gputally.report.cost_change import CAUSES, CostChange
 from gputally.report.rounding import apportioned, rounded
 
+_MJ_PER_KWH: Final = 3_600_000_000
 OTHERS: Final = "(others)"
 """Every label of the line that adds up those beyond a limit."""
 
 
 class BillRow(Struct, frozen=True, kw_only=True):
-    """One line, rounded; `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced."""
+    """One line, rounded.
+
+    `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
+    used and idle ones. `utilisation` is used over measured in percent, None if nothing was measured.
+    """
 
     labels: tuple[str, ...]
     currency: str
@@ -25,7 +30,13 @@ class BillRow(Struct, frozen=True, kw_only=True):
     starting: Decimal
     terminating: Decimal
     unpriced: Decimal
+    measured: Decimal
+    used: Decimal
+    idle: Decimal
+    utilisation: Decimal | None
+    energy_kwh: Decimal
     cost: Decimal
+    idle_cost: Decimal
     share: Decimal
     jobs: int
 
@@ -49,7 +60,7 @@ def _rows(lines: Sequence[Line], total: Line, *, places: int, top: int | None) -
     shown = list(lines)
     if top is not None and len(lines) > top:
         shown = [*lines[:top], _others(lines[top:])]
-    parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, "cost")}
+    parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, *COSTS, "energy")}
     sums = {field: _unit(total, field) for field in parts}
     base = "cost" if sums["cost"] else "gpu_time"
     parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
@@ -71,14 +82,15 @@ def _rows(lines: Sequence[Line], total: Line, *, places: int, top: int | None) -
 def _others(lines: Sequence[Line]) -> Line:
     found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
     for line in lines:
-        for field in (*TIMES, "cost", "jobs"):
+        for field in (*TIMES, *COSTS, "energy", "jobs"):
             setattr(found, field, getattr(found, field) + getattr(line, field))
     return found
 
 
 def _unit(line: Line, field: str) -> Fraction:
-    """In GPU-hours, or in units of the currency."""
-    return Fraction(getattr(line, field), COST_UNIT if field == "cost" else GPU_HOUR)
+    """In GPU-hours, in units of the currency, or in kWh."""
+    unit = COST_UNIT if field in COSTS else _MJ_PER_KWH if field == "energy" else GPU_HOUR
+    return Fraction(getattr(line, field), unit)
 
 
 def _places(field: str, places: int) -> int:
@@ -94,10 +106,20 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         starting=decimals["starting"],
         terminating=decimals["terminating"],
         unpriced=decimals["unpriced"],
+        measured=decimals["measured"],
+        used=decimals["used"],
+        idle=decimals["idle"],
+        utilisation=_percent(line.used, line.measured),
+        energy_kwh=decimals["energy"],
         cost=decimals["cost"],
+        idle_cost=decimals["idle_cost"],
         share=decimals["share"],
         jobs=line.jobs,
     )
+
+
+def _percent(part: int, whole: int) -> Decimal | None:
+    return Decimal(rounded(Fraction(1000 * part, whole))).scaleb(-1) if whole else None
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ from gputally.model.units import GPU, PICO, US_PER_HOUR, to_us
 from gputally.report.report_query import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
+from tests.contract.test_measured_time import WHOLE, hour
+from tests.contract.test_usage import reported
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
 
 HOUR = 3600
@@ -38,6 +40,11 @@ PODS = [
     pod("e", segment(10, SECOND_DAY - 2 * HOUR, tenant="gone"), job="old"),
 ]
 ACCOUNTED = SECOND_DAY + 9 * HOUR + 1
+USAGE = [
+    hour(SECOND_DAY, SECOND_DAY + HOUR, used=2700, burst=600, energy=900_000_000),
+    hour(SECOND_DAY, SECOND_DAY + HOUR, of=replace(WHOLE, pod_uid="b"), since=2, used=1800),
+    hour(SECOND_DAY + HOUR, SECOND_DAY + 2 * HOUR, of=replace(WHOLE, pod_uid="d"), since=3),
+]
 FORMATS = ("table", "markdown", "csv", "json")
 
 
@@ -48,6 +55,7 @@ def ledger(tmp_path: Path) -> Path:
     with SqliteLedger(path) as ledger:
         ledger.bind(CLUSTER)
         ledger.write(step(*PODS, at=ACCOUNTED))
+        ledger.write(reported(*USAGE, at=ACCOUNTED))
     return path
 
 
@@ -109,8 +117,19 @@ def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run("report", *flags, "csv").out)))
     [total] = json.loads(run("report", *flags, "json").out, parse_float=Decimal)["totals"]
 
-    for measure in ("gpu_hours", "cost", "unpriced", "starting"):
+    for measure in ("gpu_hours", "cost", "unpriced", "starting", "measured", "used", "idle", "idle_cost", "energy_kwh"):
         assert sum(Decimal(row[measure]) for row in rows) == total[measure]
+
+
+def test_used_and_idle_time_is_that_of_the_agents(run: Runner, ledger: Path) -> None:
+    flags = ("--ledger", ledger, "--by", "tenant", "--window", "today", "--output", "json")
+    found = {row["tenant"]: row for row in json.loads(run("report", *flags).out)["rows"]}
+
+    assert [found["red"][name] for name in ("measured", "used", "idle")] == [2.0, 0.583333, 1.416667]
+    assert found["red"]["utilisation"] == 29.2
+    assert found["red"]["energy_kwh"] == 0.25
+    assert found["blue"]["idle_cost"] == pytest.approx(0.5 * 0.4)
+    assert found["red"]["idle_cost"] == pytest.approx((1 - 0.583333) * float(PRICE.per_gpu_hour), abs=1e-5)
 
 
 def test_filters_apply_together_and_may_have_wildcards(run: Runner, ledger: Path) -> None:

@@ -4,9 +4,10 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU_HOUR, PICO
-from gputally.report.cells import Cell
+from gputally.report.cells import Cell, UsageCell
 
 
 def price(per_hour: str, *, currency: str = "USD") -> Price:
@@ -49,3 +50,18 @@ cells = st.lists(
     max_size=12,
 )
 """Any cells, in two currencies and unpriced."""
+
+usages = st.lists(
+    st.builds(
+        lambda line, paid, measured, used, energy: UsageCell(
+            (line,), MeasuredTime((line,), paid, measured, min(used, measured), 0, energy)
+        ),
+        st.sampled_from(["red", "blue"]),
+        st.sampled_from(PRICES[:4]),
+        st.integers(1, 10**18),
+        st.integers(0, 10**18),
+        st.integers(0, 10**12),
+    ),
+    max_size=8,
+)
+"""Any measured usage, in one currency and unpriced."""

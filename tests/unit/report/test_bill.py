@@ -7,14 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.ledger.records import MeasuredTime
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
-from gputally.report.cells import Cell
+from gputally.report.cells import Cell, UsageCell
 from gputally.report.rounded_rows import OTHERS, rows_of
-from tests.unit.report.cells import cell, cells, price
+from tests.unit.report.cells import cell, cells, price, usages
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
-FIELDS = ("gpu_hours", "starting", "terminating", "unpriced", "cost", "share")
+FIELDS = (
+    *("gpu_hours", "starting", "terminating", "unpriced", "measured", "used", "idle"),
+    *("energy_kwh", "cost", "idle_cost", "share"),
+)
 
 
 def test_a_line_adds_up_what_has_its_labels() -> None:
@@ -77,9 +81,35 @@ def test_lines_beyond_the_top_ones_are_added_up() -> None:
     ]
 
 
-@given(cells, st.integers(0, 6), st.none() | st.integers(1, 3))
-def test_shown_rows_add_up_to_the_shown_total(found: list[Cell], places: int, top: int | None) -> None:
-    for each in rows_of(bill_of(found), places=places, top=top):
+def test_used_and_idle_time_are_what_was_measured() -> None:
+    """Use above the share of a container is not part of its GPU-time."""
+    usage = [
+        UsageCell(("red",), MeasuredTime(("red",), USD, 10 * GPU_HOUR, 7 * GPU_HOUR, 3 * GPU_HOUR, 3_600_000_000)),
+        UsageCell(("blue",), MeasuredTime(("blue",), None, GPU_HOUR, 0, 0, 0)),
+    ]
+    [found] = rows_of(bill_of([cell(12, USD), cell(2, None, line="blue")], usage), places=2)
+
+    assert [
+        (row.labels, row.measured, row.used, row.idle, row.utilisation, row.idle_cost, row.energy_kwh)
+        for row in (*found.rows, found.total)
+    ] == [
+        (("red",), Decimal(10), Decimal(4), Decimal(6), Decimal(40), Decimal(15), Decimal(1)),
+        (("blue",), Decimal(1), Decimal(0), Decimal(1), Decimal(0), Decimal(0), Decimal(0)),
+        ((), Decimal(11), Decimal(4), Decimal(7), Decimal("36.4"), Decimal(15), Decimal(1)),
+    ]
+
+
+def test_without_measurements_the_utilisation_is_unknown() -> None:
+    [found] = rows_of(bill_of([cell(1, USD)]), places=2)
+
+    assert [row.utilisation for row in (*found.rows, found.total)] == [None, None]
+
+
+@given(cells, usages, st.integers(0, 6), st.none() | st.integers(1, 3))
+def test_shown_rows_add_up_to_the_shown_total(
+    found: list[Cell], usage: list[UsageCell], places: int, top: int | None
+) -> None:
+    for each in rows_of(bill_of(found, usage), places=places, top=top):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
 

@@ -10,11 +10,13 @@ from msgspec import json
 from gputally.errors import LedgerError
 from gputally.ledger.records import (
     DIMENSIONS,
+    MEASURED_DIMENSIONS,
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
     GapSubject,
     LedgerState,
+    MeasuredTime,
     ObservationGap,
     PreemptionRecord,
     SegmentRecord,
@@ -22,6 +24,7 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.allocated_time import read_sums
+from gputally.ledger.sqlite.measured_time import read_measured
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
@@ -84,10 +87,16 @@ class SqliteLedgerReader:
 
     def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
-        if unknown := [name for name in by if name not in DIMENSIONS]:
-            raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(DIMENSIONS)}")
+        _expect(by, DIMENSIONS)
         sums = read_sums(self._rows, self._bounds(window), by, page_pods=self.page_pods)
         found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
+        return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
+
+    def measured(self, window: Window, by: Sequence[str]) -> list[MeasuredTime]:
+        """See `LedgerReader.measured`."""
+        _expect(by, MEASURED_DIMENSIONS)
+        sums = read_measured(self._rows, self._bounds(window), by, page=self.page_pods)
+        found = [MeasuredTime(labels, price, *amounts) for (labels, price), amounts in sums.items() if any(amounts)]
         return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
@@ -157,6 +166,11 @@ class SqliteLedgerReader:
         values = {**(bounds or {}), **(page._asdict() if page else {})}
         with converted_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
+
+
+def _expect(by: Sequence[str], known: Sequence[str]) -> None:
+    if unknown := [name for name in by if name not in known]:
+        raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(known)}")
 
 
 def _segment(row: Row) -> SegmentRecord:
