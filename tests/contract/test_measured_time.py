@@ -77,6 +77,20 @@ def test_an_hour_is_divided_where_the_window_cuts_it(ledger: Ledger, reader: Led
     assert measured(reader, Window(us(1100), us(2000))) == {}
 
 
+def test_an_hour_is_divided_into_periods(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, 1020), segment(1020, None, tenant="blue"))))
+    ledger.write(reported(hour(1000, 1100, used=50)))
+
+    found = reader.measured(Window(us(1000), us(1090)), ("tenant",), cuts=[us(1010), us(1050)])
+
+    assert [(each.labels, each.period, each.measured // GPU_SECOND, each.used // GPU_SECOND) for each in found] == [
+        (("blue",), 1, 30, 15),
+        (("blue",), 2, 40, 20),
+        (("red",), 0, 10, 5),
+        (("red",), 1, 10, 5),
+    ]
+
+
 def test_the_clock_of_the_node_is_corrected(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, None))))
     ledger.write(reported(hour(1500, 1600, of=replace(WHOLE, ahead_us=us(500)))))
@@ -113,6 +127,8 @@ def test_consecutive_windows_add_up(ledger: Ledger, reader: LedgerReader, cuts: 
 
     bounds = [0, *sorted(us(cut) + 1 for cut in cuts), us(2000)]
     parts = [each for window in pairwise(bounds) for each in reader.measured(Window(*window), ())]
+    found = reader.measured(Window(0, us(2000)), (), cuts=sorted({*bounds[1:-1]}))
     for field in ("measured", "used", "burst", "energy", "idle"):
+        assert sum(getattr(each, field) for each in found) == sum(getattr(each, field) for each in parts)
         whole = sum(getattr(each, field) for each in reader.measured(ALWAYS, ()))
         assert sum(getattr(each, field) for each in parts) == whole > 0

@@ -223,6 +223,17 @@ def test_an_unknown_dimension_is_rejected(reader: LedgerReader) -> None:
         reader.allocated(ALWAYS, ("tenant", "colour"))
 
 
+def test_periods_between_cuts_are_windows(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, 1007), segment(1007, None, tenant="blue")), pod("b", segment(1003, 1404))))
+
+    cuts = [1001, 1006, 1007, 1300]
+    found = reader.allocated(window(900, 6000), ("tenant",), cuts=list(map(us, cuts)))
+
+    for period, bounds in enumerate(pairwise([900, *cuts, 6000])):
+        of_period = [replace(each, period=0) for each in found if each.period == period]
+        assert of_period == reader.allocated(window(*bounds), ("tenant",)) != []
+
+
 def test_consecutive_windows_add_up_to_the_total(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, 1007), segment(1007, None)), pod("b", segment(1003, 1404))))
 

@@ -80,17 +80,19 @@ class LedgerReader(Protocol):
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """Segments clipped to the window, by pod UID and start; each has an end."""
 
-    def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
+    def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """The exact GPU-time of the clipped segments by price and the dimensions `by`, in this order.
+
+        Ascending `cuts` (µs) inside the window divide it into periods.
 
         Raises: ValueError for a dimension that is not in DIMENSIONS.
         """
 
-    def measured(self, window: Window, by: Sequence[str]) -> list[MeasuredTime]:
+    def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """What agents measured for the pods, by price and the dimensions `by`, in this order.
 
-        Usage is stored by the hour, and divided in proportion to time where the window or another label cuts an hour.
-        Usage without a known pod is not included.
+        Usage is stored by the hour, and divided in proportion to time where the window, a period or the labels of a
+        pod end. Usage without a known pod is not included.
 
         Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
         """

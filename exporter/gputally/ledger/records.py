@@ -78,11 +78,12 @@ DIMENSIONS: Final = (
 
 
 class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
-    """GPU-time (µs·µGPU) at one `price` (None if unpriced) of all segments with the same `labels`."""
+    """GPU-time (µs·µGPU) at one `price` (None if unpriced) of all segments with the same `labels`, in one `period`."""
 
     labels: tuple[str, ...]
     price: Price | None
     gpu_time: int
+    period: int = 0
 
     @property
     def cost(self) -> int | None:
@@ -95,9 +96,9 @@ MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dime
 
 
 class MeasuredTime(Struct, frozen=True, gc=False):
-    """What agents measured for the segments with the same `labels` and `price`: GPU-time in µs·µGPU, `energy` in mJ.
+    """What agents measured for the segments with the same `labels` and `price`, in one `period`.
 
-    `burst` is the part of `used` above the share of a container.
+    GPU-time is in µs·µGPU, `energy` in mJ. `burst` is the part of `used` above the share of a container.
     """
 
     labels: tuple[str, ...]
@@ -106,6 +107,7 @@ class MeasuredTime(Struct, frozen=True, gc=False):
     used: int
     burst: int
     energy: int
+    period: int = 0
 
     @property
     def idle(self) -> int:

@@ -15,6 +15,7 @@ from gputally.ledger_commands.report_text import BillReport, ChangeReport, Scope
 from gputally.report.bill import bill_of
 from gputally.report.cells import read_cells, read_usage
 from gputally.report.cost_change import compare
+from gputally.report.periods import RECURRING
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.windows import parse_window, previous
 
@@ -38,7 +39,7 @@ def report(ledger: str, options: ReportOptions) -> int:
         progress("reading the ledger ...")
         state = reader.state()
         window = _window(options.window, state, zone)
-        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters)
+        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, zone=zone)
         scope = Scope(query=query, state=state, zone=zone)
         _require_time(query.window, options.window, "window", scope)
         if options.compare is None:
@@ -57,13 +58,16 @@ def report(ledger: str, options: ReportOptions) -> int:
 
 def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
-    name, state = options.compare or "", scope.state
+    name, state, time = options.compare or "", scope.state, scope.query.time
+    if time and time not in RECURRING:
+        problem = f"by {time}, two periods have no rows in common; use {' or '.join(RECURRING)}, or no time"
+        raise ConfigError([Problem("", "--compare", problem)])
     earlier = (
         previous(window, zone=scope.zone, until_us=state.accounted_us)
         if name == "previous"
         else _window(name, state, scope.zone, flag="compare")
     )
-    before = ReportQuery(window=_accounted(earlier, state), by=options.by, filters=options.filters)
+    before = ReportQuery(window=_accounted(earlier, state), by=options.by, filters=options.filters, zone=scope.zone)
     _require_time(before.window, name, "compare", scope)
     changes = compare(read_cells(reader, before), read_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top)

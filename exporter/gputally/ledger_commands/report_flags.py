@@ -5,11 +5,13 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.report.periods import TIME_DIMENSIONS
 from gputally.report.report_query import COLUMNS, Filter
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(COLUMNS)
-_FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for column in columns))
+_COLUMNS: Final = dict.fromkeys(column for columns in COLUMNS.values() for column in columns)
+_FILTERED: Final = tuple(column for column in _COLUMNS if column not in TIME_DIMENSIONS)
 
 _EXAMPLES: Final = """\
 Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
@@ -28,6 +30,7 @@ examples:
   gputally report --window last-month --by tenant,tier --ledger gputally.db
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
+  gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
   kubectl exec -n gputally deploy/gputally-aggregator -- gputally report --window 7d --output csv > week.csv
 """
 
@@ -68,6 +71,8 @@ def _dimensions(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     if unknown := [name for name in names if name not in COLUMNS]:
         raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {_DIMENSIONS}")
+    if len(times := [name for name in names if name in TIME_DIMENSIONS]) > 1:
+        raise ArgumentTypeError(f"{' and '.join(times)} cannot be combined; use one of them")
     return names
 
 

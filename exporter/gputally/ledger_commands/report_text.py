@@ -13,7 +13,7 @@ from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange
 from gputally.report.report_query import ReportQuery
-from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, change_rows, rows_of
+from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -71,15 +71,15 @@ class ChangeReport(Struct, frozen=True, kw_only=True):
 
 def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     """Write a bill. CSV has no totals, so that its columns can be summed."""
-    found = rows_of(report.bill, places=_PLACES[output], top=report.top)
-    columns = report.scope.query.columns
+    query = report.scope.query
+    found, columns = rows_of(report.bill, RowChoice(_PLACES[output], report.top, query.time_column)), query.columns
     if output == "json":
         _write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
     elif output == "csv":
         rows = ((*row.labels, *_amounts(row, _MEASURES), row.currency) for each in found for row in each.rows)
         write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
     else:
-        _write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
+        _write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or _EMPTY:
             _write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
 

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import MeasuredTime
+from gputally.ledger.records import AllocatedTime, MeasuredTime
 from gputally.model.price import Price
+from gputally.report.periods import Periods
 from gputally.report.report_query import ReportQuery
 
 _STORED: Final = {"pod": "name"}
 """Columns that the ledger calls otherwise."""
 _PURCHASE: Final = "purchase"
-"""The only column that is part of the price."""
+"""The column that is part of the price."""
 _JOB: Final = ("namespace", "job_kind", "job")
 _KIND: Final = ("gpu_model", "tier")
 _ALWAYS: Final = (*_JOB, *_KIND, "state")
@@ -63,9 +64,10 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
     """The allocated time of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    own, columns = query.columns, _columns(query, _ALWAYS)
-    for time in reader.allocated(query.window, [_STORED.get(column, column) for column in columns]):
-        values = dict(zip(columns, time.labels, strict=True)) | {_PURCHASE: _purchase(time.price)}
+    own, columns, periods = query.columns, _columns(query, _ALWAYS), query.periods
+    found = reader.allocated(query.window, [_STORED.get(each, each) for each in columns], cuts=periods.cuts)
+    for time in found:
+        values = dict(zip(columns, time.labels, strict=True)) | _derived(time, query, periods)
         if query.includes(values):
             yield Cell(
                 labels=tuple(values[column] for column in own),
@@ -81,9 +83,10 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
     """The measured usage of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    own, columns = query.columns, _columns(query, ())
-    for usage in reader.measured(query.window, [_STORED.get(column, column) for column in columns]):
-        values = dict(zip(columns, usage.labels, strict=True)) | {_PURCHASE: _purchase(usage.price)}
+    own, columns, periods = query.columns, _columns(query, ()), query.periods
+    found = reader.measured(query.window, [_STORED.get(each, each) for each in columns], cuts=periods.cuts)
+    for usage in found:
+        values = dict(zip(columns, usage.labels, strict=True)) | _derived(usage, query, periods)
         if query.includes(values):
             yield UsageCell(tuple(values[column] for column in own), usage)
 
@@ -91,8 +94,11 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
 def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
     """The columns to read, each once: those of the lines, of the filters, and `more`."""
     filtered = (each.column for each in query.filters)
-    return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column != _PURCHASE))
+    derived = {_PURCHASE, query.time}
+    return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column not in derived))
 
 
-def _purchase(price: Price | None) -> str:
-    return price.purchase.value if price else ""
+def _derived(found: AllocatedTime | MeasuredTime, query: ReportQuery, periods: Periods) -> dict[str, str]:
+    """The values of the columns that are not labels in the ledger."""
+    values = {_PURCHASE: found.price.purchase.value if found.price else ""}
+    return values | {query.time: periods.labels[found.period]} if query.time else values

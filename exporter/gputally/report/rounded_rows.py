@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -48,18 +48,23 @@ class BillRows(Struct, frozen=True):
     total: BillRow
 
 
-def rows_of(bill: Bill, *, places: int, top: int | None = None) -> list[BillRows]:
-    """The rows of each currency, with `places` decimals; lines beyond the `top` ones are added up in one row."""
+class RowChoice(NamedTuple):
+    """Rows with `places` decimals, only the `top` ones, ordered by the column `time_column` if it is given."""
+
+    places: int
+    top: int | None = None
+    time_column: int | None = None
+
+
+def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
+    """The rows of each currency; lines beyond the top ones are added up in one row."""
     return [
-        _rows([line for line in bill.lines if line.currency == total.currency], total, places=places, top=top)
-        for total in bill.totals
+        _rows([line for line in bill.lines if line.currency == total.currency], total, choice) for total in bill.totals
     ]
 
 
-def _rows(lines: Sequence[Line], total: Line, *, places: int, top: int | None) -> BillRows:
-    shown = list(lines)
-    if top is not None and len(lines) > top:
-        shown = [*lines[:top], _others(lines[top:])]
+def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
+    places, shown = choice.places, _shown(lines, choice)
     parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, *COSTS, "energy")}
     sums = {field: _unit(total, field) for field in parts}
     base = "cost" if sums["cost"] else "gpu_time"
@@ -77,6 +82,14 @@ def _rows(lines: Sequence[Line], total: Line, *, places: int, top: int | None) -
         ),
         _row(total, totals, places),
     )
+
+
+def _shown(lines: Sequence[Line], choice: RowChoice) -> list[Line]:
+    first, rest = lines[: choice.top], lines[choice.top :] if choice.top is not None else ()
+    if choice.time_column is not None:
+        column = choice.time_column
+        first = sorted(first, key=lambda line: line.labels[column])
+    return [*first, *([_others(rest)] if rest else ())]
 
 
 def _others(lines: Sequence[Line]) -> Line:

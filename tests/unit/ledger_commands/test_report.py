@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.open import open_reader
-from gputally.ledger.records import Window
+from gputally.ledger.records import SegmentRecord, Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import State
 from gputally.model.price import Purchase
-from gputally.model.units import GPU, PICO, US_PER_HOUR, to_us
+from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us
 from gputally.report.report_query import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
@@ -59,19 +59,35 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
+LABEL_OF_TIME = {
+    "hour": "%Y-%m-%d %H:00",
+    "day": "%Y-%m-%d",
+    "month": "%Y-%m",
+    "hour_of_day": "%H:00",
+    "weekday": "%u %A",
+}
+
+
 def expected(path: Path, window: Window, columns: tuple[str, ...]) -> dict[tuple[str, ...], Fraction]:
-    """GPU-hours by the columns, added up from the single segments."""
+    """GPU-hours by the columns, added up from the single segments, hour by hour."""
     found: Counter[tuple[str, ...]] = Counter()
     with open_reader(str(path)) as reader:
-        for each in reader.segments(window):
-            values = {
-                "pod": each.name,
-                "purchase": each.segment.price.purchase.value if each.segment.price else "",
-                **{name: getattr(each, name) for name in ("namespace", "node", "job", "job_kind")},
-            }
-            labels = tuple(values[name] if name in values else getattr(each.segment, name) for name in columns)
-            found[labels] += ((each.segment.end_us or 0) - each.segment.start_us) * each.segment.quantity
+        for start_us in range(0, window.end_us, US_PER_HOUR):
+            begin, end = max(start_us, window.start_us), min(start_us + US_PER_HOUR, window.end_us)
+            for each in reader.segments(Window(begin, end)) if begin < end else ():
+                labels = tuple(label(each, name, to_datetime(start_us)) for name in columns)
+                found[labels] += ((each.segment.end_us or 0) - each.segment.start_us) * each.segment.quantity
     return {labels: Fraction(time, GPU * US_PER_HOUR) for labels, time in found.items()}
+
+
+def label(each: SegmentRecord, column: str, at: datetime) -> str:
+    if column == "week":
+        return f"{(at - timedelta(days=at.weekday())):%Y-%m-%d}"
+    if column in LABEL_OF_TIME:
+        return at.strftime(LABEL_OF_TIME[column])
+    if column == "purchase":
+        return each.segment.price.purchase.value if each.segment.price else ""
+    return str(getattr(each, {"pod": "name"}.get(column, column), None) or getattr(each.segment, column, ""))
 
 
 @pytest.mark.parametrize("dimension", COLUMNS)
@@ -119,6 +135,18 @@ def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:
 
     for measure in ("gpu_hours", "cost", "unpriced", "starting", "measured", "used", "idle", "idle_cost", "energy_kwh"):
         assert sum(Decimal(row[measure]) for row in rows) == total[measure]
+
+
+def test_hours_of_use_are_those_of_the_time_zone(run: Runner, ledger: Path) -> None:
+    """Kathmandu was 5 hours and 30 minutes ahead of UTC in 1970."""
+    flags = ("--ledger", ledger, "--by", "hour_of_day", "--where", "pod=pod-a", "--window", "all", "--output", "json")
+    rows = json.loads(run("report", *flags, "--time-zone", "Asia/Kathmandu").out)["rows"]
+
+    assert [(row["hour_of_day"], row["gpu_hours"], row["measured"]) for row in rows] == [
+        ("04:00", 0.5, 0.0),
+        ("05:00", 1.0, 0.5),
+        ("06:00", 0.5, 0.5),
+    ]
 
 
 def test_used_and_idle_time_is_that_of_the_agents(run: Runner, ledger: Path) -> None:
@@ -177,6 +205,7 @@ def test_wrong_periods_and_zones_are_explained(run: Runner, ledger: Path, flags:
     ("flags", "message"),
     [
         (["--by", "team"], "'team' is not valid; use tier, tenant"),
+        (["--by", "day,hour"], "day and hour cannot be combined; use one of them"),
         (["--where", "tenant"], "'tenant' is not valid; use COLUMN=VALUE"),
         (["--where", "team=red"], "'team=red' is not valid; use COLUMN=VALUE"),
         (["--top", "0"], "'0' is not valid; use a number from 1"),

@@ -11,7 +11,7 @@ from gputally.ledger.records import MeasuredTime
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
 from gputally.report.cells import Cell, UsageCell
-from gputally.report.rounded_rows import OTHERS, rows_of
+from gputally.report.rounded_rows import OTHERS, RowChoice, rows_of
 from tests.unit.report.cells import cell, cells, price, usages
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
@@ -63,7 +63,7 @@ def test_two_currencies_are_never_added_up() -> None:
 
 
 def test_time_without_any_price_has_shares_of_gpu_hours() -> None:
-    [found] = rows_of(bill_of([cell(1, None), cell(3, None, line="blue")]), places=2)
+    [found] = rows_of(bill_of([cell(1, None), cell(3, None, line="blue")]), RowChoice(2))
 
     assert [(row.labels, row.share, row.cost) for row in found.rows] == [
         (("blue",), Decimal("75.0"), Decimal("0.00")),
@@ -72,7 +72,7 @@ def test_time_without_any_price_has_shares_of_gpu_hours() -> None:
 
 
 def test_lines_beyond_the_top_ones_are_added_up() -> None:
-    [found] = rows_of(bill_of([cell(each, USD, line=f"t{each}") for each in (1, 2, 3, 4)]), places=2, top=2)
+    [found] = rows_of(bill_of([cell(each, USD, line=f"t{each}") for each in (1, 2, 3, 4)]), RowChoice(2, top=2))
 
     assert [(row.labels, row.gpu_hours, row.jobs) for row in found.rows] == [
         (("t4",), Decimal("4.00"), 1),
@@ -87,7 +87,7 @@ def test_used_and_idle_time_are_what_was_measured() -> None:
         UsageCell(("red",), MeasuredTime(("red",), USD, 10 * GPU_HOUR, 7 * GPU_HOUR, 3 * GPU_HOUR, 3_600_000_000)),
         UsageCell(("blue",), MeasuredTime(("blue",), None, GPU_HOUR, 0, 0, 0)),
     ]
-    [found] = rows_of(bill_of([cell(12, USD), cell(2, None, line="blue")], usage), places=2)
+    [found] = rows_of(bill_of([cell(12, USD), cell(2, None, line="blue")], usage), RowChoice(2))
 
     assert [
         (row.labels, row.measured, row.used, row.idle, row.utilisation, row.idle_cost, row.energy_kwh)
@@ -100,16 +100,25 @@ def test_used_and_idle_time_are_what_was_measured() -> None:
 
 
 def test_without_measurements_the_utilisation_is_unknown() -> None:
-    [found] = rows_of(bill_of([cell(1, USD)]), places=2)
+    [found] = rows_of(bill_of([cell(1, USD)]), RowChoice(2))
 
     assert [row.utilisation for row in (*found.rows, found.total)] == [None, None]
+
+
+def test_rows_by_time_are_in_its_order() -> None:
+    days = bill_of([cell(each, USD, line=f"2026-10-0{each}") for each in (1, 2, 3)])
+
+    [all_of_them] = rows_of(days, RowChoice(2, time_column=0))
+    [top] = rows_of(days, RowChoice(2, top=2, time_column=0))
+    assert [row.labels[0] for row in all_of_them.rows] == ["2026-10-01", "2026-10-02", "2026-10-03"]
+    assert [row.labels[0] for row in top.rows] == ["2026-10-02", "2026-10-03", OTHERS]
 
 
 @given(cells, usages, st.integers(0, 6), st.none() | st.integers(1, 3))
 def test_shown_rows_add_up_to_the_shown_total(
     found: list[Cell], usage: list[UsageCell], places: int, top: int | None
 ) -> None:
-    for each in rows_of(bill_of(found, usage), places=places, top=top):
+    for each in rows_of(bill_of(found, usage), RowChoice(places, top)):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
 
@@ -128,4 +137,4 @@ def test_the_totals_are_those_of_the_cells(found: list[Cell]) -> None:
 
 @pytest.mark.parametrize("top", [None, 3])
 def test_no_cells_are_no_rows(top: int | None) -> None:
-    assert rows_of(bill_of([]), places=2, top=top) == []
+    assert rows_of(bill_of([]), RowChoice(2, top)) == []

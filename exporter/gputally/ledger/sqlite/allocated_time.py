@@ -6,13 +6,13 @@ Rows of older schemas have their own query, on texts. Parameters are the window 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import json
 
+from gputally.ledger.cuts import pieces
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of
 from gputally.model.price import Price
-from gputally.model.units import US_PER_SECOND
 
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
@@ -25,42 +25,56 @@ _NUMBERED: Final = {
 }
 """The dimensions of a pod or revision whose texts have numbers."""
 _NAME: Final = "name"
-_SPAN: Final = "min(ifnull(end_us, :accounted), :end) - max(start_us, :start)"
+_FROM: Final = "max(start_us, :start) AS from_us"
+_TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
 _LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
 _ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
 _ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
 _TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
 _OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
-Sums = dict[tuple[Row, Price | None], int]
-"""GPU-time (µs·µGPU) by labels and price."""
+Key = tuple[Row, Price | None, int]
+"""Labels, price and period."""
+Sums = dict[Key, int]
+"""GPU-time (µs·µGPU) by key."""
 
 
-def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str], *, page_pods: int) -> Sums:
-    """The GPU-time of all segments by the dimensions `by` and price; reads `page_pods` pods in each transaction."""
+class ReadPlan(NamedTuple):
+    """How to divide the window: into periods by `cuts`, and its reading into transactions of `page` rows."""
+
+    cuts: Sequence[int]
+    page: int
+
+
+def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str], plan: ReadPlan) -> Sums:
+    """The GPU-time of all segments by the dimensions `by`, price and period; a page has a number of pods."""
     own = [dimension for dimension in by if dimension not in TERMS]
-    found = _numbered_sums(rows, bounds, own, page_pods=page_pods)
+    found = _numbered_sums(rows, bounds, own, plan)
     terms = {number: dict(zip(TERMS, values, strict=True)) for number, *values in rows(_ALL_TERMS, {})}
     prices = {number: price_of(*price) for number, *price in rows(_ALL_PRICES, {})}
     texts: dict[int, str] = dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))
     sums: Sums = {}
-    for (*values, term, price), gpu_time in found.items():
+    for (*values, term, price, period), gpu_time in found.items():
         named = {each: value if each == _NAME else texts[value] for each, value in zip(own, values, strict=True)}
-        key = tuple(named[each] if each in named else terms[term][each] for each in by), prices.get(price)
+        key = tuple(named[each] if each in named else terms[term][each] for each in by), prices.get(price), period
         sums[key] = sums.get(key, 0) + gpu_time
     if rows(_OLD, {})[0][0]:
-        _add_old(sums, rows, bounds, by)
+        _add_old(sums, rows(_old_query(by), bounds), len(by), plan.cuts)
     return sums
 
 
-def _numbered_sums(rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], *, page_pods: int) -> dict[Row, int]:
-    """GPU-time by the dimensions `own`, terms and price, all as numbers but names."""
+def _numbered_sums(rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], plan: ReadPlan) -> dict[Row, int]:
+    """GPU-time by the dimensions `own`, terms and price, all as numbers but names, and period."""
     sums: defaultdict[Row, int] = defaultdict(int)
-    sql = _query(own)
+    sql, cuts = _query(own), plan.cuts
     [(last,)] = rows(_LAST_POD, {})
-    for after in range(0, last, page_pods):
-        for row in rows(sql, {**bounds, "after": after, "upto": after + page_pods}):
-            sums[row[:-2]] += row[-2] * row[-1]
+    for after in range(0, last, plan.page):
+        for *key, quantity, from_us, to_us in rows(sql, {**bounds, "after": after, "upto": after + plan.page}):
+            if not cuts:  # the usual case
+                sums[*key, 0] += quantity * (to_us - from_us)
+                continue
+            for piece in pieces(from_us, to_us, cuts):
+                sums[*key, piece.period] += quantity * (piece.end_us - piece.start_us)
     return sums
 
 
@@ -75,8 +89,8 @@ def _query(own: Sequence[str]) -> str:
     key = ", ".join((*own, "terms", "price", "quantity"))
     pods = "CROSS JOIN pods p ON p.id = s.pod" if {_NAME, "namespace"} & set(own) else ""
     return f"""
-SELECT {key}, span_us FROM (
-    SELECT {inner}s.terms, s.price, s.quantity, max(s.number), {_SPAN} AS span_us
+SELECT {key}, from_us, to_us FROM (
+    SELECT {inner}s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}
     FROM (
         SELECT pod, max(number), segments, node_text, job_kind_text, job_text
         FROM pod_revisions WHERE pod > :after AND pod <= :upto GROUP BY pod
@@ -84,24 +98,26 @@ SELECT {key}, span_us FROM (
     CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}
     GROUP BY s.pod, s.ordinal
 )
-WHERE span_us > 0
+WHERE from_us < to_us
 """  # noqa: S608 (dimensions only)
 
 
-def _add_old(sums: Sums, rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> None:
+def _old_query(by: Sequence[str]) -> str:
     columns = ", ".join((*by, "price_key", *PRICE, "quantity"))
-    sql = f"""
-SELECT {columns}, sum(span_us / 1000000), sum(span_us % 1000000)
+    return f"""
+SELECT {columns}, from_us, to_us
 FROM (
-    SELECT *, {_SPAN} AS span_us FROM allocation_segments WHERE pod_uid IN (
+    SELECT *, {_FROM}, {_TO} FROM allocation_segments WHERE pod_uid IN (
         SELECT pod_uid FROM old_allocations EXCEPT SELECT uid FROM pods
     )
 )
-WHERE span_us > 0
-GROUP BY {columns}
+WHERE from_us < to_us
 """  # noqa: S608 (dimensions only)
-    for row in rows(sql, bounds):
-        *labels_and_price, quantity, seconds, rest_us = row
-        labels, price = labels_and_price[: len(by)], labels_and_price[len(by) :]
-        key = tuple(labels), price_of(*price) if price[0] else None
-        sums[key] = sums.get(key, 0) + quantity * (seconds * US_PER_SECOND + rest_us)
+
+
+def _add_old(sums: Sums, found: Iterable[Row], labels: int, cuts: Sequence[int]) -> None:
+    for row in found:
+        *price, quantity, from_us, to_us = row[labels:]
+        for piece in pieces(from_us, to_us, cuts):
+            key = row[:labels], price_of(*price) if price[0] else None, piece.period
+            sums[key] = sums.get(key, 0) + quantity * (piece.end_us - piece.start_us)

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from gputally.ledger.sqlite.allocated_time import Rows
+from gputally.ledger.cuts import pieces
+from gputally.ledger.sqlite.allocated_time import Key, ReadPlan, Rows
 from gputally.ledger.sqlite.segment_rows import PRICE, Row, price_of
 from gputally.model.price import Price
 
 Amounts = tuple[int, ...]
 """Measured, used and burst (µs·µGPU), and energy (mJ)."""
-Key = tuple[Row, Price | None]
+Terms = tuple[Row, Price | None]
 """Labels and price."""
 
 _LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
@@ -44,23 +45,23 @@ class _Part(NamedTuple):
     """A pod's labels and price from `from_us` on."""
 
     from_us: int
-    key: Key
+    terms: Terms
 
 
-def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], *, page: int) -> dict[Key, list[int]]:
-    """The amounts by the dimensions `by` and price; reads `page` assignments in each transaction.
+def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> dict[Key, list[int]]:
+    """The amounts by the dimensions `by`, price and period; a page has a number of assignments.
 
-    Each hour is divided in proportion to time where the window or the labels of its pod cut it.
+    Each hour is divided in proportion to time where the window, a period or the labels of its pod end.
     """
     sums: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     [(last,)] = rows(_LAST, {})
-    for after in range(0, last, page):
-        values = {**bounds, "after": after, "upto": after + page}
+    for after in range(0, last, plan.page):
+        values = {**bounds, "after": after, "upto": after + plan.page}
         known = _parts(rows(_segments(by), values))
         for uid, resource, from_us, to_us, *amounts in rows(_HOURS, values):
             if parts := known.get((uid, resource)) or known.get((uid, "")):
                 hour = _Hour(from_us, max(to_us, from_us + 1), tuple(amounts))
-                for key, some in _divided(hour, parts, bounds):
+                for key, some in _divided(hour, parts, bounds, plan.cuts):
                     sums[key][:] = map(int.__add__, sums[key], some)
     return dict(sums)
 
@@ -82,20 +83,20 @@ def _parts(found: Sequence[Row]) -> dict[tuple[str, str], list[_Part]]:
     pods: defaultdict[tuple[str, str], list[_Part]] = defaultdict(list)
     for uid, resource, start_us, *values in found:
         price, labels = values[: len(PRICE) + 1], values[len(PRICE) + 1 :]
-        key = tuple(labels), price_of(*price) if price[0] else None
+        terms = tuple(labels), price_of(*price) if price[0] else None
         for parts in (pods[uid, resource], pods[uid, ""]):
-            if not parts or parts[-1].key != key:
-                parts.append(_Part(start_us, key))
+            if not parts or parts[-1].terms != terms:
+                parts.append(_Part(start_us, terms))
     return pods
 
 
-def _divided(hour: _Hour, parts: Sequence[_Part], bounds: Mapping[str, int]) -> Iterator[tuple[Key, Amounts]]:
-    """The amounts within the window by part; the outer parts extend beyond their bounds."""
-    start_us, end_us = bounds["start"], bounds["end"]
-    if len(parts) == 1 and start_us <= hour.from_us and hour.to_us <= end_us:
-        yield parts[0].key, hour.amounts
-        return
-    inner = (min(max(part.from_us, start_us), end_us) for part in parts[1:])
-    cuts = [hour.upto(at_us) for at_us in (start_us, *inner, end_us)]
-    for part, (before, until) in zip(parts, pairwise(cuts), strict=True):
-        yield part.key, tuple(map(int.__sub__, until, before))
+def _divided(
+    hour: _Hour, parts: Sequence[_Part], bounds: Mapping[str, int], cuts: Sequence[int]
+) -> Iterator[tuple[Key, Amounts]]:
+    """The amounts within the window by part and period; the outer parts extend beyond their bounds."""
+    start_us, end_us = max(bounds["start"], hour.from_us), min(bounds["end"], hour.to_us)
+    changes = [min(max(part.from_us, start_us), end_us) for part in parts[1:]]
+    for part, (from_us, to_us) in zip(parts, pairwise([start_us, *changes, end_us]), strict=True):
+        for piece in pieces(from_us, to_us, cuts):
+            amounts = map(int.__sub__, hour.upto(piece.end_us), hour.upto(piece.start_us))
+            yield (*part.terms, piece.period), tuple(amounts)

@@ -23,7 +23,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import queries, usage_rows
-from gputally.ledger.sqlite.allocated_time import read_sums
+from gputally.ledger.sqlite.allocated_time import ReadPlan, read_sums
 from gputally.ledger.sqlite.measured_time import read_measured
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
@@ -85,19 +85,26 @@ class SqliteLedgerReader:
         for page in self._pages():
             yield from map(_segment, self._rows(queries.SEGMENTS, bounds, page))
 
-    def allocated(self, window: Window, by: Sequence[str]) -> list[AllocatedTime]:
+    def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        sums = read_sums(self._rows, self._bounds(window), by, page_pods=self.page_pods)
-        found = [AllocatedTime(labels=labels, price=price, gpu_time=sum_) for (labels, price), sum_ in sums.items()]
-        return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
+        sums = read_sums(self._rows, self._bounds(window), by, ReadPlan(cuts, self.page_pods))
+        found = [
+            AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
+            for (labels, price, period), gpu_time in sums.items()
+        ]
+        return sorted(found, key=_by_labels)
 
-    def measured(self, window: Window, by: Sequence[str]) -> list[MeasuredTime]:
+    def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`."""
         _expect(by, MEASURED_DIMENSIONS)
-        sums = read_measured(self._rows, self._bounds(window), by, page=self.page_pods)
-        found = [MeasuredTime(labels, price, *amounts) for (labels, price), amounts in sums.items() if any(amounts)]
-        return sorted(found, key=lambda each: (each.labels, each.price.key if each.price else ""))
+        sums = read_measured(self._rows, self._bounds(window), by, ReadPlan(cuts, self.page_pods))
+        found = [
+            MeasuredTime(labels, price, measured, used, burst, energy, period)
+            for (labels, price, period), (measured, used, burst, energy) in sums.items()
+            if measured or used or energy
+        ]
+        return sorted(found, key=_by_labels)
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
@@ -166,6 +173,10 @@ class SqliteLedgerReader:
         values = {**(bounds or {}), **(page._asdict() if page else {})}
         with converted_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
+
+
+def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
+    return found.labels, found.price.key if found.price else "", found.period
 
 
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:
