@@ -62,9 +62,16 @@ def _add_flags(command: ArgumentParser) -> None:
         help="only these allocations; a value may have the wildcards * and ?; may be repeated",
     )
     add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
-    add("--top", type=_count, metavar="N", help="only the N rows with the highest cost; one row adds up the others")
+    add(
+        "--top",
+        type=_count,
+        metavar="N",
+        help="only the N rows with the highest cost, or the largest change; one row adds up the others",
+    )
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
-    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: %(default)s]")
+    add(
+        "--output", choices=("table", "markdown", "html", "csv", "json"), default="table", help="[default: %(default)s]"
+    )
 
 
 def _dimensions(text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reports as text: tables for people, Markdown, CSV and JSON."""
+"""Reports as text: tables for people, Markdown, HTML, CSV and JSON."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
@@ -9,6 +9,7 @@ from msgspec import Struct, json, structs
 
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.report_html import HtmlTable, page
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange
@@ -17,7 +18,7 @@ from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-_PLACES: Final = {"table": 2, "markdown": 2, "csv": 6, "json": 6}
+_PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 _BAR: Final = 20
 _MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
@@ -27,6 +28,8 @@ _SHOWN: Final = ("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "s
 _OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost")
 
 Cells = Sequence[object]
+Table = tuple[list[str], list[list[object]]]
+"""The heads of columns, and the rows, of which the last is the total."""
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -61,7 +64,7 @@ class BillReport(Struct, frozen=True, kw_only=True):
 
 
 class ChangeReport(Struct, frozen=True, kw_only=True):
-    """A comparison with the period `before` to print; only the `top` changes are shown."""
+    """A comparison with the period `before` to print; changes beyond the `top` ones are added up."""
 
     scope: Scope
     before: Window
@@ -78,6 +81,13 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     elif output == "csv":
         rows = ((*row.labels, *_amounts(row, _MEASURES), row.currency) for each in found for row in each.rows)
         write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
+    elif output == "html":
+        tables = (
+            HtmlTable(*_bill_table(columns, each, bars=False), [row.share for row in each.rows])
+            for each in found or _EMPTY
+        )
+        about = f"From {report.scope.period(query.window)}{report.scope.limits}"
+        file.write(page(title="GPU cost", about=about, tables=tables))
     else:
         _write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or _EMPTY:
@@ -89,29 +99,33 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
     scope, columns = report.scope, report.scope.query.columns
     currencies = sorted({each.currency for each in report.changes})
     grouped = [[each for each in report.changes if each.currency == currency] for currency in currencies]
-    found = [change_rows(changes, places=_PLACES[output]) for changes in grouped]
-    rows = [(row, row is group[-1]) for group in found for row in _first(group, report.top)]
+    found = [change_rows(changes, places=_PLACES[output], top=report.top) for changes in grouped]
+    rows = [row for group in found for row in group[:-1]]
     if output == "json":
-        lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row, is_total in rows if not is_total]
-        totals = [_values(row) for row, is_total in rows if is_total]
-        _write_json(file, scope, rows=lines, totals=totals, before=report.before)
+        lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row in rows]
+        _write_json(file, scope, rows=lines, totals=[_values(group[-1]) for group in found], before=report.before)
     elif output == "csv":
-        cells = ((*row.labels, *_amounts(row, _CHANGES), row.currency) for row, is_total in rows if not is_total)
+        cells = ((*row.labels, *_amounts(row, _CHANGES), row.currency) for row in rows)
         write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
     else:
-        compared = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}"
-        _write_heading(file, compared + scope.limits, output)
-        for group in found:
-            head = [*columns, *(name.replace("_", " ") for name in _CHANGES), ""]
-            table = [
-                [*_named(row, columns), *_amounts(row, _CHANGES), row.currency] for row in _first(group, report.top)
-            ]
-            _write_table(file, head, table, output=output)
+        about = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}{scope.limits}"
+        _write_change_tables(file, about, [_change_table(columns, group) for group in found], output=output)
 
 
-def _first(group: Sequence[ChangeRow], top: int | None) -> Sequence[ChangeRow]:
-    """The `top` rows and the total."""
-    return group if top is None else [*group[:-1][:top], group[-1]]
+def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, output: str) -> None:
+    if output == "html":
+        shown = (HtmlTable(*table) for table in tables)
+        file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown))
+        return
+    _write_heading(file, about, output)
+    for table in tables:
+        _write_table(file, *table, output=output)
+
+
+def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
+    head = [*columns, *(name.replace("_", " ") for name in _CHANGES)]
+    head[-len(_CHANGES)] += f" {group[0].currency}".rstrip()
+    return head, [[*_named(row, columns), *_amounts(row, _CHANGES)] for row in group]
 
 
 _TOTAL_OF_NOTHING: Final = BillRow(
@@ -124,7 +138,7 @@ _TOTAL_OF_NOTHING: Final = BillRow(
 _EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
-def _bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> tuple[list[str], list[list[object]]]:
+def _bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
     shown = [name for name in _SHOWN if name not in _OPTIONAL or getattr(found.total, name)]
     head = [*columns, *(_head(name, found.total.currency) for name in shown)]
     rows = [[*_named(row, columns), *_amounts(row, shown)] for row in (*found.rows, found.total)]

@@ -150,8 +150,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     price: Decimal
 
 
-def change_rows(changes: Sequence[CostChange], *, places: int) -> list[ChangeRow]:
-    """The rows of one currency, then their total; `before` and `after` of the rows add up to those of the total."""
+def change_rows(changes: Sequence[CostChange], *, places: int, top: int | None = None) -> list[ChangeRow]:
+    """The rows of one currency, then their total, to which the rows add up; those beyond the `top` ones in one row."""
     sums = [sum((getattr(each, field) for each in changes), Fraction()) for field in ("before", "after")]
     totals = [rounded(_scaled(each, places)) for each in sums]
     columns = [
@@ -159,7 +159,9 @@ def change_rows(changes: Sequence[CostChange], *, places: int) -> list[ChangeRow
         for field, total in zip(("before", "after"), totals, strict=True)
     ]
     rows = [_change(each, columns[0][place], columns[1][place], places) for place, each in enumerate(changes)]
-    return [*rows, _sum(rows)]
+    rest = rows[top:] if top is not None else []
+    others = [_sum(rest, (OTHERS,) * len(rest[0].labels))] if rest else []
+    return [*rows[:top], *others, _sum(rows, ())]
 
 
 def _scaled(cost: Fraction, places: int) -> Fraction:
@@ -173,7 +175,7 @@ def _change(each: CostChange, before: int, after: int, places: int) -> ChangeRow
     return ChangeRow(labels=each.labels, currency=each.currency, **dict(zip(names, amounts, strict=True)))
 
 
-def _sum(rows: Sequence[ChangeRow]) -> ChangeRow:
+def _sum(rows: Sequence[ChangeRow], labels: tuple[str, ...]) -> ChangeRow:
     names = ("before", "after", "difference", *CAUSES)
     totals = {name: sum((getattr(row, name) for row in rows), Decimal()) for name in names}
-    return ChangeRow(labels=(), currency=rows[0].currency, **totals)
+    return ChangeRow(labels=labels, currency=rows[0].currency, **totals)

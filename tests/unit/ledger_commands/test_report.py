@@ -45,7 +45,7 @@ USAGE = [
     hour(SECOND_DAY, SECOND_DAY + HOUR, of=replace(WHOLE, pod_uid="b"), since=2, used=1800),
     hour(SECOND_DAY + HOUR, SECOND_DAY + 2 * HOUR, of=replace(WHOLE, pod_uid="d"), since=3),
 ]
-FORMATS = ("table", "markdown", "csv", "json")
+FORMATS = ("table", "markdown", "html", "csv", "json")
 
 
 @pytest.fixture
@@ -126,6 +126,19 @@ def test_a_comparison_is_as_recorded(run: Runner, ledger: Path, golden: Golden, 
 
     assert (found.status, found.err) == (0, "")
     golden.check(f"comparison.{output}", found.out)
+
+
+def test_html_shows_hostile_names_as_text(run: Runner, tmp_path: Path) -> None:
+    path, name = tmp_path / "l.db", "<script>alert('&')</script>"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(step(pod("a", segment(1000, 2000, tenant=name)), at=ACCOUNTED))
+
+    shown = run("report", "--ledger", path, "--window", "all", "--output", "html", "--where", "tenant=<*").out
+
+    assert "<script" not in shown
+    assert "<td>&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt;</td>" in shown
+    assert ", tenant &lt;*</p>" in shown
 
 
 def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:

@@ -1,0 +1,77 @@
+"""Reports as one HTML file: no scripts, nothing to load, light and dark, fit for printing."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from html import escape
+from typing import Final, NamedTuple
+
+_STYLE: Final = """\
+:root{color-scheme:light dark;--bar:#2f6feb;--line:#8886}
+body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
+th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}
+.number{text-align:right;font-variant-numeric:tabular-nums}tr:last-child td{font-weight:600}
+.bar{width:25%}.bar div{background:var(--bar);height:.8rem;print-color-adjust:exact}
+@media print{body{max-width:none;margin:0;font-size:10pt}thead{display:table-header-group}tr{break-inside:avoid}}"""
+
+
+class HtmlTable(NamedTuple):
+    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    shares: Sequence[Decimal] = ()
+
+
+def page(*, title: str, about: str, tables: Iterable[HtmlTable]) -> str:
+    """The file; all arguments are plain text."""
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+<p>{escape(about)}</p>
+{"".join(map(_table, tables))}</body>
+</html>
+"""
+
+
+def _table(table: HtmlTable) -> str:
+    numeric = [isinstance(cell, Decimal | int) for cell in table.rows[-1]]
+    heads = "".join(
+        f'<th scope="col"{_class(is_number)}>{escape(text)}</th>'
+        for text, is_number in zip(table.head, numeric, strict=True)
+    )
+    bar = "<th></th>" if table.shares else ""
+    body = "\n".join(_rows(table, numeric))
+    return f"<table>\n<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
+
+
+def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
+    for place, row in enumerate(table.rows):
+        cells = "".join(
+            f"<td{_class(is_number)}>{_text(cell)}</td>" for cell, is_number in zip(row, numeric, strict=True)
+        )
+        yield f"<tr>{cells}{_bar(table.shares, place)}</tr>"
+
+
+def _class(is_number: bool) -> str:  # noqa: FBT001 - a predicate of a column
+    return ' class="number"' if is_number else ""
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else escape(str(cell))
+
+
+def _bar(shares: Sequence[Decimal], place: int) -> str:
+    if not shares:
+        return ""
+    if place >= len(shares):
+        return "<td></td>"
+    return f'<td class="bar"><div style="width:{max(shares[place], Decimal())}%"></div></td>'
