@@ -5,6 +5,8 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +14,8 @@ import pytest
 import pytest_asyncio
 
 from gputally.ledger.open import open_reader
-from gputally.model.units import GPU_SECOND, US_PER_SECOND
+from gputally.ledger.records import Window
+from gputally.model.units import GPU_HOUR, GPU_SECOND, US_PER_SECOND, to_us
 from tests.behaviour.product import Samples, total
 from tests.chart.helm import CHART
 from tests.cluster.api import Api
@@ -126,7 +129,7 @@ async def test_a_gpu_pod_is_accounted_and_measured(
     assert abs(used - scripted) < 1.5  # by the ledger it is held from its binding on, by the agent when it has devices
 
 
-async def test_the_ledger_is_inspected_and_backed_up_in_the_shipped_image(
+async def test_the_ledger_is_inspected_reported_and_backed_up_in_the_shipped_image(
     installation: Installation, tmp_path: Path
 ) -> None:
     facts = json.loads(await installation.in_aggregator("gputally", "ledger", "info", "--output", "json"))
@@ -138,10 +141,17 @@ async def test_the_ledger_is_inspected_and_backed_up_in_the_shipped_image(
     shown = await installation.in_aggregator(*query, given=b"SELECT count(DISTINCT pod_uid) AS pods FROM allocations")
     assert shown.decode().split() == ["pods", str(known)]
 
+    report = ("gputally", "report", "--window", "all", "--time-zone", "Asia/Kathmandu", "--output", "json")
+    bill = json.loads(await installation.in_aggregator(*report), parse_float=Decimal)
+    assert bill["window"]["from"].endswith("+05:45")
+
     copy = tmp_path / "backup.db"
     copy.write_bytes(await installation.in_aggregator("gputally", "backup", "-"))
     with open_reader(str(copy)) as reader:
         assert reader.state().cluster == facts["cluster"]
+        window = Window(*(to_us(datetime.fromisoformat(bill["window"][each])) for each in ("from", "to")))
+        gpu_time = sum(each.gpu_time for each in reader.allocated(window, ()))
+    assert sum(each["gpu_hours"] for each in bill["totals"]) == round(Decimal(gpu_time) / GPU_HOUR, 6)
     assert [each.name for each in installation.volume.glob("*.partial")] == []
 
 

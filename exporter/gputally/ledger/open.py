@@ -1,9 +1,13 @@
 """Opens ledgers by URL or path."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.ledger.sqlite.maintenance.read_only import reading
+from gputally.ledger.sqlite.schema import expect_current, version_of
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.ledger.sqlite.sqlite_reader import SqliteLedgerReader
 
@@ -24,6 +28,18 @@ def open_reader(url: str) -> LedgerReader:
     Raises: LedgerError if the ledger does not exist or cannot be read.
     """
     return SqliteLedgerReader(path_of(url))
+
+
+@contextmanager
+def reading_once(url: str) -> Iterator[LedgerReader]:
+    """A reader for one result, which leaves no files behind, even beside a copy that nothing else uses.
+
+    Raises: LedgerError as `open_reader` does, and if such a copy was changed in the meantime.
+    """
+    path = path_of(url)
+    with reading(path) as connection:
+        expect_current(path, version_of(connection))
+        yield SqliteLedgerReader(path, connection)
 
 
 def path_of(url: str) -> Path:

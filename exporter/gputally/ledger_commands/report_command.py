@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Struct
 
 from gputally.errors import ConfigError, Problem
-from gputally.ledger.open import open_reader
+from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
@@ -35,7 +35,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 def report(ledger: str, options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
     zone = _zone(options.time_zone)
-    with ending_at_once(), open_reader(ledger) as reader, ProgressLine() as progress:
+    with ending_at_once(), reading_once(ledger) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
         window = _window(options.window, state, zone)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections import Counter
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,7 +24,8 @@ from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_usage import reported
-from tests.unit.ledger_commands.sample import CLUSTER, Runner
+from tests.unit.ledger.older_ledger import NEWEST, written_by
+from tests.unit.ledger_commands.sample import CLUSTER, Runner, names
 
 HOUR = 3600
 SECOND_DAY = 86_400
@@ -231,6 +233,34 @@ def test_wrong_flags_are_explained(
         run("report", *flags)
 
     assert message in capsys.readouterr().err
+
+
+def test_a_report_leaves_nothing_beside_a_copy(run: Runner, ledger: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    shutil.copy(ledger, folder / "l.db")
+
+    assert run("report", "--ledger", folder / "l.db", "--window", "all").status == 0
+    assert names(folder) == {"l.db"}
+
+
+@pytest.mark.parametrize("version", [1, NEWEST - 1])
+def test_a_ledger_of_an_older_schema_is_refused(run: Runner, tmp_path: Path, version: int) -> None:
+    written_by(version, tmp_path / "old.db")
+
+    found = run("report", "--ledger", tmp_path / "old.db")
+
+    assert (found.status, found.out) == (4, "")
+    assert (
+        f"has schema {version}, but this gputally reads {NEWEST}; start its aggregator, which upgrades it" in found.err
+    )
+
+
+def test_a_missing_ledger_is_named(run: Runner, tmp_path: Path) -> None:
+    found = run("report", "--ledger", tmp_path / "none.db")
+
+    assert (found.status, found.out) == (4, "")
+    assert f"{tmp_path / 'none.db'}: no such file" in found.err
 
 
 def test_a_report_beside_a_writer_ends_at_the_last_write(run: Runner, tmp_path: Path) -> None:

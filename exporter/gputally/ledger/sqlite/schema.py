@@ -58,14 +58,15 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(uri(path, "mode=ro"), uri=True, timeout=BUSY_S, check_same_thread=False)
     try:
         with converted_errors(path):
-            _expect_current(path, version_of(connection))
+            expect_current(path, version_of(connection))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _expect_current(path: Path, version: int) -> None:
+def expect_current(path: Path, version: int) -> None:
+    """Raises: LedgerError if `version` is not the schema that this version reads."""
     newest = migrations()[-1][0]
     if version != newest:
         remedy = "start its aggregator, which upgrades it" if version < newest else "run the newer gputally"

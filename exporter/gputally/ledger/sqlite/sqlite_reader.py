@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -49,10 +50,13 @@ class SqliteLedgerReader:
     page_pods = 5_000
     """Pods read in one transaction: a longer one would prevent SQLite from reusing the WAL."""
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`. Raises: LedgerError if it is not a ledger with the current schema."""
+    def __init__(self, path: Path, connection: Connection | None = None) -> None:
+        """Read `path`, through `connection` if it is open already.
+
+        Raises: LedgerError if it is not a ledger with the current schema.
+        """
         self.path = path
-        self._connection = connect_reading(path)
+        self._connection = connection or connect_reading(path)
 
     def __enter__(self) -> Self:
         return self
