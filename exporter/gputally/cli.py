@@ -14,10 +14,12 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.report_flags import add_report_command
 from gputally.setting import Parser, add_flags
 
+_PLUGIN = "kubectl gputally"
 _STATUSES = (
     "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
     "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
@@ -27,9 +29,11 @@ _STATUSES = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. A GputallyError becomes one message; all else is a bug."""
-    parsed = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    remote = remote_command(given) if _program() == _PLUGIN else None
+    parsed = None if remote else parser().parse_args(given)
     try:
-        status: int = parsed.run(parsed)
+        status: int = parsed.run(parsed) if parsed else run_remotely(remote or ())
     except GputallyError as error:
         sys.stderr.write(f"gputally: {error}\n")
         return error.exit_status
@@ -80,7 +84,7 @@ def _add_check_flags(command: argparse.ArgumentParser) -> None:
 
 def _program() -> str:
     """`kubectl gputally` if kubectl runs it as its plugin."""
-    return "kubectl gputally" if Path(sys.argv[0]).name == "kubectl-gputally" else "gputally"
+    return _PLUGIN if Path(sys.argv[0]).name == "kubectl-gputally" else "gputally"
 
 
 def _add_demo_flags(command: argparse.ArgumentParser) -> None:

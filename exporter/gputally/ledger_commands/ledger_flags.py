@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.setting import Parser, Setting, add_flags
 
 LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
@@ -15,9 +16,10 @@ _POD: Final = "kubectl exec -n gputally deploy/gputally-aggregator --"
 _INFO: Final = f"""\
 Works beside a running aggregator: it never blocks it and changes nothing.
 
+{PLUGIN_HELP}
 examples:
   gputally ledger info --ledger gputally.db
-  {_POD} gputally ledger info --output json
+  kubectl gputally ledger info --output json
 """
 _CHECK: Final = f"""\
 Reads the whole file: pages and indexes, whether the rows are complete, and whether the pods add up. It takes some

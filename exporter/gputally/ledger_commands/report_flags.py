@@ -4,6 +4,7 @@ import argparse
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
 from gputally.report.periods import TIME_DIMENSIONS
 from gputally.report.report_query import COLUMNS, Filter
@@ -13,7 +14,7 @@ _DIMENSIONS: Final = ", ".join(COLUMNS)
 _COLUMNS: Final = dict.fromkeys(column for columns in COLUMNS.values() for column in columns)
 _FILTERED: Final = tuple(column for column in _COLUMNS if column not in TIME_DIMENSIONS)
 
-_EXAMPLES: Final = """\
+_EXAMPLES: Final = f"""\
 Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
 ledger is complete, and begins at the accounting start at the earliest. Rows always add up to the total.
 
@@ -26,12 +27,13 @@ A period is one of
 A comparison splits each difference: jobs that only one of the periods has; of the others, more or fewer GPU-hours, a
 mix of dearer or cheaper models, tiers and purchase options, and prices.
 
+{PLUGIN_HELP}
 examples:
   gputally report --window last-month --by tenant,tier --ledger gputally.db
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
-  kubectl exec -n gputally deploy/gputally-aggregator -- gputally report --window 7d --output csv > week.csv
+  kubectl gputally report --window 7d --output csv > week.csv
 """
 
 

@@ -1,0 +1,48 @@
+"""`kubectl gputally report` and `kubectl gputally ledger`: they run in the aggregator's pod, where its ledger is."""
+
+import argparse
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gputally.errors import AggregatorUnreachable
+from gputally.setting import variable
+
+COMMANDS: Final = ("report", "ledger")
+PLUGIN_HELP: Final = """\
+as kubectl gputally, without --ledger: runs in the aggregator's pod
+  -n, --namespace NAMESPACE   its namespace [default: gputally]
+  --deployment NAME           its Deployment [default: gputally-aggregator]
+  --context NAME              context of the kubeconfig; default is the current one
+  --kubeconfig FILE           kubeconfig; default is kubectl's
+"""
+
+
+def remote_command(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[str] | None:
+    """The kubectl command for these arguments of the plugin; None if they are for this machine."""
+    is_local = variable("ledger") in environment or any(each.partition("=")[0] == "--ledger" for each in arguments)
+    if not arguments or arguments[0] not in COMMANDS or is_local or {"-h", "--help"} & set(arguments):
+        return None
+    access, rest = _access().parse_known_args(list(arguments))
+    chosen = [f"--{name}={value}" for name in ("context", "kubeconfig") if (value := getattr(access, name))]
+    standard_input = ["-i"] if "-" in rest else []
+    target = f"deploy/{access.deployment}"
+    return ["kubectl", *chosen, "exec", *standard_input, "-n", access.namespace, target, "--", "gputally", *rest]
+
+
+def run_remotely(command: Sequence[str]) -> int:
+    """Run the kubectl command and return its exit status. Raises: AggregatorUnreachable without kubectl."""
+    try:
+        return subprocess.run(command, check=False).returncode  # noqa: S603 - kubectl, with the user's own arguments
+    except FileNotFoundError:
+        raise AggregatorUnreachable("kubectl is not installed; install it, or use a copy with --ledger FILE") from None
+
+
+def _access() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-n", "--namespace", default="gputally")
+    parser.add_argument("--deployment", default="gputally-aggregator")
+    parser.add_argument("--context", default="")
+    parser.add_argument("--kubeconfig", default="")
+    return parser
