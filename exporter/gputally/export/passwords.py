@@ -3,12 +3,16 @@
 import asyncio
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 MOST_SOURCES: Final = 16
-"""Maximum of queued checks, one for each client address."""
+"""Maximum of client addresses with queued checks."""
+MOST_PER_SOURCE: Final = 2
+"""Maximum of queued checks of one client address. With one, of two scrapers behind it that scrape at the same moments,
+one with a wrong password would always have the only place."""
 
 
 class TooMany(Exception):
@@ -18,14 +22,14 @@ class TooMany(Exception):
 class Passwords:
     """Checks one password at a time in a separate thread, so that attempts do not block the event loop.
 
-    Each client address has at most one check in the queue, so that a client with many attempts does not block others.
+    Each client address has few checks in the queue, so that a client with many attempts does not block others.
     """
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
         self._known: dict[str, bytes] = {}
         self._running: dict[bytes, asyncio.Task[bool]] = {}
-        self._sources: set[str] = set()
+        self._queued: Counter[str] = Counter()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
 
     async def verify(self, user: str, password: str, hashes: Mapping[str, str], *, source: str) -> bool:
@@ -39,9 +43,7 @@ class Passwords:
             return True
         task = self._running.get(fingerprint)
         if task is None:
-            if source in self._sources or len(self._sources) >= MOST_SOURCES:
-                raise TooMany
-            self._sources.add(source)
+            self._enqueue(source)
             task = self._running[fingerprint] = asyncio.create_task(
                 self._check(password, hashed, fingerprint, source=source)
             )
@@ -49,6 +51,13 @@ class Passwords:
             return False
         self._known[user] = fingerprint
         return True
+
+    def _enqueue(self, source: str) -> None:
+        """Raises: TooMany."""
+        queued = self._queued.get(source, 0)
+        if queued >= MOST_PER_SOURCE or (not queued and len(self._queued) >= MOST_SOURCES):
+            raise TooMany
+        self._queued[source] += 1
 
     def close(self) -> None:
         """Stop checking passwords."""
@@ -58,7 +67,8 @@ class Passwords:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, _matches, password, hashed)
         finally:
-            self._sources.discard(source)
+            self._queued.subtract([source])
+            self._queued += Counter()  # without addresses that have no checks
             del self._running[fingerprint]
 
 

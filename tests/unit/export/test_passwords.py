@@ -70,16 +70,25 @@ async def test_the_same_password_at_the_same_moment_is_checked_once(passwords: P
     assert (set(found), len(checks.asked)) == ({True}, 1)
 
 
-async def test_an_address_has_one_password_checked_at_a_time(passwords: Passwords, checks: Checks) -> None:
+async def test_a_wrong_password_from_the_same_address_does_not_displace_the_right_one(passwords: Passwords) -> None:
+    """Two scrapers behind one address may scrape at the same moments."""
+    found = await asyncio.gather(
+        passwords.verify("anna", "guess", HASHES, source="a"), passwords.verify("anna", "right", HASHES, source="a")
+    )
+
+    assert list(found) == [False, True]
+
+
+async def test_an_address_has_two_passwords_checked_at_a_time(passwords: Passwords, checks: Checks) -> None:
     found = await asyncio.gather(
         *(passwords.verify("anna", f"guess {n}", HASHES, source="a") for n in range(10)),
         passwords.verify("anna", "right", HASHES, source="b"),
         return_exceptions=True,
     )
 
-    assert found[0] is False
-    assert [type(each) for each in found[1:-1]] == [TooMany] * 9
-    assert (found[-1], len(checks.asked)) == (True, 2)
+    assert found[:2] == [False, False]
+    assert [type(each) for each in found[2:-1]] == [TooMany] * 8
+    assert (found[-1], len(checks.asked)) == (True, 3)
 
 
 async def test_so_many_addresses_may_wait_and_no_more(passwords: Passwords, checks: Checks) -> None:
