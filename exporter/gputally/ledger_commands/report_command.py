@@ -4,7 +4,7 @@ import sys
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.open import reading_once
@@ -40,7 +40,7 @@ def report(ledger: str, options: ReportOptions) -> int:
         state = reader.state()
         window = _window(options.window, state, zone)
         query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, zone=zone)
-        scope = Scope(query=query, state=state, zone=zone)
+        scope = Scope(query=query, state=state)
         _require_time(query.window, options.window, "window", scope)
         if options.compare is None:
             found = BillReport(
@@ -58,16 +58,16 @@ def report(ledger: str, options: ReportOptions) -> int:
 
 def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
-    name, state, time = options.compare or "", scope.state, scope.query.time
+    name, state, time, zone = options.compare or "", scope.state, scope.query.time, scope.query.zone
     if time and time not in RECURRING:
         problem = f"by {time}, two periods have no rows in common; use {' or '.join(RECURRING)}, or no time"
         raise ConfigError([Problem("", "--compare", problem)])
     earlier = (
-        previous(window, zone=scope.zone, until_us=state.accounted_us)
+        previous(window, zone=zone, until_us=state.accounted_us)
         if name == "previous"
-        else _window(name, state, scope.zone, flag="compare")
+        else _window(name, state, zone, flag="compare")
     )
-    before = ReportQuery(window=_accounted(earlier, state), by=options.by, filters=options.filters, zone=scope.zone)
+    before = structs.replace(scope.query, window=_accounted(earlier, state))
     _require_time(before.window, name, "compare", scope)
     changes = compare(read_cells(reader, before), read_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top)

@@ -33,11 +33,10 @@ Table = tuple[list[str], list[list[object]]]
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What is reported of which ledger; times are shown in `zone`."""
+    """What is reported of which ledger; times are shown in the zone of the query."""
 
     query: ReportQuery
     state: LedgerState
-    zone: tzinfo
 
     @property
     def accounted(self) -> str:
@@ -51,7 +50,7 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     def period(self, window: Window) -> str:
         """A period for people."""
-        start, end = (to_datetime(us).astimezone(self.zone) for us in window)
+        start, end = (to_datetime(us).astimezone(self.query.zone) for us in window)
         return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
 
 
@@ -197,9 +196,9 @@ def _write_json(
     document = {
         "version": VERSION,
         "cluster": scope.state.cluster,
-        "window": _times(scope.query.window, scope.zone),
-        "compared_to": _times(before, scope.zone) if before else None,
-        "accounted": _times(Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.zone),
+        "window": _times(scope.query.window, scope.query.zone),
+        "compared_to": _times(before, scope.query.zone) if before else None,
+        "accounted": _times(Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.zone),
         "by": scope.query.by,
         "where": {each.column: each.globs for each in scope.query.filters},
         "rows": rows,
