@@ -1,6 +1,7 @@
 """The demo on a terminal."""
 
 import asyncio
+import errno
 import fcntl
 import os
 import pty
@@ -17,21 +18,38 @@ HOME = b"\x1b[H"
 """Each frame begins with it."""
 
 
+async def read(terminal: int) -> bytes:
+    """What the terminal shows next: at most a page of it, however large the read; empty once its program has ended."""
+    readable, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(terminal, readable.set)
+    try:
+        await readable.wait()
+        return os.read(terminal, 65_536)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""
+    finally:
+        loop.remove_reader(terminal)
+
+
 async def shown(terminal: int, text: bytes) -> bytes:
     """Read what the terminal shows until a whole frame contains the text; that frame."""
-    seen, loop = b"", asyncio.get_running_loop()
+    seen = b""
     async with asyncio.timeout(20):
         while True:
-            readable = asyncio.Event()
-            loop.add_reader(terminal, readable.set)
-            try:
-                await readable.wait()
-            finally:
-                loop.remove_reader(terminal)
-            seen += os.read(terminal, 65_536)
+            seen += await read(terminal)
             for frame in seen.split(HOME)[1:-1]:
                 if text in frame:
                     return ESCAPES.sub(b"", frame)
+
+
+async def rest(terminal: int) -> bytes:
+    """What the terminal shows until its program ends."""
+    seen = b""
+    while more := await read(terminal):
+        seen += more
+    return seen
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -51,8 +69,8 @@ async def test_it_fits_the_terminal_and_leaves_it_clean(asked: signal.Signals) -
         frame = await shown(theirs, b" allocated")
         process.send_signal(asked)
         async with asyncio.timeout(20):
+            with_end = await rest(theirs)
             status = await process.wait()
-        with_end = os.read(theirs, 1 << 20)
     finally:
         os.close(theirs)
 
