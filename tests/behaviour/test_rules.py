@@ -49,6 +49,29 @@ async def test_a_pod_created_with_a_node_name_is_charged_from_its_creation(stage
     assert rows[0][2] == us(made["metadata"]["creationTimestamp"])
 
 
+async def test_the_ledger_keeps_how_each_pod_ended(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(
+        gpu_pod("good", "lab", annotations=conduct(run_for="1s")),
+        gpu_pod("bad", "lab", annotations=conduct(run_for="1s", exit_as="Failed")),
+        gpu_pod("unwanted", "lab", annotations=conduct(stop_after="1s")),
+        gpu_pod("lasting", "lab"),
+    )
+    await stage.pods(
+        lambda items: sorted(item["status"]["phase"] for item in items) == ["Failed", "Running", "Running", "Succeeded"]
+    )
+    await stage.api.delete(f"{PODS}/unwanted")
+
+    rows = await stage.product.query_until(OUTCOMES, lambda rows: [row[1] for row in rows].count("running") == 1)
+
+    assert {name: tuple(more) for name, *more in rows if name != "unwanted"} == {
+        "good": ("succeeded", "Succeeded", 0),
+        "bad": ("failed", "Failed", 1),
+        "lasting": ("running", "", None),
+    }
+    assert [row[1] for row in rows if row[0] == "unwanted"] == ["deleted"]
+
+
 async def test_a_forced_deletion_ends_the_allocation_when_it_is_observed(stage: Stage) -> None:
     await furnish(stage)
     await stage.create(gpu_pod("stuck", "lab"))
@@ -110,6 +133,10 @@ async def test_a_namespace_that_changes_teams_is_charged_to_each_team_for_its_ti
 
 
 SEGMENTS = "SELECT pod_uid, state, start_us, end_us FROM current_segments ORDER BY start_us"
+OUTCOMES = """
+SELECT name, outcome, phase, exit_code FROM allocations a
+WHERE revision = (SELECT max(revision) FROM allocations WHERE pod_uid = a.pod_uid)
+"""
 TENANTS = "SELECT tenant, start_us, end_us FROM current_segments ORDER BY start_us"
 LOST = {
     "type": "Ready",

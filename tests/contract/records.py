@@ -6,9 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
+from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
-from gputally.model.allocation import End, Gap, Segment, State, Terms
+from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
@@ -109,6 +110,7 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
         "gap": Gap(from_us=6, to_us=9),
         "job_kind": "Job",
         "job": "train",
+        "result": Result("Failed", "Error", 137),
         "terms": (TERMS,),
     }
     return PodRecord(uid=uid, segments=segments, revision=revision, **fields | more)
@@ -142,6 +144,7 @@ def segments_of(record: PodRecord) -> list[SegmentRecord]:
             node=record.node,
             job_kind=record.job_kind,
             job=record.job,
+            outcome=outcome_of(record),
             revision=record.revision,
             segment=replace(each, end_us=us(ACCOUNTED_S) if each.end_us is None else each.end_us),
         )

@@ -16,7 +16,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.model.allocation import End, State
+from gputally.model.allocation import End, PodOutcome, State
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 from tests.contract.conftest import BackEnd
 from tests.contract.records import ACCOUNTED_S, ALWAYS, OPENED_S, PRICE, pod, segment, step, us
@@ -138,6 +138,16 @@ def test_an_allocation_has_all_fields_of_its_latest_revision(ledger: Ledger, rea
     assert stages == (1, 2, 3, 4, 6)
     assert found.end_by is End.VANISHED
     assert (found.gap.from_us, found.gap.to_us) == (6, 9) if found.gap else False
+    assert (found.outcome, found.phase, found.reason, found.exit_code) == (PodOutcome.PREEMPTED, "Failed", "Error", 137)
+
+
+def test_a_running_allocation_has_no_result(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(pod("a", segment(1000, None), end_us=None, end_by=None, gap=None, result=None)))
+
+    [found] = reader.allocations(ALWAYS)
+
+    assert (found.outcome, found.phase, found.reason, found.exit_code) == (PodOutcome.RUNNING, "", "", None)
+    assert [each.labels for each in reader.allocated(ALWAYS, ("outcome",))] == [("running",)]
 
 
 def test_an_allocation_without_gpus_in_the_window_is_not_returned(ledger: Ledger, reader: LedgerReader) -> None:

@@ -59,6 +59,7 @@ class PodForm:
     clock: int = 0
     started: int | None = None
     finished: int | None = None
+    exit_code: int = 0
     inits: tuple[tuple[int, int | None], ...] = ()
     lost: bool = False
     waiting: bool = False
@@ -181,7 +182,8 @@ class PodForm:
         started = {"startedAt": self._by_its_node(self.started)} if self.started is not None else {}
         if self.started is None and self.start_failed is not None:
             started = {"startedAt": NEVER}
-        return {"terminated": started | {"finishedAt": self._by_its_node(self.finished or 0), "exitCode": 0}}
+        result = {"exitCode": self.exit_code, "reason": "Error" if self.exit_code else "Completed"}
+        return {"terminated": started | {"finishedAt": self._by_its_node(self.finished or 0)} | result}
 
 
 def _run(started: int, finished: int | None, clock: int) -> Json:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.allocation import End, Gap, Segment
+from gputally.model.allocation import End, Gap, PodOutcome, Segment
 from gputally.model.price import Price, Purchase
 
 
@@ -35,6 +35,7 @@ class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The latest revision of one pod's allocation, not clipped. Stages are instants, None if not reached.
 
     `end_by` is the evidence of the end. `gap` is the observation gap in which it ended, charged up to its start.
+    `phase`, `reason` and `exit_code` are those of `Result`, empty or None if not known.
     """
 
     pod_uid: str
@@ -55,6 +56,10 @@ class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
     end_us: int | None
     end_by: End | None
     gap: Gap | None
+    outcome: PodOutcome
+    phase: str
+    reason: str
+    exit_code: int | None
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -66,12 +71,13 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
     node: str
     job_kind: str
     job: str
+    outcome: PodOutcome
     revision: int
     segment: Segment
 
 
 DIMENSIONS: Final = (
-    *("namespace", "name", "node", "job_kind", "job"),
+    *("namespace", "name", "node", "job_kind", "job", "outcome"),
     *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
 )
 """The dimensions by which allocated time can be grouped."""

@@ -96,3 +96,35 @@ class Gap(Struct, frozen=True, kw_only=True, gc=False):
 
     from_us: int
     to_us: int
+
+
+class PodOutcome(StrEnum):
+    """What became of a pod that had GPUs."""
+
+    RUNNING = "running"
+    """It has not ended yet."""
+    SUCCEEDED = "succeeded"
+    """All its containers ended with exit code 0, before anyone requested its deletion."""
+    FAILED = "failed"
+    """It failed by itself, or its kubelet ended it, e.g. evicted it."""
+    PREEMPTED = "preempted"
+    """The scheduler preempted it, whatever its containers made of that."""
+    DELETED = "deleted"
+    """It was deleted before it had ended."""
+    LOST = "lost"
+    """Its node is gone."""
+    UNKNOWN = "unknown"
+    """It ended while nobody observed it, or before the ledger kept outcomes."""
+
+
+class Result(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The result of a terminal pod by its status.
+
+    `exit_code` is that of the container that failed first; 0 if all succeeded; None if it is not known. `reason` is the
+    pod's, else that container's, else that of its disruption. `is_own` says that deletion was not requested before.
+    """
+
+    phase: str
+    reason: str = ""
+    exit_code: int | None = None
+    is_own: bool = False

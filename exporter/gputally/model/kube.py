@@ -146,6 +146,8 @@ class Terminated(_Camel, frozen=True):
 
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str | None = None
 
 
 class ContainerState(_Camel, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.allocation import End, Ending, Gap, Segment, Terms
+from gputally.model.allocation import End, Ending, Gap, Result, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
@@ -54,6 +54,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     end_us: int | None = None
     end_by: End | None = None
     gap: Gap | None = None
+    result: Result | None = None
+    """What its containers made of it, once its phase is terminal."""
     left_us: int | None = None
     """Time of deletion, if the pod's node is not known yet."""
     remembered_us: int | None = None

@@ -23,6 +23,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "pool": ("pool",),
     "resource": ("resource",),
     "purchase": ("purchase",),
+    "outcome": ("outcome",),
     **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
 }
 """The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""

@@ -20,6 +20,8 @@ RENAMED = {
     "blind_to_us": "gap_to_us",
 }
 """Tables and columns that have another name today."""
+PLAIN_NAMES = 7
+"""The schema that renamed tables, columns and keys."""
 PODS = ("pod-a", "pod-b", "pod-c")
 
 
@@ -37,7 +39,8 @@ def written_by(version: int, path: Path) -> dict[str, list[tuple[object, ...]]]:
             connection.execute(
                 f"INSERT INTO main.{table} ({columns}) SELECT {today(columns)} FROM recent.{today(table)}"
             )
-        connection.execute("UPDATE meta SET key = 'opened_us' WHERE key = 'accounting_start_us'")
+        if version < PLAIN_NAMES:
+            connection.execute("UPDATE meta SET key = 'opened_us' WHERE key = 'accounting_start_us'")
         return rows(connection, tables(connection))
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
+from gputally.accounting.pods.outcome import with_result
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
 from gputally.errors import MalformedObject
@@ -109,6 +110,7 @@ def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
 
 def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """The end of a terminal pod. A finish time replaces an observed end; the last finish time counts."""
+    record = replace(record, result=with_result(record.result, pod))
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
     finished = None if starts_again(pod) and _is_collected(pod) else finished_at(pod)

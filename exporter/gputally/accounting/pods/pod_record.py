@@ -2,10 +2,11 @@
 
 from msgspec.structs import replace
 
+from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import End, Ending, Gap
 from gputally.model.pod import PodRecord
 
-POD_READING = "3"
+POD_READING = "4"
 """Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 
@@ -15,7 +16,8 @@ def has_same_revision(before: PodRecord, record: PodRecord) -> bool:
 
 
 def _revision_fields(record: PodRecord) -> tuple[object, ...]:
-    return record.node_uid, record.job, record.scheduled_us, record.end_us, record.gap
+    times = record.scheduled_us, record.end_us, record.gap
+    return record.node_uid, record.job, *times, record.result, outcome_of(record)
 
 
 def upgraded(record: PodRecord) -> PodRecord:

@@ -12,6 +12,7 @@ from msgspec import json
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of
+from gputally.model.allocation import PodOutcome
 from gputally.model.price import Price
 
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
@@ -22,6 +23,7 @@ _NUMBERED: Final = {
     "node": "r.node_text",
     "job_kind": "r.job_kind_text",
     "job": "r.job_text",
+    "outcome": "ifnull(r.outcome_text, 0)",
 }
 """The dimensions of a pod or revision whose texts have numbers."""
 _NAME: Final = "name"
@@ -52,7 +54,7 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str], plan: Re
     found = _numbered_sums(rows, bounds, own, plan)
     terms = {number: dict(zip(TERMS, values, strict=True)) for number, *values in rows(_ALL_TERMS, {})}
     prices = {number: price_of(*price) for number, *price in rows(_ALL_PRICES, {})}
-    texts: dict[int, str] = dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))
+    texts = {0: PodOutcome.UNKNOWN.value, **dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))}
     sums: Sums = {}
     for (*values, term, price, period), gpu_time in found.items():
         named = {each: value if each == _NAME else texts[value] for each, value in zip(own, values, strict=True)}
@@ -92,7 +94,7 @@ def _query(own: Sequence[str]) -> str:
 SELECT {key}, from_us, to_us FROM (
     SELECT {inner}s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}
     FROM (
-        SELECT pod, max(number), segments, node_text, job_kind_text, job_text
+        SELECT pod, max(number), segments, node_text, job_kind_text, job_text, outcome_text
         FROM pod_revisions WHERE pod > :after AND pod <= :upto GROUP BY pod
     ) r
     CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_columns, price_of, segment_of
-from gputally.model.allocation import Segment
+from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
 
 _LAST: Final = """
@@ -93,7 +94,7 @@ class AllocationTables:
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
         replaced += self._replaced(plans)
-        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=16)
+        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=20)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
         a, b = line_of(
             ((s.start_us, s.end_us, s.quantity) for p in plans for s in p.added), changes.accounting_start_us
@@ -158,7 +159,14 @@ class AllocationTables:
             record.gap.from_us if record.gap else None,
             record.gap.to_us if record.gap else None,
             len(record.segments),
+            text((outcome_of(record).value,)),
+            *self._result(record.result),
         )
+
+    def _result(self, result: Result | None) -> Row:
+        if result is None:
+            return None, None, None
+        return self._texts.number((result.phase,)), self._texts.number((result.reason,)), result.exit_code
 
     def _segments(self, plan: _Plan) -> Iterator[Row]:
         for ordinal, s in enumerate(plan.added, plan.unchanged):

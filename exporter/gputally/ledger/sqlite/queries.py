@@ -19,7 +19,7 @@ ORDER BY uid LIMIT 1 OFFSET :pods
 """
 """The last UID of a page of :pods + 1 pods, if there are that many."""
 
-POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "revision")
+POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "outcome", "revision")
 SEGMENTS: Final = f"""
 SELECT {", ".join(POD_COLUMNS)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
 FROM allocation_segments
@@ -30,9 +30,10 @@ ORDER BY pod_uid, start_us, ordinal
 ALLOCATION_COLUMNS: Final = (
     *("pod_uid", "revision", "recorded_us", "namespace", "name", "node", "node_uid", "class_name", "priority"),
     *("job_kind", "job", "created_us", "scheduled_us", "started_us", "deletion_us", "end_us"),
+    *("phase", "reason", "exit_code"),
 )
 _ALLOCATIONS: Final = f"""
-SELECT {", ".join(ALLOCATION_COLUMNS)}, end_by, gap_from_us, gap_to_us FROM allocations
+SELECT {", ".join(ALLOCATION_COLUMNS)}, end_by, gap_from_us, gap_to_us, outcome FROM allocations
 """  # noqa: S608 (literals only)
 ALLOCATIONS: Final = f"""
 {_ALLOCATIONS} WHERE {_PAGE} AND pod_uid IN (

@@ -29,7 +29,7 @@ from gputally.ledger.sqlite.measured_time import read_measured
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.model.allocation import End, Gap
+from gputally.model.allocation import End, Gap, PodOutcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Purchase
 
@@ -189,17 +189,19 @@ def _expect(by: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _segment(row: Row) -> SegmentRecord:
-    pod, span, terms, price = row[:7], row[7:10], row[10:-5], row[-5:]
+    pod, span, terms, price = row[:8], row[8:11], row[11:-5], row[-5:]
     segment = segment_of(span, terms, price_of(*price) if price[0] else None)
-    return SegmentRecord(**dict(zip(queries.POD_COLUMNS, pod, strict=True)), segment=segment)
+    values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
+    return SegmentRecord(**values | {"outcome": PodOutcome(values["outcome"])}, segment=segment)
 
 
 def _allocation(row: Row) -> AllocationRecord:
-    *plain, end_by, from_us, to_us = row
+    *plain, end_by, from_us, to_us, outcome = row
     return AllocationRecord(
         **dict(zip(queries.ALLOCATION_COLUMNS, plain, strict=False)),
         end_by=End(end_by) if end_by else None,
         gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
+        outcome=PodOutcome(outcome),
     )
 
 
