@@ -130,13 +130,13 @@ OWN = Row(
                 unit=COUNT,
             ),
             Column(
-                head="Last GPU read",
+                head="Since last GPU read",
                 expression=AGE.format("max", select("gputally_agent_last_gpu_read_timestamp_seconds")),
                 unit=SECONDS,
                 steps={30: RED},
             ),
             Column(
-                head="Last kubelet poll",
+                head="Since last kubelet poll",
                 expression="time() - max by (instance) "
                 f"({select('gputally_agent_last_kubelet_poll_timestamp_seconds')})",
                 unit=SECONDS,
@@ -172,7 +172,7 @@ OWN = Row(
                 unit=COUNT,
                 steps={0.5: YELLOW},
             ),
-            order="Last GPU read",
+            order="Since last GPU read",
         ),
         timeseries(
             Look("GPU reads by outcome", "Per second.", unit=PER_SECOND, empty=NO_AGENT),

@@ -70,7 +70,7 @@ NOW = Row(
         ),
         stat(
             Look(
-                "Idle cost (allocated)",
+                "Idle cost per hour",
                 "Cost per hour of allocated GPUs that are idle, where agents measure them.",
                 unit=MONEY_PER_HOUR,
                 empty="no usage data or no prices",
@@ -250,7 +250,7 @@ COST_AND_POWER = Row(
         ),
         stat(
             Look(
-                "Total idle cost (allocated)",
+                "Total idle cost",
                 "The part of the total cost for allocated GPUs that were idle, where agents measured them.",
                 unit=MONEY,
                 empty="no usage data or no prices",

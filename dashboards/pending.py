@@ -70,7 +70,7 @@ NOW = Row(
                 "Oldest inference pod",
                 "Wait time since its creation. When it turns red, the alert pages.",
                 unit=SECONDS,
-                empty="no pending pods",
+                empty="no inference pod waits",
                 steps={PAGE_AFTER: RED},
             ),
             Query(f"time() - min({OLDEST_INFERENCE})", "oldest"),
@@ -201,7 +201,7 @@ OVER_TIME = Row(
                 "A sawtooth is a queue that moves; a line that only climbs is a pod that fits nowhere. Above the "
                 "dashed line, inference pods page.",
                 unit=SECONDS,
-                empty="no pending pods",
+                empty="no inference pod waits",
                 steps={PAGE_AFTER: RED},
                 width=24,
             ),
