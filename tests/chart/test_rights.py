@@ -36,6 +36,14 @@ def test_without_the_owner_walk_the_role_grants_only_list_and_watch(tmp_path: Pa
     assert {verb for rule in granted for verb in rule["verbs"]} == {"list", "watch"}
 
 
+def test_watching_jobs_is_an_optional_right(tmp_path: Path) -> None:
+    granted = rules({"rbac": {"jobs": False}}, tmp_path)
+
+    assert [rule for rule in rules({}, tmp_path) if rule not in granted] == [
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]}
+    ]
+
+
 def test_the_role_is_bound_only_to_the_aggregators_service_account(tmp_path: Path) -> None:
     found = objects(rendered({}, tmp_path))
     binding = of_kind(found, "ClusterRoleBinding")

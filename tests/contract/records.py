@@ -145,6 +145,7 @@ def segments_of(record: PodRecord) -> list[SegmentRecord]:
             job_kind=record.job_kind,
             job=record.job,
             outcome=outcome_of(record),
+            job_outcome=outcome_of(record),
             revision=record.revision,
             segment=replace(each, end_us=us(ACCOUNTED_S) if each.end_us is None else each.end_us),
         )

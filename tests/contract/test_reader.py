@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
+from gputally.accounting.jobs import JobRecord
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import (
@@ -16,7 +17,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.model.allocation import End, PodOutcome, State
+from gputally.model.allocation import End, Outcome, State
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 from tests.contract.conftest import BackEnd
 from tests.contract.records import ACCOUNTED_S, ALWAYS, OPENED_S, PRICE, pod, segment, step, us
@@ -138,7 +139,7 @@ def test_an_allocation_has_all_fields_of_its_latest_revision(ledger: Ledger, rea
     assert stages == (1, 2, 3, 4, 6)
     assert found.end_by is End.VANISHED
     assert (found.gap.from_us, found.gap.to_us) == (6, 9) if found.gap else False
-    assert (found.outcome, found.phase, found.reason, found.exit_code) == (PodOutcome.PREEMPTED, "Failed", "Error", 137)
+    assert (found.outcome, found.phase, found.reason, found.exit_code) == (Outcome.PREEMPTED, "Failed", "Error", 137)
 
 
 def test_a_running_allocation_has_no_result(ledger: Ledger, reader: LedgerReader) -> None:
@@ -146,8 +147,32 @@ def test_a_running_allocation_has_no_result(ledger: Ledger, reader: LedgerReader
 
     [found] = reader.allocations(ALWAYS)
 
-    assert (found.outcome, found.phase, found.reason, found.exit_code) == (PodOutcome.RUNNING, "", "", None)
+    assert (found.outcome, found.phase, found.reason, found.exit_code) == (Outcome.RUNNING, "", "", None)
     assert [each.labels for each in reader.allocated(ALWAYS, ("outcome",))] == [("running",)]
+
+
+def test_the_outcome_of_a_job_is_that_of_its_pods(ledger: Ledger, reader: LedgerReader) -> None:
+    """Also if it becomes known after them, and changes; a pod without a Job has its own."""
+    train = JobRecord(uid="job-1", namespace="ml", name="train", created_us=1)
+    alone = pod("alone", segment(1000, 1001), owner=None)
+    ledger.write(step(pod("a", segment(1000, 1010)), pod("b", segment(1000, 1020)), alone))
+    before = reader.allocated(ALWAYS, ("job_outcome",))
+    ledger.write(step(jobs={"job-1": train}))
+    running = reader.allocated(ALWAYS, ("job_outcome", "outcome"))
+    ledger.write(step(jobs={"job-1": replace(train, outcome=Outcome.SUCCEEDED, ended_us=us(1020))}))
+    after = reader.allocated(ALWAYS, ("job_outcome",))
+
+    assert [each.labels for each in before] == [("preempted",)]
+    assert [each.labels for each in running] == [("preempted", "preempted"), ("running", "preempted")]
+    assert [(each.labels, each.gpu_time) for each in after] == [
+        (("preempted",), GPU_SECOND),
+        (("succeeded",), 30 * GPU_SECOND),
+    ]
+    assert {each.pod_uid: each.job_outcome for each in reader.segments(ALWAYS)} == {
+        "a": Outcome.SUCCEEDED,
+        "alone": Outcome.PREEMPTED,
+        "b": Outcome.SUCCEEDED,
+    }
 
 
 def test_an_allocation_without_gpus_in_the_window_is_not_returned(ledger: Ledger, reader: LedgerReader) -> None:

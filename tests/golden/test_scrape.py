@@ -17,7 +17,7 @@ from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric
 from gputally.export.text import Rows, render
 from gputally.model.health import AgentHealth, AgentsHealth, Health, LedgerHealth, WatchHealth
-from gputally.model.kube import Event, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.kube import Event, Job, Kind, Namespace, Node, Object, Pod, PriorityClass
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
@@ -64,6 +64,7 @@ KIND_OF = {
     Namespace: Kind.NAMESPACES,
     PriorityClass: Kind.PRIORITY_CLASSES,
     Event: Kind.EVENTS,
+    Job: Kind.JOBS,
 }
 ALL: tuple[Metric[Any], ...] = (*FLEET, *HEALTH)
 HEALTH_NOW = Health(
@@ -74,7 +75,7 @@ HEALTH_NOW = Health(
             kind=kind,
             synced=True,
             connected=True,
-            available=True if kind in (Kind.EVENTS, Kind.PRIORITY_CLASSES) else None,
+            available=True if kind in (Kind.EVENTS, Kind.JOBS, Kind.PRIORITY_CLASSES) else None,
             last_activity_us=us(3590),
             events=3,
             listings=1,

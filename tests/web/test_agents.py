@@ -8,7 +8,7 @@ import pytest
 
 from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.serving import own_token, policy_source
@@ -48,7 +48,7 @@ async def test_certificates_and_tokens_are_replaced_on_both_sides_without_a_rest
         write(expected, "second")
         with pytest.raises(PullFailed, match=f"responds with 401; make sure that {shown} contains the token") as told:
             await client.report(target)
-        assert told.value.outcome is Outcome.FORBIDDEN
+        assert told.value.outcome is PullOutcome.FORBIDDEN
 
         write(shown, "second")
         assert await client.report(target) == REPORT

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
+from gputally.accounting.jobs import JobRecord, Jobs
 from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
 from gputally.model.preemption import Preemption
@@ -14,5 +15,6 @@ from gputally.model.preemption import Preemption
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     ClaimPods.name: ClaimPod,
+    Jobs.name: JobRecord,
     Preemptions.name: Preemption,
 }

@@ -12,6 +12,7 @@ from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
+from gputally.accounting.jobs import Jobs
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -68,9 +69,10 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.pods = Pods(rules, self.pricing, self.totals, self.limiter, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
-        self.agents, self.claim_pods = Agents(rules), ClaimPods(rules)
+        self.agents, self.claim_pods, self.jobs = Agents(rules), ClaimPods(rules), Jobs()
         tiers, tenants = ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
-        self.parts: tuple[StatePart[Any], ...] = (self.agents, self.claim_pods, self.preemptions, tiers, tenants)
+        listed = (self.agents, self.claim_pods, self.jobs, self.preemptions)
+        self.parts: tuple[StatePart[Any], ...] = (*listed, tiers, tenants)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -167,6 +169,7 @@ class Fleet:
             capacity=capacity,
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.preemptions.drain_counted(),
+            jobs=self.jobs.drain_changed(),
             series=self.totals.drain(),
             known_values=dict(self.limiter.fresh),
             resumes=resumes,

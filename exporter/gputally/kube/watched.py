@@ -3,10 +3,11 @@
 from functools import partial
 from typing import Final
 
+from gputally.accounting.jobs import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Event, Kind, Namespace, Node, Pod, PriorityClass
+from gputally.model.kube import Event, Job, Kind, Namespace, Node, Pod, PriorityClass
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0
@@ -33,6 +34,13 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
             field_selector="reason=Preempted",
             idle_seconds=_EVENTS_IDLE_S,
             without="preemptions are counted with an unknown preemptor",
+        ),
+        Resource(
+            kind=Kind.JOBS,
+            path="/apis/batch/v1/jobs",
+            type=Job,
+            keep=partial(is_gpu_job, rules=rules),
+            without="the outcome of a job is that of each of its pods",
         ),
     )
 

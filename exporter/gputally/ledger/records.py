@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.allocation import End, Gap, PodOutcome, Segment
+from gputally.model.allocation import End, Gap, Outcome, Segment
 from gputally.model.price import Price, Purchase
 
 
@@ -56,14 +56,14 @@ class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):
     end_us: int | None
     end_by: End | None
     gap: Gap | None
-    outcome: PodOutcome
+    outcome: Outcome
     phase: str
     reason: str
     exit_code: int | None
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One segment of an allocation, with its pod and job."""
+    """One segment of an allocation, with its pod and job. `job_outcome` is that of the pod if no Job controls it."""
 
     pod_uid: str
     namespace: str
@@ -71,13 +71,14 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
     node: str
     job_kind: str
     job: str
-    outcome: PodOutcome
+    outcome: Outcome
+    job_outcome: Outcome
     revision: int
     segment: Segment
 
 
 DIMENSIONS: Final = (
-    *("namespace", "name", "node", "job_kind", "job", "outcome"),
+    *("namespace", "name", "node", "job_kind", "job", "outcome", "job_outcome"),
     *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
 )
 """The dimensions by which allocated time can be grouped."""

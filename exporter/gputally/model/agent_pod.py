@@ -14,7 +14,7 @@ class AgentPod(Struct, frozen=True, kw_only=True, gc=False):
     created_us: int
 
 
-class Outcome(StrEnum):
+class PullOutcome(StrEnum):
     """The outcome of a request to an agent."""
 
     ANSWERED = "answered"

@@ -98,13 +98,13 @@ class Gap(Struct, frozen=True, kw_only=True, gc=False):
     to_us: int
 
 
-class PodOutcome(StrEnum):
-    """What became of a pod that had GPUs."""
+class Outcome(StrEnum):
+    """What became of a pod that had GPUs, or of its job."""
 
     RUNNING = "running"
     """It has not ended yet."""
     SUCCEEDED = "succeeded"
-    """All its containers ended with exit code 0, before anyone requested its deletion."""
+    """All its containers ended with exit code 0, before anyone requested its deletion. A job: it is complete."""
     FAILED = "failed"
     """It failed by itself, or its kubelet ended it, e.g. evicted it."""
     PREEMPTED = "preempted"

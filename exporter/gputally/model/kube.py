@@ -1,6 +1,6 @@
 """Kubernetes objects as decoded from JSON: only the fields we use; msgspec skips all others.
 
-Shapes: k8s.io/api core/v1, scheduling/v1, events in their core/v1 view, meta/v1.
+Shapes: k8s.io/api core/v1, batch/v1, scheduling/v1, events in their core/v1 view, meta/v1.
 """
 
 from datetime import datetime
@@ -20,6 +20,7 @@ class Kind(StrEnum):
     NAMESPACES = "namespaces"
     PRIORITY_CLASSES = "priorityclasses"
     EVENTS = "events"
+    JOBS = "jobs"
 
 
 class _Camel(Struct, rename="camel", frozen=True, gc=False):
@@ -220,6 +221,33 @@ class Namespace(_Camel, frozen=True):
     metadata: AnnotatedMeta
 
 
+class PodTemplate(_Camel, frozen=True):
+    """The pods that a controller creates."""
+
+    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+
+
+class JobSpec(_Camel, frozen=True):
+    """Only the template."""
+
+    template: PodTemplate = field(default_factory=PodTemplate)
+
+
+class JobStatus(_Camel, frozen=True):
+    """`Complete` or `Failed` is True once the job has ended."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Job(_Camel, frozen=True):
+    """batch/v1 Job."""
+
+    metadata: Meta
+    spec: JobSpec = field(default_factory=JobSpec)
+    status: JobStatus = field(default_factory=JobStatus)
+
+
 class PriorityClass(_Camel, frozen=True):
     """scheduling.k8s.io/v1 PriorityClass."""
 
@@ -246,7 +274,7 @@ class Event(_Camel, frozen=True):
     message: str | None = None
 
 
-Object = Pod | Node | Namespace | PriorityClass | Event
+Object = Pod | Node | Namespace | PriorityClass | Event | Job
 
 
 class OwnerMeta(_Camel, frozen=True):

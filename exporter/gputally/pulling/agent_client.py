@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, S
 
 import gputally
 from gputally.errors import GputallyError
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.model.measured.usage_report import VERSION, UsageReport
 from gputally.pulling.agent_credentials import tls_contexts, token_file
 from gputally.pulling.agent_options import AgentOptions, Target
@@ -33,7 +33,7 @@ _AUTH_FAILURES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 class PullFailed(GputallyError):
     """The pull failed; retry in the next interval."""
 
-    def __init__(self, outcome: Outcome, text: str) -> None:
+    def __init__(self, outcome: PullOutcome, text: str) -> None:
         super().__init__(text)
         self.outcome = outcome
 
@@ -61,20 +61,20 @@ class AgentClient:
             async with asyncio.timeout(deadline_s):
                 body = await self._body(url)
         except ServerTimeoutError as error:
-            raise PullFailed(Outcome.UNREACHABLE, f"{url}: {error}") from error
+            raise PullFailed(PullOutcome.UNREACHABLE, f"{url}: {error}") from error
         except TimeoutError:
-            raise PullFailed(Outcome.TIMEOUT, f"{url}: no complete response within {deadline_s:g} s") from None
+            raise PullFailed(PullOutcome.TIMEOUT, f"{url}: no complete response within {deadline_s:g} s") from None
         except (ClientError, OSError, ValueError) as error:  # ValueError: invalid URL
-            raise PullFailed(Outcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
+            raise PullFailed(PullOutcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
         return self._decoded(body, target, url)
 
     async def _body(self, url: str) -> bytes:
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
         async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
             if response.status in _AUTH_FAILURES:
-                raise PullFailed(Outcome.FORBIDDEN, f"{url}: responds with {response.status}; {self._remedy()}")
+                raise PullFailed(PullOutcome.FORBIDDEN, f"{url}: responds with {response.status}; {self._remedy()}")
             if response.status != HTTPStatus.OK:
-                raise PullFailed(Outcome.STATUS, f"{url}: responds with {response.status} instead of a report")
+                raise PullFailed(PullOutcome.STATUS, f"{url}: responds with {response.status} instead of a report")
             return await _bounded(response, url)
 
     def _remedy(self) -> str:
@@ -88,17 +88,19 @@ class AgentClient:
         except (ValueError, RecursionError) as error:
             if _version(body) not in (None, VERSION):
                 raise _other_version(url, body) from None
-            raise PullFailed(Outcome.MALFORMED, f"{url}: not a valid report: {error}") from None
+            raise PullFailed(PullOutcome.MALFORMED, f"{url}: not a valid report: {error}") from None
         if report.version != VERSION:
             raise _other_version(url, body)
         if report.node != target.node:
-            raise PullFailed(Outcome.NODE, f"{url}: reports node '{report.node[:253]}', but runs on '{target.node}'")
+            raise PullFailed(
+                PullOutcome.NODE, f"{url}: reports node '{report.node[:253]}', but runs on '{target.node}'"
+            )
         if problem := implausible(report):
-            raise PullFailed(Outcome.MALFORMED, f"{url}: {problem}")
+            raise PullFailed(PullOutcome.MALFORMED, f"{url}: {problem}")
         basis = self._options.mig_basis
         if report.mig_basis != basis and any(each.device.startswith(_MIG) for each in report.assignments):
             text = f"weights MIG devices by {report.mig_basis[:32]}, this aggregator by {basis}"
-            raise PullFailed(Outcome.BASIS, f"{url}: {text}; start both with the same --config.file")
+            raise PullFailed(PullOutcome.BASIS, f"{url}: {text}; start both with the same --config.file")
         return report
 
 
@@ -127,7 +129,7 @@ async def _bounded(response: ClientResponse, url: str) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > MAX_BYTES:
-            raise PullFailed(Outcome.OVERSIZED, f"{url}: the response is larger than {MAX_BYTES >> 20} MiB")
+            raise PullFailed(PullOutcome.OVERSIZED, f"{url}: the response is larger than {MAX_BYTES >> 20} MiB")
     return bytes(body)
 
 
@@ -145,4 +147,4 @@ def _version(body: bytes) -> int | None:
 
 def _other_version(url: str, body: bytes) -> PullFailed:
     text = f"{url}: report version {_version(body)}, but this gputally reads {VERSION}; upgrade the older of the two"
-    return PullFailed(Outcome.VERSION, text)
+    return PullFailed(PullOutcome.VERSION, text)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.model.health import AgentHealth, AgentsHealth
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageReported
@@ -63,7 +63,7 @@ class Puller:
             self._agent(target).reachable = False
             warnings.warn(str(error))
         else:
-            self._count(Outcome.ANSWERED)
+            self._count(PullOutcome.ANSWERED)
             warnings.forget()
             at_us = self._clock()
             self._record_success(target, report, at_us)
@@ -79,7 +79,7 @@ class Puller:
     def _agent(self, target: Target) -> AgentHealth:
         return self._health.agents.setdefault(target.node, AgentHealth(reachable=False))
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: PullOutcome) -> None:
         self._health.pulls[outcome.value] = self._health.pulls.get(outcome.value, 0) + 1
 
     def _remove_others(self, targets: Iterable[Target]) -> None:

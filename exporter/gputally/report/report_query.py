@@ -24,6 +24,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "resource": ("resource",),
     "purchase": ("purchase",),
     "outcome": ("outcome",),
+    "job_outcome": ("job_outcome",),
     **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
 }
 """The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""

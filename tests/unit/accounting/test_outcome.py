@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from gputally.accounting.pods.outcome import outcome_of
-from gputally.model.allocation import PodOutcome, Result
+from gputally.model.allocation import Outcome, Result
 from gputally.model.kube import Kind
 from gputally.model.pod import PodRecord
 from tests.core.manifests import PodForm, as_pod, instant
@@ -31,22 +31,22 @@ def ended(*forms: PodForm, lost_at: int | None = None) -> PodRecord:
 @pytest.mark.parametrize(
     ("forms", "lost_at", "outcome"),
     [
-        ((RUNNING,), None, PodOutcome.RUNNING),
-        ((DELETED,), None, PodOutcome.RUNNING),
-        ((FINISHED,), None, PodOutcome.SUCCEEDED),
-        ((FINISHED,), 60, PodOutcome.SUCCEEDED),
-        ((FAILED,), None, PodOutcome.FAILED),
-        ((replace(RUNNING, phase="Failed", reason="Evicted"),), None, PodOutcome.FAILED),
-        ((RUNNING,), 60, PodOutcome.DELETED),
-        ((DELETED,), 60, PodOutcome.DELETED),
-        ((DELETED, replace(FAILED, deleted=20, finished=22, exit_code=143)), 60, PodOutcome.DELETED),
-        ((DELETED, replace(FINISHED, deleted=20, finished=22)), 60, PodOutcome.DELETED),
-        ((PREEMPTED,), 60, PodOutcome.PREEMPTED),
-        ((PREEMPTED, replace(FINISHED, deleted=20, marked=20, finished=22)), 60, PodOutcome.PREEMPTED),
-        ((replace(RUNNING, phase="Failed", marked=25, mark="DeletionByPodGC"),), 60, PodOutcome.LOST),
+        ((RUNNING,), None, Outcome.RUNNING),
+        ((DELETED,), None, Outcome.RUNNING),
+        ((FINISHED,), None, Outcome.SUCCEEDED),
+        ((FINISHED,), 60, Outcome.SUCCEEDED),
+        ((FAILED,), None, Outcome.FAILED),
+        ((replace(RUNNING, phase="Failed", reason="Evicted"),), None, Outcome.FAILED),
+        ((RUNNING,), 60, Outcome.DELETED),
+        ((DELETED,), 60, Outcome.DELETED),
+        ((DELETED, replace(FAILED, deleted=20, finished=22, exit_code=143)), 60, Outcome.DELETED),
+        ((DELETED, replace(FINISHED, deleted=20, finished=22)), 60, Outcome.DELETED),
+        ((PREEMPTED,), 60, Outcome.PREEMPTED),
+        ((PREEMPTED, replace(FINISHED, deleted=20, marked=20, finished=22)), 60, Outcome.PREEMPTED),
+        ((replace(RUNNING, phase="Failed", marked=25, mark="DeletionByPodGC"),), 60, Outcome.LOST),
     ],
 )
-def test_the_outcome_of_a_pod(forms: tuple[PodForm, ...], lost_at: int | None, outcome: PodOutcome) -> None:
+def test_the_outcome_of_a_pod(forms: tuple[PodForm, ...], lost_at: int | None, outcome: Outcome) -> None:
     """A container that exits with 0 on SIGTERM has not succeeded: it was told to stop."""
     assert outcome_of(ended(*forms, lost_at=lost_at)) is outcome
 
@@ -57,8 +57,8 @@ def test_the_deletion_of_a_finished_pod_does_not_change_its_outcome() -> None:
 
 
 def test_a_pod_whose_end_was_only_seen_with_its_deletion_succeeded_if_the_deletion_was_later() -> None:
-    assert outcome_of(ended(RUNNING, replace(FINISHED, deleted=25))) is PodOutcome.SUCCEEDED
-    assert outcome_of(ended(RUNNING, replace(FINISHED, deleted=18))) is PodOutcome.DELETED
+    assert outcome_of(ended(RUNNING, replace(FINISHED, deleted=25))) is Outcome.SUCCEEDED
+    assert outcome_of(ended(RUNNING, replace(FINISHED, deleted=18))) is Outcome.DELETED
 
 
 def test_a_pod_of_a_node_that_is_gone_is_lost() -> None:
@@ -67,7 +67,7 @@ def test_a_pod_of_a_node_that_is_gone_is_lost() -> None:
     replay.lose(NODE, at=50)
     replay.scrape(100)
 
-    assert outcome_of(replay.memory.revisions["uid-a"]) is PodOutcome.LOST
+    assert outcome_of(replay.memory.revisions["uid-a"]) is Outcome.LOST
 
 
 def test_a_pod_that_vanished_has_an_unknown_outcome() -> None:
@@ -76,7 +76,7 @@ def test_a_pod_that_vanished_has_an_unknown_outcome() -> None:
     replay.relist(Kind.PODS, at=60, since=40)
     replay.scrape(100)
 
-    assert outcome_of(replay.memory.revisions["uid-a"]) is PodOutcome.UNKNOWN
+    assert outcome_of(replay.memory.revisions["uid-a"]) is Outcome.UNKNOWN
 
 
 def test_the_exit_code_is_that_of_the_container_that_failed_first() -> None:

@@ -186,7 +186,7 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
     monkeypatch.setattr(aggregator, "run_reflector", nodes_last)
     monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
-        await until(lambda: running.pipeline.intake.size == 4 and len(taken) == 2)
+        await until(lambda: running.pipeline.intake.size == 6 and len(taken) == 2)
         early = list(taken)
         listed.set()
         await until(lambda: len(taken) == len(Kind))
@@ -250,7 +250,7 @@ async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
 ) -> None:
     monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
     monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
-    cluster.faults.forbidden = {"events", "priorityclasses"}
+    cluster.faults.forbidden = {"events", "jobs", "priorityclasses"}
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
         without = await scrape(url)
@@ -260,7 +260,7 @@ async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
 
     assert sum_of(without, "gputally_allocated_gpus") == sum_of(samples, "gputally_allocated_gpus") == 8
     assert sum_of(without, "gputally_watch_available") == 0
-    assert sum_of(samples, "gputally_watch_available") == 2
+    assert sum_of(samples, "gputally_watch_available") == 3
 
 
 async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, cluster: SimCluster) -> None:

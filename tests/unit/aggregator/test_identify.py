@@ -53,6 +53,7 @@ async def test_all_missing_rights_are_named_at_once(api: Api, cluster: SimCluste
         "grant list,watch on namespaces in API group ''",
         "grant list,watch on priorityclasses in API group 'scheduling.k8s.io'",
         "grant list,watch on events in API group ''",
+        "grant list,watch on jobs in API group 'batch'",
     ]
     assert len(remedies) == len(resources(RULES))
 

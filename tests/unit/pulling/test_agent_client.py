@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.errors import ConfigError
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import MigBasis
 from gputally.pulling import agent_client as client_module
@@ -34,7 +34,7 @@ async def client() -> AsyncIterator[AgentClient]:
         yield client
 
 
-async def failure(client: AgentClient, agent: FakeAgent, *, deadline_s: float = 5) -> tuple[Outcome, str]:
+async def failure(client: AgentClient, agent: FakeAgent, *, deadline_s: float = 5) -> tuple[PullOutcome, str]:
     """Why there is no report, without the URL."""
     with pytest.raises(PullFailed) as told:
         await client.report(Target("n1", agent.url), deadline_s=deadline_s)
@@ -55,33 +55,33 @@ async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent
         agent.body = replace(on_mig, mig_basis="memory")
         assert await client.report(Target("n1", agent.url)) == agent.body
 
-    assert outcome is Outcome.BASIS
+    assert outcome is PullOutcome.BASIS
     assert text == ("weights MIG devices by compute, this aggregator by memory; start both with the same --config.file")
 
 
 @pytest.mark.parametrize(
     ("body", "outcome", "text"),
     [
-        (b"<html>", Outcome.MALFORMED, "not a valid report: JSON is malformed: invalid character (byte 0)"),
-        (b"", Outcome.MALFORMED, "not a valid report: Input data was truncated"),
-        (b"[" * 100_000, Outcome.MALFORMED, "not a valid report: Expected `object`, got `array`"),
-        (b'{"version": 1}', Outcome.MALFORMED, "not a valid report: Object missing required field `epoch`"),
+        (b"<html>", PullOutcome.MALFORMED, "not a valid report: JSON is malformed: invalid character (byte 0)"),
+        (b"", PullOutcome.MALFORMED, "not a valid report: Input data was truncated"),
+        (b"[" * 100_000, PullOutcome.MALFORMED, "not a valid report: Expected `object`, got `array`"),
+        (b'{"version": 1}', PullOutcome.MALFORMED, "not a valid report: Object missing required field `epoch`"),
         (
             b'{"version": 2}',
-            Outcome.VERSION,
+            PullOutcome.VERSION,
             "report version 2, but this gputally reads 1; upgrade the older of the two",
         ),
         (
             replace(REPORT, version=3),
-            Outcome.VERSION,
+            PullOutcome.VERSION,
             "report version 3, but this gputally reads 1; upgrade the older of the two",
         ),
-        (replace(REPORT, node="n2"), Outcome.NODE, "reports node 'n2', but runs on 'n1'"),
-        (replace(REPORT, epoch=""), Outcome.MALFORMED, "the header of the report is implausible"),
+        (replace(REPORT, node="n2"), PullOutcome.NODE, "reports node 'n2', but runs on 'n1'"),
+        (replace(REPORT, epoch=""), PullOutcome.MALFORMED, "the header of the report is implausible"),
     ],
 )
 async def test_what_is_no_report_of_that_node_is_refused(
-    client: AgentClient, agent: FakeAgent, body: UsageReport | bytes, outcome: Outcome, text: str
+    client: AgentClient, agent: FakeAgent, body: UsageReport | bytes, outcome: PullOutcome, text: str
 ) -> None:
     agent.body = body
 
@@ -94,13 +94,13 @@ async def test_an_answer_larger_than_any_report_is_not_read_to_its_end(
     monkeypatch.setattr(client_module, "MAX_BYTES", 1 << 20)
     agent.body = b" " * (1 << 20) + msgspec.json.encode(REPORT)
 
-    assert await failure(client, agent) == (Outcome.OVERSIZED, "the response is larger than 1 MiB")
+    assert await failure(client, agent) == (PullOutcome.OVERSIZED, "the response is larger than 1 MiB")
 
 
 async def test_an_answer_that_does_not_end_is_given_up(client: AgentClient, agent: FakeAgent) -> None:
     agent.complete.clear()
 
-    assert await failure(client, agent, deadline_s=0.05) == (Outcome.TIMEOUT, "no complete response within 0.05 s")
+    assert await failure(client, agent, deadline_s=0.05) == (PullOutcome.TIMEOUT, "no complete response within 0.05 s")
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
@@ -109,7 +109,7 @@ async def test_any_other_status_is_no_report_and_nothing_leads_elsewhere(
 ) -> None:
     agent.status = status
 
-    assert await failure(client, agent) == (Outcome.STATUS, f"responds with {status} instead of a report")
+    assert await failure(client, agent) == (PullOutcome.STATUS, f"responds with {status} instead of a report")
 
 
 async def test_nobody_there_is_told(client: AgentClient) -> None:
@@ -118,14 +118,14 @@ async def test_nobody_there_is_told(client: AgentClient) -> None:
         nobody.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     outcome, text = await failure(client, nobody)
 
-    assert outcome is Outcome.UNREACHABLE
+    assert outcome is PullOutcome.UNREACHABLE
     assert "Cannot connect to host" in text
 
 
 async def test_a_packed_answer_is_not_unpacked(client: AgentClient, agent: FakeAgent) -> None:
     agent.body = b"\x1f\x8b\x08"
 
-    assert (await failure(client, agent))[0] is Outcome.MALFORMED
+    assert (await failure(client, agent))[0] is PullOutcome.MALFORMED
 
 
 @asynccontextmanager
@@ -143,7 +143,7 @@ async def test_a_token_is_shown_and_read_again_when_it_changes(agent: FakeAgent,
 
         agent.token = "second!"
         refusal = f"responds with 401; make sure that {file} contains the token it expects"
-        assert await failure(client, agent) == (Outcome.FORBIDDEN, refusal)
+        assert await failure(client, agent) == (PullOutcome.FORBIDDEN, refusal)
         file.write_text("second!")
         assert await client.report(Target("n1", agent.url)) == REPORT
 
@@ -155,7 +155,7 @@ async def test_without_a_token_one_is_asked_for(client: AgentClient, agent: Fake
     agent.token = "any"
 
     remedy = "responds with 401; specify the file of the token it expects with --agents.token-file"
-    assert await failure(client, agent) == (Outcome.FORBIDDEN, remedy)
+    assert await failure(client, agent) == (PullOutcome.FORBIDDEN, remedy)
 
 
 @pytest.mark.parametrize("content", [None, "", "two\nlines", "é"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import report
@@ -38,7 +38,7 @@ async def test_an_agent_signed_by_a_stranger_is_not_listened_to(certificates: Ce
         with pytest.raises(PullFailed, match="certificate verify failed") as told:
             await client.report(Target("n1", agent.url))
 
-    assert told.value.outcome is Outcome.UNREACHABLE
+    assert told.value.outcome is PullOutcome.UNREACHABLE
 
 
 async def test_a_certificate_is_shown_to_an_agent_that_wants_one(certificates: Certificates) -> None:

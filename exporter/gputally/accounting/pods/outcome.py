@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from gputally.accounting.nodes.node_clock import OFF_US
-from gputally.model.allocation import End, PodOutcome, Result
+from gputally.model.allocation import End, Outcome, Result
 from gputally.model.kube import Pod, Terminated
 from gputally.model.pod import PodRecord
 
@@ -25,26 +25,26 @@ def with_result(known: Result | None, pod: Pod) -> Result:
     return better if better.is_own else replace(better, is_own=known.is_own or new.is_own)
 
 
-def outcome_of(record: PodRecord) -> PodOutcome:
+def outcome_of(record: PodRecord) -> Outcome:
     """What became of the pod. The container of a deleted pod may end with any exit code, so deletion comes first."""
     result, deletion_us = record.result, record.deletion_us
     if record.end_us is None:
-        return PodOutcome.RUNNING
+        return Outcome.RUNNING
     if result and result.is_own:
         return _by_itself(result)
     if record.preempted_us is not None and deletion_us is not None:
-        return PodOutcome.PREEMPTED
+        return Outcome.PREEMPTED
     if result and (deletion_us is None or deletion_us > record.end_us + OFF_US):
         return _by_itself(result)
     if deletion_us is not None or record.end_by is End.DELETED:
-        return PodOutcome.DELETED
-    return PodOutcome.LOST if record.end_by is End.NODE else PodOutcome.UNKNOWN
+        return Outcome.DELETED
+    return Outcome.LOST if record.end_by is End.NODE else Outcome.UNKNOWN
 
 
-def _by_itself(result: Result) -> PodOutcome:
+def _by_itself(result: Result) -> Outcome:
     if result.reason == _COLLECTED and result.exit_code is None:
-        return PodOutcome.LOST
-    return PodOutcome.SUCCEEDED if result.phase == "Succeeded" else PodOutcome.FAILED
+        return Outcome.LOST
+    return Outcome.SUCCEEDED if result.phase == "Succeeded" else Outcome.FAILED
 
 
 def _order(result: Result) -> tuple[bool, str, int, str]:

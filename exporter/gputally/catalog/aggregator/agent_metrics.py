@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.agent_pod import Outcome
+from gputally.model.agent_pod import PullOutcome
 from gputally.model.health import Health
 from gputally.model.units import US_PER_SECOND
 
@@ -35,7 +35,7 @@ AGENT_PULLS = Metric[Health](
     kind=MetricType.COUNTER,
     help="Requests to agents by outcome.",
     labels=("outcome",),
-    rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in Outcome),
+    rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in PullOutcome),
 )
 
 AGENTS_WATERMARK = Metric[Health](

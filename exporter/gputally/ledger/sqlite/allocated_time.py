@@ -12,7 +12,7 @@ from msgspec import json
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of
-from gputally.model.allocation import PodOutcome
+from gputally.model.allocation import Outcome
 from gputally.model.price import Price
 
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
@@ -24,9 +24,13 @@ _NUMBERED: Final = {
     "job_kind": "r.job_kind_text",
     "job": "r.job_text",
     "outcome": "ifnull(r.outcome_text, 0)",
+    "job_outcome": """ifnull(
+        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), ifnull(r.outcome_text, 0)
+    )""",
 }
 """The dimensions of a pod or revision whose texts have numbers."""
 _NAME: Final = "name"
+_OF_POD: Final = {_NAME, "namespace", "job_outcome"}
 _FROM: Final = "max(start_us, :start) AS from_us"
 _TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
 _LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
@@ -54,7 +58,7 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str], plan: Re
     found = _numbered_sums(rows, bounds, own, plan)
     terms = {number: dict(zip(TERMS, values, strict=True)) for number, *values in rows(_ALL_TERMS, {})}
     prices = {number: price_of(*price) for number, *price in rows(_ALL_PRICES, {})}
-    texts = {0: PodOutcome.UNKNOWN.value, **dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))}
+    texts = {0: Outcome.UNKNOWN.value, **dict(rows(_TEXTS, {"ids": json.encode(_texts_in(found, own)).decode()}))}
     sums: Sums = {}
     for (*values, term, price, period), gpu_time in found.items():
         named = {each: value if each == _NAME else texts[value] for each, value in zip(own, values, strict=True)}
@@ -89,7 +93,7 @@ def _query(own: Sequence[str]) -> str:
     """Each latest segment, with the dimensions `own`; SQLite takes the other columns from the row of max()."""
     inner = "".join(f"{_NUMBERED.get(each, 'p.name')} AS {each}, " for each in own)
     key = ", ".join((*own, "terms", "price", "quantity"))
-    pods = "CROSS JOIN pods p ON p.id = s.pod" if {_NAME, "namespace"} & set(own) else ""
+    pods = "CROSS JOIN pods p ON p.id = s.pod" if _OF_POD & set(own) else ""
     return f"""
 SELECT {key}, from_us, to_us FROM (
     SELECT {inner}s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}

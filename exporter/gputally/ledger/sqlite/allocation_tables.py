@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.accounting.jobs import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
@@ -33,9 +34,11 @@ CROSS JOIN pod_segments s
 """
 """The current segments of [pod, from ordinal, up to ordinal]."""
 _NEW_POD: Final = """
-INSERT INTO pods (uid, namespace_text, name, class_name_text, priority, created_us) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO pods (uid, namespace_text, name, class_name_text, priority, created_us, job_uid_text)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 RETURNING id
 """
+_UPSERT_JOB: Final = "INSERT OR REPLACE INTO job_outcomes VALUES (?, ?, ?, ?, ?, ?, ?)"
 _OLD: Final = """
 SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
 FROM json_each(?) AS wanted
@@ -91,6 +94,7 @@ class AllocationTables:
             if record.revision > revision:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
+        self._connection.executemany(_UPSERT_JOB, map(self._job, changes.jobs.values()))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
         replaced += self._replaced(plans)
@@ -143,7 +147,9 @@ class AllocationTables:
 
     def _new_pod(self, record: PodRecord) -> int:
         namespace, class_name = self._texts.number((record.namespace,)), self._texts.number((record.class_name,))
-        row = (record.uid, namespace, record.name, class_name, record.priority, record.created_us)
+        uid = job_uid(record.owner)
+        job = self._texts.number((uid,)) if uid else None
+        row = (record.uid, namespace, record.name, class_name, record.priority, record.created_us, job)
         number: int = self._connection.execute(_NEW_POD, row).fetchone()[0]
         return number
 
@@ -162,6 +168,11 @@ class AllocationTables:
             text((outcome_of(record).value,)),
             *self._result(record.result),
         )
+
+    def _job(self, job: JobRecord) -> Row:
+        texts = (job.uid, job.namespace, job.outcome.value, job.reason)
+        uid, namespace, outcome, reason = (self._texts.number((text,)) for text in texts)
+        return uid, namespace, job.name, job.created_us, outcome, reason, job.ended_us
 
     def _result(self, result: Result | None) -> Row:
         if result is None:

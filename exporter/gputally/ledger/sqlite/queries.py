@@ -19,7 +19,7 @@ ORDER BY uid LIMIT 1 OFFSET :pods
 """
 """The last UID of a page of :pods + 1 pods, if there are that many."""
 
-POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "outcome", "revision")
+POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "outcome", "job_outcome", "revision")
 SEGMENTS: Final = f"""
 SELECT {", ".join(POD_COLUMNS)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
 FROM allocation_segments

@@ -29,7 +29,7 @@ from gputally.ledger.sqlite.measured_time import read_measured
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.model.allocation import End, Gap, PodOutcome
+from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Purchase
 
@@ -189,10 +189,11 @@ def _expect(by: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _segment(row: Row) -> SegmentRecord:
-    pod, span, terms, price = row[:8], row[8:11], row[11:-5], row[-5:]
+    pod, span, terms, price = row[:9], row[9:12], row[12:-5], row[-5:]
     segment = segment_of(span, terms, price_of(*price) if price[0] else None)
     values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
-    return SegmentRecord(**values | {"outcome": PodOutcome(values["outcome"])}, segment=segment)
+    outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
+    return SegmentRecord(**values | outcomes, segment=segment)
 
 
 def _allocation(row: Row) -> AllocationRecord:
@@ -201,7 +202,7 @@ def _allocation(row: Row) -> AllocationRecord:
         **dict(zip(queries.ALLOCATION_COLUMNS, plain, strict=False)),
         end_by=End(end_by) if end_by else None,
         gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
-        outcome=PodOutcome(outcome),
+        outcome=Outcome(outcome),
     )
 
 

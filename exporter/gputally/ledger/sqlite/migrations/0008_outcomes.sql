@@ -1,8 +1,28 @@
--- How each pod ended. outcome_text is NULL in revisions of earlier versions.
+-- How each pod and job ended. outcome_text is NULL in revisions of earlier versions, job_uid_text if no Job controls the
+-- pod.
 ALTER TABLE pod_revisions ADD COLUMN outcome_text INTEGER;
 ALTER TABLE pod_revisions ADD COLUMN phase_text INTEGER;
 ALTER TABLE pod_revisions ADD COLUMN reason_text INTEGER;
 ALTER TABLE pod_revisions ADD COLUMN exit_code INTEGER;
+ALTER TABLE pods ADD COLUMN job_uid_text INTEGER;
+
+-- Jobs of batch/v1 as last observed.
+CREATE TABLE job_outcomes (
+    job_uid_text   INTEGER PRIMARY KEY,
+    namespace_text INTEGER NOT NULL,
+    name           TEXT    NOT NULL,
+    created_us     INTEGER NOT NULL,
+    outcome_text   INTEGER NOT NULL,
+    reason_text    INTEGER NOT NULL,
+    ended_us       INTEGER
+);
+
+CREATE VIEW jobs AS
+SELECT (SELECT text FROM texts WHERE id = job_uid_text) AS uid,
+       (SELECT text FROM texts WHERE id = namespace_text) AS namespace, name,
+       (SELECT text FROM texts WHERE id = outcome_text) AS outcome,
+       (SELECT text FROM texts WHERE id = reason_text) AS reason, created_us, ended_us
+FROM job_outcomes;
 
 DROP VIEW allocations;
 DROP VIEW current_segments;
@@ -26,7 +46,8 @@ FROM pods p JOIN pod_revisions r ON r.pod = p.id
 UNION ALL
 SELECT *, 'unknown', '', '', NULL FROM old_allocations;
 
--- Those of each allocation's last revision, with whose they are and at what price. end_us is NULL while one lasts;
+-- Those of each allocation's last revision, with whose they are and at what price. job_outcome is that of the pod without
+-- a Job. end_us is NULL while one lasts;
 -- until_us is its end, or else up to when all is accounted.
 CREATE VIEW allocation_segments AS
 SELECT p.uid AS pod_uid, r.revision, s.ordinal,
@@ -35,6 +56,9 @@ SELECT p.uid AS pod_uid, r.revision, s.ordinal,
        (SELECT text FROM texts WHERE id = r.job_kind_text) AS job_kind,
        (SELECT text FROM texts WHERE id = r.job_text) AS job,
        ifnull((SELECT text FROM texts WHERE id = r.outcome_text), 'unknown') AS outcome,
+       ifnull((SELECT text FROM texts WHERE id = ifnull(
+           (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), r.outcome_text
+       )), 'unknown') AS job_outcome,
        t.resource, s.start_us, s.end_us, ifnull(s.end_us, max(s.start_us, (
            SELECT max(CAST(value AS INTEGER)) FROM meta WHERE key IN ('at_us', 'evaluated_us')
        ))) AS until_us,
@@ -48,8 +72,8 @@ JOIN pod_segments s
 JOIN terms t ON t.id = s.terms
 LEFT JOIN prices c ON c.id = s.price
 UNION ALL
-SELECT s.pod_uid, s.revision, s.ordinal, a.namespace, a.name, a.node, a.job_kind, a.job, 'unknown', s.resource,
-       s.start_us, s.end_us, ifnull(s.end_us, s.start_us), s.state, s.quantity, s.tier, s.tenant, s.queue, s.gpu_model,
+SELECT s.pod_uid, s.revision, s.ordinal, a.namespace, a.name, a.node, a.job_kind, a.job, 'unknown', 'unknown',
+       s.resource, s.start_us, s.end_us, ifnull(s.end_us, s.start_us), s.state, s.quantity, s.tier, s.tenant, s.queue, s.gpu_model,
        s.pool, s.price_key, c.currency, c.per_gpu_hour, c.basis, c.purchase, s.label_tier, s.label_tenant,
        s.label_gpu_model
 FROM old_allocations a
