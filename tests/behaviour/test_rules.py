@@ -1,9 +1,11 @@
 """The rules for edge cases, each on both clusters, checked in the product's ledger and metrics."""
 
+from unittest.mock import ANY
+
 from tests.behaviour.product import Rows, Samples, total
 from tests.behaviour.recorder import us
 from tests.behaviour.stage import Stage
-from tests.cluster.manifests import conduct, gpu_node, gpu_pod
+from tests.cluster.manifests import conduct, gpu_node, gpu_pod, job
 from tests.cluster.objects import condition, container_state
 
 SECOND = 1_000_000
@@ -62,14 +64,41 @@ async def test_the_ledger_keeps_how_each_pod_ended(stage: Stage) -> None:
     )
     await stage.api.delete(f"{PODS}/unwanted")
 
-    rows = await stage.product.query_until(OUTCOMES, lambda rows: [row[1] for row in rows].count("running") == 1)
+    rows = await stage.product.query_until(
+        OUTCOMES, lambda rows: [row[1] for row in rows].count("running") == 1 == len(rows) - 3
+    )
 
-    assert {name: tuple(more) for name, *more in rows if name != "unwanted"} == {
-        "good": ("succeeded", "Succeeded", 0),
-        "bad": ("failed", "Failed", 1),
-        "lasting": ("running", "", None),
+    assert {name: outcome for name, outcome, *_ in rows} == {
+        "good": "succeeded",
+        "bad": "failed",
+        "unwanted": "deleted",
+        "lasting": "running",
     }
-    assert [row[1] for row in rows if row[0] == "unwanted"] == ["deleted"]
+    assert {name: tuple(result) for name, _, *result in rows if name in ("good", "bad")} == {
+        "good": ("Succeeded", 0),
+        "bad": ("Failed", 1),
+    }
+
+
+async def test_the_ledger_keeps_how_each_job_ended(stage: Stage) -> None:
+    """The failed pod of a job that is complete in the end belongs to a job that succeeded."""
+    await furnish(stage)
+    fails = gpu_pod("bad", "lab", annotations=conduct(run_for="1s", exit_as="Failed"))
+    await stage.create(
+        job(gpu_pod("good", "lab", annotations=conduct(run_for="1s"))),
+        job(fails, backoffLimit=0),
+        job(gpu_pod("endless", "lab", annotations=conduct(stop_after="2s"))),
+    )
+    ended = await stage.product.query_until(JOBS, lambda rows: [row[1] for row in rows].count("running") == 1)
+    await stage.running(1)
+    await stage.api.delete("/apis/batch/v1/namespaces/lab/jobs/endless")
+    await stage.pods(lambda items: all(item["status"]["phase"] != "Running" for item in items))
+    rows = await stage.product.query_until(JOBS, lambda rows: all(row[1] != "running" for row in rows))
+    by_pod = await stage.product.query_until(BY_JOB, lambda rows: len(rows) == 3)
+
+    assert ended == [("bad", "failed", "BackoffLimitExceeded"), ("endless", "running", ""), ("good", "succeeded", ANY)]
+    assert [row[:2] for row in rows] == [("bad", "failed"), ("endless", "deleted"), ("good", "succeeded")]
+    assert by_pod == [("bad", "failed"), ("endless", "deleted"), ("good", "succeeded")]
 
 
 async def test_a_forced_deletion_ends_the_allocation_when_it_is_observed(stage: Stage) -> None:
@@ -137,6 +166,8 @@ OUTCOMES = """
 SELECT name, outcome, phase, exit_code FROM allocations a
 WHERE revision = (SELECT max(revision) FROM allocations WHERE pod_uid = a.pod_uid)
 """
+JOBS = "SELECT name, outcome, reason FROM jobs ORDER BY name"
+BY_JOB = "SELECT DISTINCT job, job_outcome FROM allocation_segments ORDER BY job"
 TENANTS = "SELECT tenant, start_us, end_us FROM current_segments ORDER BY start_us"
 LOST = {
     "type": "Ready",

@@ -20,7 +20,7 @@ pytestmark = [
 
 NUMBERS = count(1)
 REQUIRED = ("pods", "nodes", "namespaces")
-OPTIONAL = ("events", "priorityclasses")
+OPTIONAL = ("events", "jobs", "priorityclasses")
 LISTED = REQUIRED + OPTIONAL
 JOBS = """
 SELECT job_kind, job FROM allocations a WHERE namespace = '{place}'
