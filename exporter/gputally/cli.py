@@ -14,6 +14,7 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.report_flags import add_report_command
@@ -23,7 +24,7 @@ _PLUGIN = "kubectl gputally"
 _STATUSES = (
     "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
     "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
-    "8 aggregator; 130 interrupted"
+    "8 aggregator; 9 rows rejected; 130 interrupted"
 )
 
 
@@ -60,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
+    add_import_command(commands)
     add_ledger_commands(commands)
     _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
     return root

@@ -18,7 +18,9 @@ USED = sorted({(page, command) for page, text in TEXTS.items() for command in co
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
 TOP = {"--by", "--ca-file", "--once", "--output", "--password-file", "--token-file", "--url"}
 LEDGER = {"--force", "--ledger", "--no-check", "--timeout"}
-REPORT = {"--compare", "--time-zone", "--top", "--where", "--window"}
+REPORT = {"--compare", "--history", "--time-zone", "--top", "--where", "--window"}
+IMPORT = {"--format", "--rejected", "--until", "--zero"}
+SLURM = {"--allocations", "--allusers", "--duplicates", "--parsable", "--starttime"}
 DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--chaos"}
 FILES = sorted(set((ROOT / "examples").rglob("*.yaml")) - {ROOT / "examples" / "alertmanager.yaml"})
 
@@ -41,7 +43,8 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
-    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP | LEDGER | REPORT
+    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP
+    known |= LEDGER | REPORT | IMPORT | SLURM
     kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--for", "--replicas", "--show-labels"}
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}

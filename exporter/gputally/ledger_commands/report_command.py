@@ -1,12 +1,15 @@
 """`gputally report`: GPU-hours and cost of a period."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
+from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
@@ -23,6 +26,7 @@ from gputally.report.windows import parse_window, previous
 class ReportOptions(Struct, frozen=True, kw_only=True):
     """The flags of the command."""
 
+    history: str | None
     window: str
     by: tuple[str, ...]
     filters: tuple[Filter, ...]
@@ -34,8 +38,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
 def report(ledger: str, options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
-    zone = _zone(options.time_zone)
-    with ending_at_once(), reading_once(ledger) as reader, ProgressLine() as progress:
+    zone = time_zone(options.time_zone)
+    with ending_at_once(), _reading(ledger, options.history) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
         window = _window(options.window, state, zone)
@@ -56,6 +60,17 @@ def report(ledger: str, options: ReportOptions) -> int:
     return 0
 
 
+@contextmanager
+def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
+    with ExitStack() as open_files:
+        live = open_files.enter_context(reading_once(ledger))
+        yield (
+            live
+            if history is None
+            else JoinedReader(history=open_files.enter_context(reading_once(history)), live=live)
+        )
+
+
 def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
     name, state, time, zone = options.compare or "", scope.state, scope.query.time, scope.query.zone
@@ -73,7 +88,8 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top)
 
 
-def _zone(name: str) -> tzinfo:
+def time_zone(name: str) -> tzinfo:
+    """The zone of the flag --time-zone. Raises: ConfigError."""
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -47,6 +47,7 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_flags(command: ArgumentParser) -> None:
     add = command.add_argument
+    add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
     add("--window", metavar="PERIOD", default="month", help="see above [default: month, up to now]")
     add(
         "--by",
@@ -102,6 +103,7 @@ def _report(parsed: Namespace) -> int:
     from gputally.ledger_commands.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
 
     options = ReportOptions(
+        history=parsed.history,
         window=parsed.window,
         by=parsed.by,
         filters=tuple(parsed.where),

@@ -24,11 +24,11 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import queries, usage_rows
-from gputally.ledger.sqlite.allocated_time import ReadPlan, read_sums
-from gputally.ledger.sqlite.measured_time import read_measured
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, read_sums
+from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Purchase

@@ -17,6 +17,9 @@ CREATE TABLE job_outcomes (
     ended_us       INTEGER
 );
 
+-- The row of another system from which an imported pod comes, as a hash.
+CREATE TABLE imported (pod INTEGER PRIMARY KEY, digest INTEGER NOT NULL);
+
 CREATE VIEW jobs AS
 SELECT (SELECT text FROM texts WHERE id = job_uid_text) AS uid,
        (SELECT text FROM texts WHERE id = namespace_text) AS namespace, name,

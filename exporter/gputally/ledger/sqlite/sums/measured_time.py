@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from gputally.ledger.cuts import pieces
-from gputally.ledger.sqlite.allocated_time import Key, ReadPlan, Rows
 from gputally.ledger.sqlite.segment_rows import PRICE, Row, price_of
+from gputally.ledger.sqlite.sums.allocated_time import Key, ReadPlan, Rows
 from gputally.model.price import Price
 
 Amounts = tuple[int, ...]

@@ -1,0 +1,71 @@
+"""Jobs from CSV.
+
+Columns are id, tenant, qos, queue, gpu_type, gpu_count, gpu_milli, submit, start, end, node and status; others are
+ignored.
+"""
+
+from typing import Final
+
+from gputally.importing.imported_job import ImportedJob
+from gputally.importing.row_cells import CellError, Cells
+from gputally.model.allocation import Outcome
+from gputally.model.units import GPU
+
+COLUMNS: Final = ("id", "submit", "start", "end", "status")
+"""Required columns; of `gpu_milli` and `gpu_count`, one is."""
+_UGPU_PER_MILLI: Final = GPU // 1000
+_OUTCOMES: Final = {
+    "succeeded": Outcome.SUCCEEDED,
+    "completed": Outcome.SUCCEEDED,
+    "pass": Outcome.SUCCEEDED,
+    "failed": Outcome.FAILED,
+    "killed": Outcome.DELETED,
+    "cancelled": Outcome.DELETED,
+    "deleted": Outcome.DELETED,
+    "preempted": Outcome.PREEMPTED,
+    "lost": Outcome.LOST,
+    "running": Outcome.RUNNING,
+    "pending": Outcome.RUNNING,
+    "unknown": Outcome.UNKNOWN,
+}
+
+
+def csv_job(cells: Cells) -> ImportedJob | None:
+    """The job of a row; None if it had no GPU, or never started. Raises: CellError."""
+    job_id, quantity = cells.name("id"), _quantity(cells)
+    submit_us, start_us = cells.time_us("submit"), cells.optional_time_us("start")
+    end_us, outcome = cells.optional_time_us("end"), _outcome(cells)
+    cells.ordered(submit=submit_us, start=start_us, end=end_us)
+    if not quantity or start_us is None:
+        return None
+    if end_us is not None and outcome is Outcome.RUNNING:
+        outcome = Outcome.DELETED  # it ran until it was deleted
+    if end_us is None and outcome is not Outcome.RUNNING:
+        raise CellError("end", f"is empty, but the status is {cells.text('status')}")
+    return ImportedJob(
+        id=job_id,
+        tenant=cells.text("tenant"),
+        priority_class=cells.text("qos"),
+        queue=cells.text("queue"),
+        gpu_model=cells.text("gpu_type"),
+        node=cells.text("node"),
+        quantity=quantity,
+        submit_us=submit_us,
+        start_us=start_us,
+        end_us=end_us,
+        outcome=outcome,
+    )
+
+
+def _quantity(cells: Cells) -> int:
+    """µGPU: `gpu_milli` is the sum for the job, in thousandths of a GPU."""
+    if cells.text("gpu_milli"):
+        return cells.number("gpu_milli") * _UGPU_PER_MILLI
+    return cells.number("gpu_count") * GPU
+
+
+def _outcome(cells: Cells) -> Outcome:
+    text = cells.text("status")
+    if (found := _OUTCOMES.get(text.lower())) is None:
+        raise CellError("status", f"unknown '{text}'; use one of {', '.join(_OUTCOMES)}")
+    return found

@@ -1,0 +1,90 @@
+"""A ledger of imported jobs and that of a cluster, read as one."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace
+
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import (
+    AllocatedTime,
+    AllocationRecord,
+    CapacityRecord,
+    LedgerState,
+    MeasuredTime,
+    ObservationGap,
+    PreemptionRecord,
+    SegmentRecord,
+    Window,
+)
+from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+
+
+class JoinedReader:
+    """See `LedgerReader`: `history` counts up to the accounting start of `live`, so that nothing counts twice.
+
+    The readers belong to the caller, who also closes them.
+    """
+
+    def __init__(self, *, history: LedgerReader, live: LedgerReader) -> None:
+        self._history = history
+        self._live = live
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Nothing to close."""
+
+    def state(self) -> LedgerState:
+        """See `LedgerReader.state`: that of the cluster, from the first imported job on."""
+        live, history = self._live.state(), self._history.state()
+        return replace(live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us))
+
+    def allocations(self, window: Window) -> Iterator[AllocationRecord]:
+        """See `LedgerReader.allocations`."""
+        return chain.from_iterable(reader.allocations(part) for reader, part in self._parts(window))
+
+    def segments(self, window: Window) -> Iterator[SegmentRecord]:
+        """See `LedgerReader.segments`."""
+        return chain.from_iterable(reader.segments(part) for reader, part in self._parts(window))
+
+    def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
+        """See `LedgerReader.allocated`; what both ledgers have is not added up."""
+        return [each for reader, part in self._parts(window) for each in reader.allocated(part, by, cuts=cuts)]
+
+    def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
+        """See `LedgerReader.measured`; what both ledgers have is not added up."""
+        return [each for reader, part in self._parts(window) for each in reader.measured(part, by, cuts=cuts)]
+
+    def usage(self, window: Window) -> Iterator[AssignmentHour]:
+        """See `LedgerReader.usage`."""
+        return self._live.usage(window)
+
+    def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
+        """See `LedgerReader.unallocated_usage`."""
+        return self._live.unallocated_usage(window)
+
+    def capacity(self, window: Window) -> Iterator[CapacityRecord]:
+        """See `LedgerReader.capacity`."""
+        return self._live.capacity(window)
+
+    def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
+        """See `LedgerReader.preemptions`."""
+        return self._live.preemptions(window)
+
+    def gaps(self, window: Window) -> Iterator[ObservationGap]:
+        """See `LedgerReader.gaps`."""
+        return self._live.gaps(window)
+
+    def _parts(self, window: Window) -> Iterator[tuple[LedgerReader, Window]]:
+        """The parts of the window before and after the accounting start of the cluster."""
+        start_us = self._live.state().accounting_start_us
+        if window.start_us < start_us:
+            yield self._history, Window(window.start_us, min(window.end_us, start_us))
+        if window.end_us > start_us:
+            yield self._live, Window(max(window.start_us, start_us), window.end_us)

@@ -1,0 +1,63 @@
+"""A ledger of imported jobs, in an SQLite file of its own."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gputally.accounting.changes import Changes
+from gputally.errors import LedgerError
+from gputally.ledger.records import Window
+from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.pod import PodRecord
+
+_CLUSTER: Final = "imported"
+"""The cluster of these ledgers, so that no aggregator takes one for its own."""
+_KNOWN: Final = """
+SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)
+FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
+"""
+_KEEP: Final = "INSERT OR REPLACE INTO imported SELECT id, ? FROM pods WHERE uid = ?"
+_START: Final = """
+INSERT INTO meta VALUES ('accounting_start_us', :start)
+ON CONFLICT (key) DO UPDATE SET value = :start WHERE CAST(value AS INTEGER) > CAST(:start AS INTEGER)
+"""
+
+
+class Imported(NamedTuple):
+    """An allocation from a row with this hash."""
+
+    digest: int
+    revision: int
+
+
+class SqliteImportLedger(SqliteLedger):
+    """Allocations that no aggregator accounts. Raises: LedgerError for the ledger of a cluster."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self.bind(_CLUSTER)
+        except LedgerError:
+            self.__exit__(None, None, None)
+            raise LedgerError(
+                f"{path}: is the ledger of a cluster; import into a file of its own, and report both with --history"
+            ) from None
+
+    def known(self, uids: Iterable[str]) -> dict[str, Imported]:
+        """What was imported before, by UID."""
+        with converted_errors(self.path):
+            found = self._connection.execute(_KNOWN, (json.dumps(tuple(uids)),))
+            return {uid: Imported(digest, revision) for uid, digest, revision in found}
+
+    def add(self, records: Mapping[str, PodRecord], digests: Mapping[str, int], window: Window) -> None:
+        """Add new revisions of allocations, all or none. From now on the ledger covers at least `window`."""
+        with converted_errors(self.path), self._transaction():
+            start_us = int(self._meta("accounting_start_us") or window.start_us)
+            until_us = max(window.end_us, int(self._meta("at_us") or 0))
+            self._write(
+                Changes(accounting_start_us=start_us, evaluated_us=until_us, at_us=until_us, revisions=dict(records))
+            )
+            self._connection.executemany(_KEEP, [(digests[uid], uid) for uid in records])
+            self._connection.execute(_START, {"start": str(window.start_us)})

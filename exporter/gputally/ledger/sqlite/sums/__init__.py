@@ -1,0 +1,1 @@
+"""Sums of allocated and measured time by dimensions and periods."""
