@@ -17,7 +17,7 @@ from gputally.errors import ConfigError, GputallyError, Problem
 from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
-from gputally.ledger_commands.report_flags import add_report_command
+from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.setting import Parser, add_flags
 
 _PLUGIN = "kubectl gputally"

@@ -14,10 +14,13 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report_text import BillReport, ChangeReport, Scope, write_bill, write_changes
+from gputally.ledger_commands.report.report_focus import write_focus
+from gputally.ledger_commands.report.report_text import BillReport, ChangeReport, Scope, write_bill, write_changes
+from gputally.model.units import GPU_HOUR
 from gputally.report.bill import bill_of
 from gputally.report.cells import read_cells, read_usage
 from gputally.report.cost_change import compare
+from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.periods import RECURRING
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.windows import parse_window, previous
@@ -34,6 +37,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     top: int | None
     time_zone: str
     output: str
+    focus_version: str
 
 
 def report(ledger: str, options: ReportOptions) -> int:
@@ -46,7 +50,9 @@ def report(ledger: str, options: ReportOptions) -> int:
         query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, zone=zone)
         scope = Scope(query=query, state=state)
         _require_time(query.window, options.window, "window", scope)
-        if options.compare is None:
+        if options.output == "focus":
+            _write_focus(reader, scope, options, progress)
+        elif options.compare is None:
             found = BillReport(
                 scope=scope, bill=bill_of(read_cells(reader, query), read_usage(reader, query)), top=options.top
             )
@@ -58,6 +64,20 @@ def report(ledger: str, options: ReportOptions) -> int:
             write_changes(sys.stdout, changes, output=options.output)
         sys.stdout.flush()
     return 0
+
+
+def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
+    """Print the charges; what has no price is no charge, and is reported on standard error."""
+    if options.compare is not None:
+        raise ConfigError([Problem("", "--compare", "cannot be combined with --output focus; use csv")])
+    account = Account(scope.state.cluster or "unknown", options.focus_version)
+    count = write_focus(sys.stdout, focus_rows(read_charges(reader, scope.query), account))
+    [*totals] = bill_of(read_cells(reader, scope.query)).totals
+    unpriced = sum(total.unpriced for total in totals)
+    progress("")
+    if unpriced or not count:
+        hours = f"{unpriced / GPU_HOUR:,.2f} GPU-hours without a price are not in the file"
+        sys.stderr.write(f"gputally: {count:,} charges; {hours}\n")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.report.focus import VERSIONS
 from gputally.report.periods import TIME_DIMENSIONS
 from gputally.report.report_query import COLUMNS, Filter
 from gputally.setting import Parser, add_flags
@@ -33,6 +34,7 @@ examples:
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
+  gputally report --window 2026-10 --output focus > october.focus.csv
   kubectl gputally report --window 7d --output csv > week.csv
 """
 
@@ -73,8 +75,12 @@ def _add_flags(command: ArgumentParser) -> None:
     )
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
     add(
-        "--output", choices=("table", "markdown", "html", "csv", "json"), default="table", help="[default: %(default)s]"
+        "--output",
+        choices=("table", "markdown", "html", "csv", "json", "focus"),
+        default="table",
+        help="focus: charges by hour and pod for FinOps tools, whatever --by says [default: table]",
     )
+    add("--focus-version", choices=VERSIONS, default=VERSIONS[0], help="of the FOCUS columns [default: %(default)s]")
 
 
 def _dimensions(text: str) -> tuple[str, ...]:
@@ -100,7 +106,7 @@ def _count(text: str) -> int:
 
 
 def _report(parsed: Namespace) -> int:
-    from gputally.ledger_commands.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
+    from gputally.ledger_commands.report.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
 
     options = ReportOptions(
         history=parsed.history,
@@ -111,5 +117,6 @@ def _report(parsed: Namespace) -> int:
         top=parsed.top,
         time_zone=parsed.time_zone,
         output=parsed.output,
+        focus_version=parsed.focus_version,
     )
     return report(parsed.ledger, options)

@@ -9,7 +9,7 @@ from msgspec import Struct, json, structs
 
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.plain_text import write_rows
-from gputally.ledger_commands.report_html import HtmlTable, page
+from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange

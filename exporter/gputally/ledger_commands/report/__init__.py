@@ -1,0 +1,1 @@
+"""`gputally report` and its formats."""

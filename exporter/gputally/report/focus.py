@@ -1,0 +1,178 @@
+"""A bill as rows of FOCUS, the FinOps Open Cost and Usage Specification: one for each hour, pod and price.
+
+Source: https://focus.finops.org/focus-specification/ (1.2; 1.3 added and 1.4 removed columns that name the provider).
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from msgspec import json
+
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import AllocatedTime, Window
+from gputally.model.price import Price, Purchase
+from gputally.model.units import GPU_HOUR, US_PER_HOUR, to_datetime
+from gputally.report.report_query import ReportQuery
+from gputally.report.rounding import rounded
+
+VERSIONS: Final = ("1.2", "1.3", "1.4")
+_PLACES: Final = 12
+"""Decimals of a quantity. Costs are quantity times price, so they add up to the bill beyond its own decimals."""
+_STEP_US: Final = 24 * US_PER_HOUR
+"""How much is read at once."""
+_LABELS: Final = (
+    *("namespace", "name", "node", "job_kind", "job", "outcome"),
+    *("tier", "tenant", "queue", "gpu_model", "pool"),
+)
+_REPORTED: Final = {"name": "pod"}
+_UNIT: Final = "GPU-Hours"
+_PLATFORM: Final = "GPU cluster"
+_ONLY_UNTIL_1_3: Final = ("ProviderName", "PublisherName")
+_SINCE_1_3: Final = ("ServiceProviderName", "HostProviderName")
+_NULL: Final = (
+    *("AvailabilityZone", "CapacityReservationId", "CapacityReservationStatus", "ChargeClass"),
+    *("CommitmentDiscountCategory", "CommitmentDiscountId", "CommitmentDiscountName"),
+    *("CommitmentDiscountQuantity", "CommitmentDiscountStatus", "CommitmentDiscountType", "CommitmentDiscountUnit"),
+    *("InvoiceId", "RegionId", "RegionName"),
+)
+"""Columns that must exist, and have no value here."""
+
+FocusRow = Mapping[str, str]
+"""One row, by column; a missing value is empty."""
+
+
+class Charge(NamedTuple):
+    """GPU-time (µs·µGPU) of one pod in the hour from `hour_us` on, at one price."""
+
+    hour_us: int
+    labels: Mapping[str, str]
+    price: Price
+    gpu_time: int
+
+
+class Account(NamedTuple):
+    """Whose bill it is, and in which version of FOCUS."""
+
+    cluster: str
+    version: str
+
+
+def read_charges(reader: LedgerReader, query: ReportQuery) -> Iterator[Charge]:
+    """The priced charges of the query's period, by hour, a day at a time. Raises: LedgerError."""
+    for window in _days(query.window):
+        first_us = window.start_us - window.start_us % US_PER_HOUR
+        cuts = range(first_us + US_PER_HOUR, window.end_us, US_PER_HOUR)
+        found = reader.allocated(window, _LABELS, cuts=cuts)
+        for time in sorted(found, key=_by_hour):
+            labels = dict(zip(_LABELS, time.labels, strict=True))
+            if time.price and query.includes(_reported(labels, time.price)):
+                yield Charge(first_us + time.period * US_PER_HOUR, labels, time.price, time.gpu_time)
+
+
+def focus_rows(charges: Iterator[Charge], account: Account) -> Iterator[FocusRow]:
+    """One row for each charge. Quantities are rounded so that those at one price add up to their rounded sum."""
+    sums: dict[Price, int] = {}
+    for charge in charges:
+        before = sums.get(charge.price, 0)
+        after = sums[charge.price] = before + charge.gpu_time
+        quantity = Decimal(_scaled(after) - _scaled(before)).scaleb(-_PLACES)
+        if quantity:
+            yield _row(charge, quantity, account)
+
+
+def _days(window: Window) -> Iterator[Window]:
+    start_us = window.start_us
+    while start_us < window.end_us:
+        end_us = min(start_us - start_us % _STEP_US + _STEP_US, window.end_us)
+        yield Window(start_us, end_us)
+        start_us = end_us
+
+
+def _by_hour(time: AllocatedTime) -> tuple[int, tuple[str, ...], str]:
+    return time.period, time.labels, time.price.key if time.price else ""
+
+
+def _reported(labels: Mapping[str, str], price: Price) -> dict[str, str]:
+    """The values of the columns that filters of a report know."""
+    return {_REPORTED.get(name, name): value for name, value in labels.items()} | {"purchase": price.purchase.value}
+
+
+def _scaled(gpu_time: int) -> int:
+    return rounded(Fraction(gpu_time * 10**_PLACES, GPU_HOUR))
+
+
+def _row(charge: Charge, quantity: Decimal, account: Account) -> FocusRow:
+    labels, price = charge.labels, charge.price
+    row = {
+        **dict.fromkeys(_NULL, ""),
+        **_times(charge.hour_us),
+        **_amounts(price, quantity),
+        "BillingAccountId": account.cluster,
+        "BillingAccountName": _PLATFORM,
+        "BillingAccountType": "Cluster",
+        "SubAccountId": labels["tenant"],
+        "SubAccountName": labels["tenant"],
+        "SubAccountType": "Tenant",
+        "ChargeCategory": "Usage",
+        "ChargeDescription": f"GPU time of pod {labels['namespace']}/{labels['name']}",
+        "ChargeFrequency": "Usage-Based",
+        "InvoiceIssuerName": _PLATFORM,
+        **dict.fromkeys(_ONLY_UNTIL_1_3 if account.version != "1.4" else (), _PLATFORM),
+        **dict.fromkeys(_SINCE_1_3 if account.version != "1.2" else (), _PLATFORM),
+        "PricingCategory": "Dynamic" if price.purchase is Purchase.SPOT else "Standard",
+        "ResourceId": f"{labels['namespace']}/{labels['name']}",
+        "ResourceName": labels["name"],
+        "ResourceType": "Pod",
+        "ServiceCategory": "Compute",
+        "ServiceName": _PLATFORM,
+        "ServiceSubcategory": "Containers",
+        "SkuId": labels["gpu_model"],
+        "SkuMeter": "GPU Time",
+        "SkuPriceId": price.key,
+        "SkuPriceDetails": _json({"x_Basis": price.basis.value, "x_PurchaseOption": price.purchase.value}),
+        "Tags": _json({name: labels[name] for name in ("tier", "job_kind", "job", "queue", "namespace", "pool")}),
+        "x_Node": labels["node"],
+        "x_Outcome": labels["outcome"],
+        "x_Tier": labels["tier"],
+    }
+    return dict(sorted(row.items()))
+
+
+def _amounts(price: Price, quantity: Decimal) -> dict[str, str]:
+    cost, unit_price = _text(quantity * price.per_gpu_hour), _text(price.per_gpu_hour)
+    return {
+        **dict.fromkeys(("BilledCost", "ContractedCost", "EffectiveCost", "ListCost"), cost),
+        "PricingCurrencyEffectiveCost": cost,
+        **dict.fromkeys(("ContractedUnitPrice", "ListUnitPrice"), unit_price),
+        **dict.fromkeys(("PricingCurrencyContractedUnitPrice", "PricingCurrencyListUnitPrice"), unit_price),
+        **dict.fromkeys(("BillingCurrency", "PricingCurrency"), price.currency),
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), _text(quantity)),
+        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), _UNIT),
+    }
+
+
+def _times(hour_us: int) -> dict[str, str]:
+    hour = to_datetime(hour_us)
+    month = hour.replace(day=1, hour=0)
+    next_month = month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
+    return {
+        "BillingPeriodStart": _instant(month),
+        "BillingPeriodEnd": _instant(next_month),
+        "ChargePeriodStart": _instant(hour),
+        "ChargePeriodEnd": _instant(to_datetime(hour_us + US_PER_HOUR)),
+    }
+
+
+def _instant(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _text(value: Decimal) -> str:
+    return format(value.normalize(), "f")
+
+
+def _json(values: Mapping[str, str]) -> str:
+    return json.encode(values).decode()
