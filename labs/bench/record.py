@@ -18,6 +18,7 @@ from tests.cluster.manifests import path
 RESOURCES = {
     "/api/v1/namespaces": "namespaces",
     "/apis/scheduling.k8s.io/v1/priorityclasses": "priorityclasses",
+    "/apis/batch/v1/jobs": "jobs",
     "/api/v1/nodes": "nodes",
     "/api/v1/events": "events",
     "/api/v1/pods": "pods",
