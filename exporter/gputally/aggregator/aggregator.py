@@ -42,6 +42,8 @@ from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
 from gputally.pulling.agent_options import AgentOptions
+from gputally.report_api.report_process import ReportRunner
+from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
 from gputally.serving import policy_source
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ PODS_PATH: Final = "/metrics/pods"
 _LINKS: Final = (
     (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
     (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
+    (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
+    (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
 )
 DASHBOARDS: Final = (
     ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
@@ -270,7 +274,10 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         more_scrapes={PODS_PATH: running.pipeline.exposition.scrape_pods} if settings.pod_metrics else {},
         ready=running.ready,
         sections=partial(_sections, running, clock),
-        routes=(allocations_route(partial(_allocations, running.pipeline, clock)),),
+        routes=(
+            allocations_route(partial(_allocations, running.pipeline, clock)),
+            *report_routes(ReportRunner(settings.ledger), version=__version__),
+        ),
         links=tuple(_links(settings)),
         max_requests=settings.max_requests,
     )

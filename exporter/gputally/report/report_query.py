@@ -28,6 +28,10 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
 }
 """The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""
+FILTERED: Final = tuple(
+    dict.fromkeys(column for columns in COLUMNS.values() for column in columns if column not in TIME_DIMENSIONS)
+)
+"""The columns that a filter can name."""
 
 
 class Filter(NamedTuple):

@@ -15,7 +15,14 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
-from gputally.ledger_commands.report.report_text import BillReport, ChangeReport, Scope, write_bill, write_changes
+from gputally.ledger_commands.report.report_text import (
+    PLACES,
+    BillReport,
+    ChangeReport,
+    Scope,
+    write_bill,
+    write_changes,
+)
 from gputally.model.units import GPU_HOUR
 from gputally.report.bill import bill_of
 from gputally.report.cells import read_cells, read_usage
@@ -37,7 +44,13 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     top: int | None
     time_zone: str
     output: str
+    decimals: int | None
     focus_version: str
+
+    @property
+    def places(self) -> int:
+        """The decimals of amounts."""
+        return PLACES[self.output] if self.decimals is None else self.decimals
 
 
 def report(ledger: str, options: ReportOptions) -> int:
@@ -54,7 +67,10 @@ def report(ledger: str, options: ReportOptions) -> int:
             _write_focus(reader, scope, options, progress)
         elif options.compare is None:
             found = BillReport(
-                scope=scope, bill=bill_of(read_cells(reader, query), read_usage(reader, query)), top=options.top
+                scope=scope,
+                bill=bill_of(read_cells(reader, query), read_usage(reader, query)),
+                top=options.top,
+                places=options.places,
             )
             progress("")
             write_bill(sys.stdout, found, output=options.output)
@@ -105,7 +121,7 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     before = structs.replace(scope.query, window=_accounted(earlier, state))
     _require_time(before.window, name, "compare", scope)
     changes = compare(read_cells(reader, before), read_cells(reader, scope.query))
-    return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top)
+    return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
 
 
 def time_zone(name: str) -> tzinfo:

@@ -1,6 +1,7 @@
 """The flags of `gputally report`."""
 
 import argparse
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
@@ -8,12 +9,12 @@ from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
 from gputally.report.focus import VERSIONS
 from gputally.report.periods import TIME_DIMENSIONS
-from gputally.report.report_query import COLUMNS, Filter
+from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(COLUMNS)
-_COLUMNS: Final = dict.fromkeys(column for columns in COLUMNS.values() for column in columns)
-_FILTERED: Final = tuple(column for column in _COLUMNS if column not in TIME_DIMENSIONS)
+_COMMA: Final = re.compile(r",(?![^\[]*\])")
+"""Separates the values of a filter; a comma in brackets belongs to its value."""
 
 _EXAMPLES: Final = f"""\
 Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
@@ -80,6 +81,7 @@ def _add_flags(command: ArgumentParser) -> None:
         default="table",
         help="focus: charges by hour and pod for FinOps tools, whatever --by says [default: table]",
     )
+    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
     add("--focus-version", choices=VERSIONS, default=VERSIONS[0], help="of the FOCUS columns [default: %(default)s]")
 
 
@@ -94,9 +96,9 @@ def _dimensions(text: str) -> tuple[str, ...]:
 
 def _filter(text: str) -> Filter:
     column, equals, values = text.partition("=")
-    if column not in _FILTERED or not equals:
-        raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(_FILTERED)}")
-    return Filter(column, tuple(values.split(",")))
+    if column not in FILTERED or not equals:
+        raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(FILTERED)}")
+    return Filter(column, tuple(_COMMA.split(values)))
 
 
 def _count(text: str) -> int:
@@ -117,6 +119,7 @@ def _report(parsed: Namespace) -> int:
         top=parsed.top,
         time_zone=parsed.time_zone,
         output=parsed.output,
+        decimals=parsed.decimals,
         focus_version=parsed.focus_version,
     )
     return report(parsed.ledger, options)

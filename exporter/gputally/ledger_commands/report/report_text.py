@@ -18,7 +18,8 @@ from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-_PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
+PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
+"""The usual decimals of amounts, by format."""
 _BAR: Final = 20
 _MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
@@ -55,26 +56,28 @@ class Scope(Struct, frozen=True, kw_only=True):
 
 
 class BillReport(Struct, frozen=True, kw_only=True):
-    """A bill to print; lines beyond the `top` ones are added up."""
+    """A bill to print, amounts with `places` decimals; lines beyond the `top` ones are added up."""
 
     scope: Scope
     bill: Bill
     top: int | None
+    places: int
 
 
 class ChangeReport(Struct, frozen=True, kw_only=True):
-    """A comparison with the period `before` to print; changes beyond the `top` ones are added up."""
+    """A comparison with the period `before` to print, see `BillReport`."""
 
     scope: Scope
     before: Window
     changes: Sequence[CostChange]
     top: int | None
+    places: int
 
 
 def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     """Write a bill. CSV has no totals, so that its columns can be summed."""
     query = report.scope.query
-    found, columns = rows_of(report.bill, RowChoice(_PLACES[output], report.top, query.time_column)), query.columns
+    found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_column)), query.columns
     if output == "json":
         _write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
     elif output == "csv":
@@ -98,7 +101,7 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
     scope, columns = report.scope, report.scope.query.columns
     currencies = sorted({each.currency for each in report.changes})
     grouped = [[each for each in report.changes if each.currency == currency] for currency in currencies]
-    found = [change_rows(changes, places=_PLACES[output], top=report.top) for changes in grouped]
+    found = [change_rows(changes, places=report.places, top=report.top) for changes in grouped]
     rows = [row for group in found for row in group[:-1]]
     if output == "json":
         lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row in rows]

@@ -1,0 +1,1 @@
+"""`/api/v1/report`: reports from the ledger over HTTP."""

@@ -1,0 +1,94 @@
+"""The description of the HTTP API in OpenAPI 3.1."""
+
+from typing import Any, Final
+
+import msgspec
+
+from gputally.export.allocations_route import FILTERS
+from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
+from gputally.model.allocations_document import AllocationsDocument
+from gputally.report.report_query import COLUMNS, FILTERED
+from gputally.report_api.report_request import DEFAULT_LIMIT, FORMATS, MAX_LIMIT
+
+_TEXT: Final = {"type": "string"}
+_REF: Final = "#/components/schemas/{name}"
+_TIMES: Final = {
+    "type": "object",
+    "properties": {end: {"type": "string", "format": "date-time"} for end in ("from", "to")},
+}
+_REPORT: Final = {
+    "type": "object",
+    "properties": {
+        "version": {"type": "integer", "description": "raised when a field is removed or changes its meaning"},
+        "cluster": _TEXT,
+        "window": _TIMES,
+        "compared_to": {"anyOf": [_TIMES, {"type": "null"}]},
+        "accounted": _TIMES,
+        "by": {"type": "array", "items": _TEXT},
+        "where": {"type": "object"},
+        "rows": {"type": "array", "items": {"type": "object"}},
+        "totals": {"type": "array", "items": {"type": "object"}},
+        "row_count": {"type": "integer", "description": "rows of all pages"},
+        "next": {"type": ["string", "null"], "description": "address of the next page"},
+    },
+}
+
+
+def openapi(version: str, report_path: str) -> dict[str, Any]:
+    """The document for this version of the program."""
+    _, components = msgspec.json.schema_components([AllocationsDocument], ref_template=_REF)
+    schemas = components | {"Report": _REPORT}
+    content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
+    content["application/json"] = {"schema": {"$ref": _REF.format(name="Report")}}
+    allocations = {"application/json": {"schema": {"$ref": _REF.format(name="AllocationsDocument")}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "gputally aggregator", "version": version},
+        "paths": {
+            ALLOCATIONS_PATH: _operation("Who holds or wants which GPUs now.", _filters(FILTERS), allocations),
+            report_path: _operation(
+                "GPU-hours and cost of a period.", [*_report_parameters(), *_filters(FILTERED)], content
+            ),
+        },
+        "components": {"schemas": schemas},
+    }
+
+
+def _operation(summary: str, parameters: list[dict[str, Any]], content: dict[str, Any]) -> dict[str, Any]:
+    responses = {
+        "200": {"description": "the document", "content": content},
+        "400": {"description": "a parameter is wrong; the text says how to write it"},
+        "503": {"description": "cannot be served now; the text says why"},
+    }
+    return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}
+
+
+def _report_parameters() -> list[dict[str, Any]]:
+    dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
+    return [
+        _parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
+        _parameter("by", dimensions, default="tenant"),
+        _parameter("compare", "a period, or previous: explain the change since then"),
+        _parameter("top", "only the rows with the highest cost; one row adds up the others"),
+        _parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
+        _parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
+        _parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
+        _parameter("offset", "rows to skip (JSON only)", default="0"),
+    ]
+
+
+def _parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:
+    schema = _TEXT if default is None else _TEXT | {"default": default}
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def _filters(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "description": f"only this {name.replace('_', ' ')}; may be repeated",
+            "schema": {"type": "array", "items": _TEXT},
+        }
+        for name in names
+    ]

@@ -1,0 +1,132 @@
+"""The page `/report`: a form, and its answer as tables; it needs no JavaScript."""
+
+import base64
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from gputally.report.report_query import COLUMNS
+from gputally.report_api.report_process import ReportRunner, ReportUnavailable
+from gputally.report_api.report_request import REPORT_PATH, InvalidRequest, ReportRequest
+
+FIELDS: Final = {"window": "month", "by": "tenant", "compare": "", "tenant": "", "tier": "", "time_zone": "UTC"}
+"""The fields of the form, which are parameters of reports, with their defaults."""
+_PERIODS: Final = ("today", "7d", "week", "last-week", "month", "last-month", "year", "all")
+_MAX_ROWS: Final = "100"
+"""One more row adds up the others."""
+_STYLE: Final = """\
+:root{color-scheme:light dark;--bad:#cf222e;--line:#8886}
+@media(prefers-color-scheme:dark){:root{--bad:#f85149}}
+body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
+form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
+input,select,button{font:inherit}input{width:9rem}.problem{border-left:.4rem solid var(--bad);padding:.5rem 1rem}
+table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
+th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line)}tfoot{font-weight:600}
+tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums}
+:focus-visible{outline:2px solid}@media print{form,footer{display:none}tr{break-inside:avoid}}"""
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+PAGE_HEADERS: Final = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'",
+}
+
+
+_EXACT: Final = msgspec.json.Decoder(float_hook=Decimal)
+"""Keeps the decimals of amounts as written."""
+
+
+class _Column(NamedTuple):
+    field: str
+    head: str
+
+
+_BILL: Final = (
+    _Column("gpu_hours", "GPU-hours"),
+    _Column("unpriced", "unpriced GPU-hours"),
+    _Column("utilisation", "used %"),
+    _Column("cost", "cost"),
+    _Column("idle_cost", "idle cost"),
+    _Column("jobs", "jobs"),
+)
+_CHANGE: Final = tuple(
+    _Column(name, name.replace("_", " "))
+    for name in ("before", "after", "difference", "new_jobs", "ended_jobs", "quantity", "mix", "price")
+)
+
+
+class ReportPage(NamedTuple):
+    """The page as HTML, and its HTTP status."""
+
+    status: int
+    html: str
+
+
+async def report_page(
+    runner: ReportRunner, query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None
+) -> ReportPage:
+    """The answer to the form with these parameters, for a user restricted to `tenants`, None for all."""
+    form = FIELDS | {name: values[-1].strip() for name, values in query.items() if name in FIELDS}
+    try:
+        found = await _reports(runner, form, tenants)
+    except InvalidRequest as error:
+        return ReportPage(400, _html(form, problem=str(error)))
+    except ReportUnavailable as error:
+        return ReportPage(503, _html(form, problem=str(error)))
+    return ReportPage(200, _html(form, problem="", **found))
+
+
+async def _reports(
+    runner: ReportRunner, form: Mapping[str, str], tenants: Collection[str] | None
+) -> dict[str, dict[str, Any] | None]:
+    """The documents of the page."""
+    given = _bill_parameters(form) | {"top": _MAX_ROWS}
+
+    async def read(**more: str) -> dict[str, Any]:
+        asked = ReportRequest.of({name: [value] for name, value in (given | more).items()}, tenants=tenants)
+        return _document(await runner.run((*asked.arguments, "--decimals=2")))
+
+    return {
+        "bill": await read(),
+        "change": await read(compare=form["compare"]) if form["compare"] else None,
+        "days": await read(by="day"),
+    }
+
+
+def _bill_parameters(form: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in form.items() if value and name != "compare"}
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    """A JSON report, with what a table of it needs."""
+    document: dict[str, Any] = _EXACT.decode(body)
+    by = dict.fromkeys(column for dimension in document["by"] for column in COLUMNS[dimension])
+    is_bill = document["compared_to"] is None
+    columns = [each for each in _BILL if any(row[each.field] for row in document["totals"])] if is_bill else _CHANGE
+    return document | {"by_columns": tuple(by), "columns": columns, "has_shares": is_bill}
+
+
+def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what the template names
+    parameters = _bill_parameters(form)
+    links = {each: f"{REPORT_PATH}?{urlencode(parameters | {'format': each})}" for each in ("csv", "json", "html")}
+    return _template().render(
+        style=_STYLE,
+        form=form,
+        periods=_PERIODS,
+        dimensions=tuple(COLUMNS),
+        links=links,
+        **values,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("gputally.report_api"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("report.html")

@@ -1,0 +1,129 @@
+"""Runs reports in processes of their own, so that a long one never delays a scrape or an event."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import resource
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from typing import Final
+
+from gputally.report_api.report_request import InvalidRequest
+
+MEMORY_BYTES: Final = 256 * 2**20
+"""Limit of a report's memory, so that the container's limit is never reached."""
+OUTPUT_BYTES: Final = 8 * 2**20
+TIMEOUT_SECONDS: Final = 120.0
+MAX_WAITING: Final = 8
+"""Requests that may wait while one report is in progress."""
+KEPT_SECONDS: Final = 60.0
+"""How long a result is kept for the same request, so that its pages fit together."""
+_MAX_KEPT: Final = 4
+_NICENESS: Final = 10
+_REJECTED: Final = 2
+"""Exit status of a command with invalid flags."""
+_COMMAND: Final = (sys.executable, "-P", "-m", "gputally", "report")
+_REJECTION: Final = re.compile(r".*: error: (argument )?(--)?|^gputally: (--)?", re.DOTALL)
+"""What precedes the name of a parameter in the message of a command."""
+_SMALLER: Final = "choose a shorter period, fewer dimensions or top, or run gputally report on a copy of the ledger"
+
+logger = logging.getLogger(__name__)
+
+
+class ReportUnavailable(Exception):
+    """The report cannot be made now, or not here; the text says why."""
+
+
+class ReportRunner:
+    """Runs one report at a time on the ledger at this URL."""
+
+    def __init__(self, ledger: str) -> None:
+        self._ledger = ledger
+        self._turn = asyncio.Semaphore(1)
+        self._waiting = 0
+        self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}
+
+    async def run(self, arguments: tuple[str, ...]) -> bytes:
+        """What `gputally report` prints with these arguments; up to `KEPT_SECONDS` old.
+
+        Raises: InvalidRequest, ReportUnavailable.
+        """
+        if self._waiting > MAX_WAITING:
+            raise ReportUnavailable(f"{MAX_WAITING} reports are waiting, the maximum; try again later")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return self._recent(arguments) or await self._fresh(arguments)
+        finally:
+            self._waiting -= 1
+
+    def _recent(self, arguments: tuple[str, ...]) -> bytes | None:
+        since = time.monotonic() - KEPT_SECONDS
+        self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > since}
+        return self._kept[arguments][1] if arguments in self._kept else None
+
+    async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
+        body = await _output((*_COMMAND, f"--ledger={self._ledger}", *arguments))
+        while len(self._kept) >= _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[arguments] = time.monotonic(), body
+        return body
+
+
+async def _output(command: tuple[str, ...]) -> bytes:
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
+    try:
+        _restrain(process.pid)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            body, errors = await _read(process)
+            status = await process.wait()
+    except TimeoutError:
+        raise ReportUnavailable(f"the report took more than {TIMEOUT_SECONDS:.0f} s; {_SMALLER}") from None
+    finally:
+        await _ended(process)
+    if status:
+        raise _failure(status, errors.decode(errors="replace"))
+    return body
+
+
+def _restrain(pid: int) -> None:
+    """Limit the memory of the process, and prefer others for the CPU."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
+
+
+async def _read(process: Process) -> tuple[bytes, bytes]:
+    """Its output and its errors. Raises: ReportUnavailable if they are too long."""
+    assert process.stdout
+    assert process.stderr
+    errors = asyncio.create_task(process.stderr.read(), name="errors of a report")
+    body = bytearray()
+    try:
+        while part := await process.stdout.read(2**16):
+            body += part
+            if len(body) > OUTPUT_BYTES:
+                raise ReportUnavailable(f"the report is longer than {OUTPUT_BYTES >> 20} MiB; {_SMALLER}")
+        return bytes(body), await errors
+    finally:
+        errors.cancel()
+
+
+async def _ended(process: Process) -> None:
+    """End the process if it still runs."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _failure(status: int, errors: str) -> Exception:
+    if status == _REJECTED:
+        return InvalidRequest(_REJECTION.sub("", errors).strip())
+    if "MemoryError" in errors or "out of memory" in errors:
+        return ReportUnavailable(f"the report needs more than {MEMORY_BYTES >> 20} MiB; {_SMALLER}")
+    logger.error("a report failed with exit status %d: %s", status, errors.strip()[-2000:])
+    return ReportUnavailable("the report failed; see the log")

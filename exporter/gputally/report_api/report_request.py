@@ -1,0 +1,82 @@
+"""A request for a report: its parameters, as arguments of `gputally report`."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Self
+
+from gputally.report.report_query import FILTERED
+
+REPORT_PATH: Final = "/api/v1/report"
+FORMATS: Final = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "markdown": "text/markdown",
+    "html": "text/html",
+}
+"""Media types by the values of `format`."""
+SINGLE: Final = ("window", "by", "compare", "top", "time_zone")
+"""Parameters that are flags of `gputally report`."""
+PARAMETERS: Final = (*SINGLE, "format", "limit", "offset", *FILTERED)
+MAX_LIMIT: Final = 10_000
+DEFAULT_LIMIT: Final = 1_000
+_SPECIAL: Final = re.compile(r"[]*?\[,]")
+
+
+class InvalidRequest(ValueError):
+    """A request that cannot be served; its text says what to change."""
+
+
+class ReportRequest(NamedTuple):
+    """The arguments of the report, its format, and which rows of JSON to send."""
+
+    arguments: tuple[str, ...]
+    format: str
+    limit: int
+    offset: int
+
+    @classmethod
+    def of(cls, query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None) -> Self:
+        """The request with these parameters by a user restricted to `tenants`, None for all.
+
+        Raises: InvalidRequest.
+        """
+        if unknown := sorted(query.keys() - set(PARAMETERS)):
+            raise InvalidRequest(f"unknown parameter {', '.join(unknown)}; use {', '.join(PARAMETERS)}")
+        if any("\0" in value for values in query.values() for value in values):
+            raise InvalidRequest("a parameter contains a NUL character; remove it")
+        single = {name: _only(name, values) for name, values in query.items() if name not in FILTERED}
+        chosen = single.get("format", "json")
+        if chosen not in FORMATS:
+            raise InvalidRequest(f"unknown format '{chosen}'; use {', '.join(FORMATS)}")
+        limits = _number(single, "limit", DEFAULT_LIMIT, MAX_LIMIT), _number(single, "offset", 0, 10**9)
+        return cls((f"--output={chosen}", *_arguments(query, tenants)), chosen, *limits)
+
+
+def _arguments(query: Mapping[str, Sequence[str]], tenants: Collection[str] | None) -> Iterator[str]:
+    """One word each, so that no value is taken for a flag."""
+    for name in SINGLE:
+        if name in query:
+            yield f"--{name.replace('_', '-')}={query[name][0]}"
+    for column in FILTERED:
+        if column in query:
+            yield f"--where={column}={','.join(query[column])}"
+    if tenants is not None:
+        yield f"--where=tenant={','.join(sorted(map(literal, tenants)))}"
+
+
+def literal(text: str) -> str:
+    """A pattern of `--where` that matches exactly this text."""
+    return _SPECIAL.sub(r"[\g<0>]", text)
+
+
+def _only(name: str, values: Sequence[str]) -> str:
+    if len(values) > 1:
+        raise InvalidRequest(f"{name} is given {len(values)} times; give it once")
+    return values[0]
+
+
+def _number(single: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = single.get(name, str(default))
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
+        return int(text)
+    raise InvalidRequest(f"{name} '{text}' is not valid; use a number up to {most}")

@@ -1,0 +1,80 @@
+"""The routes of reports: `/api/v1/report`, the page `/report`, and the description of the HTTP API."""
+
+import asyncio
+import hashlib
+from typing import Any, Final
+
+import msgspec
+from aiohttp import ETag, web
+
+from gputally.export.authenticator import TENANTS
+from gputally.export.negotiate import gzip_accepted
+from gputally.export.web import compressed, joined
+from gputally.report_api.openapi import openapi
+from gputally.report_api.report_page import PAGE_HEADERS, report_page
+from gputally.report_api.report_process import ReportRunner, ReportUnavailable
+from gputally.report_api.report_request import FORMATS, REPORT_PATH, InvalidRequest, ReportRequest
+
+PAGE_PATH: Final = "/report"
+OPENAPI_PATH: Final = "/api/v1/openapi.json"
+_RETRY_SECONDS: Final = "5"
+_STYLED: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+}
+"""For HTML, whose bars have their lengths as style; all its texts are escaped."""
+
+
+def report_routes(runner: ReportRunner, *, version: str) -> tuple[web.AbstractRouteDef, ...]:
+    """The routes of reports that `runner` makes, as described for this version of the program."""
+    described = msgspec.json.encode(openapi(version, REPORT_PATH))
+
+    async def report(request: web.Request) -> web.StreamResponse:
+        try:
+            asked = ReportRequest.of(_parameters(request), tenants=TENANTS.get())
+            body = await runner.run(asked.arguments)
+        except InvalidRequest as error:
+            return web.Response(status=400, text=f"{error}\n")
+        except ReportUnavailable as error:
+            return web.Response(status=503, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
+        if asked.format == "json":
+            body = await asyncio.to_thread(_page, body, asked, request)
+        return await _response(request, body, asked.format)
+
+    async def description(request: web.Request) -> web.StreamResponse:
+        return await _response(request, described, "json")
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        found = await report_page(runner, _parameters(request), tenants=TENANTS.get())
+        return web.Response(status=found.status, text=found.html, content_type="text/html", headers=PAGE_HEADERS)
+
+    return web.get(REPORT_PATH, report), web.get(PAGE_PATH, page), web.get(OPENAPI_PATH, description)
+
+
+def _parameters(request: web.Request) -> dict[str, list[str]]:
+    return {name: request.query.getall(name) for name in request.query}
+
+
+def _page(body: bytes, asked: ReportRequest, request: web.Request) -> bytes:
+    """The document with some of its rows, their total number, and the address of the next ones."""
+    document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    rows = msgspec.json.decode(document["rows"], type=list[msgspec.Raw])
+    end = asked.offset + asked.limit
+    following = str(request.rel_url.update_query(limit=asked.limit, offset=end)) if end < len(rows) else None
+    page = {"rows": rows[asked.offset : end], "row_count": len(rows), "next": following}
+    return msgspec.json.format(msgspec.json.encode(document | page), indent=2)
+
+
+async def _response(request: web.Request, body: bytes, chosen: str) -> web.StreamResponse:
+    """The body with its ETag, or 304 if the client has it already."""
+    tag = ETag(hashlib.sha256(body).hexdigest()[:32], is_weak=True)
+    headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"} | (_STYLED if chosen == "html" else {})
+    if any(each.value in (tag.value, "*") for each in request.if_none_match or ()):
+        unchanged = web.Response(status=304, headers=headers)
+        unchanged.etag = tag
+        return unchanged
+    if gzip_accepted(joined(request, "Accept-Encoding")):
+        body, headers["Content-Encoding"] = await asyncio.to_thread(compressed, body), "gzip"
+    response = web.Response(body=body, content_type=FORMATS[chosen], charset="utf-8", headers=headers)
+    response.etag = tag
+    return response

@@ -1,0 +1,67 @@
+"""Parameters of `/api/v1/report` become arguments of the command, and none of them becomes anything else."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.ledger_commands.report.report_flags import _filter
+from gputally.report_api.report_request import InvalidRequest, ReportRequest, literal
+
+
+def test_parameters_become_flags_and_filters() -> None:
+    query = {"window": ["last-month"], "by": ["tier,day"], "time_zone": ["Europe/Berlin"], "tier": ["high", "low-*"]}
+
+    found = ReportRequest.of(query, tenants=None)
+
+    assert found.arguments == (
+        "--output=json",
+        "--window=last-month",
+        "--by=tier,day",
+        "--time-zone=Europe/Berlin",
+        "--where=tier=high,low-*",
+    )
+    assert (found.format, found.limit, found.offset) == ("json", 1_000, 0)
+
+
+def test_a_restricted_user_gets_a_filter_beside_those_asked_for() -> None:
+    found = ReportRequest.of({"tenant": ["red"], "format": ["csv"]}, tenants={"blue", "gr*en"})
+
+    assert found.arguments == ("--output=csv", "--where=tenant=red", "--where=tenant=blue,gr[*]en")
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ({"widow": ["7d"]}, "unknown parameter widow; use window, "),
+        ({"ledger": ["/etc/passwd"]}, "unknown parameter ledger"),
+        ({"window": ["7d", "all"]}, "window is given 2 times; give it once"),
+        ({"format": ["xls"]}, "unknown format 'xls'; use json, csv, markdown, html"),
+        ({"limit": ["10001"]}, "limit '10001' is not valid; use a number up to 10000"),
+        ({"offset": ["-1"]}, "offset '-1' is not valid"),
+        ({"job": ["a\0b"]}, "a parameter contains a NUL character; remove it"),
+    ],
+)
+def test_what_cannot_be_served_is_rejected_with_the_remedy(query: dict[str, list[str]], problem: str) -> None:
+    with pytest.raises(InvalidRequest, match=r".*") as caught:
+        ReportRequest.of(query, tenants=None)
+
+    assert str(caught.value).startswith(problem)
+
+
+names = st.text(alphabet="ab*?[],!]-", max_size=6)
+
+
+@given(tenants=st.lists(names, min_size=1, max_size=3, unique=True), other=names)
+def test_a_restriction_includes_its_tenants_and_no_other(tenants: list[str], other: str) -> None:
+    [*_, argument] = ReportRequest.of({}, tenants=tenants).arguments
+    included = _filter(argument.removeprefix("--where="))
+
+    assert all(included.includes(tenant) for tenant in tenants)
+    assert included.includes(other) == (other in tenants)
+
+
+@given(name=names)
+def test_a_literal_pattern_matches_its_text(name: str) -> None:
+    assert fnmatchcase(name, literal(name))

@@ -1,0 +1,186 @@
+"""`/api/v1/report` and `/report` over real sockets, with the real command on a real ledger."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, ClientSession
+from msgspec.structs import replace
+
+from gputally.export.access_policy import AccessPolicy, digest
+from gputally.export.web import Site, serve
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.report_api import report_process
+from gputally.report_api.report_process import ReportRunner
+from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
+from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
+from tests.contract.records import PRICE, pod, segment, step
+from tests.unit.export.test_web import site
+from tests.unit.ledger_commands.sample import CLUSTER
+
+HOUR = 3600
+BLUE = "<blue>"
+PODS = [
+    pod("a", segment(HOUR, 2 * HOUR), segment(2 * HOUR, 4 * HOUR)),
+    pod("b", segment(2 * HOUR, 3 * HOUR, tenant=BLUE, price=replace(PRICE, key="book/b")), job="infer"),
+    pod("c", segment(HOUR, 3 * HOUR, tenant=f"{BLUE}s", price=None), namespace="other"),
+]
+ALL = {"window": "all"}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "l.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(step(*PODS, at=5 * HOUR))
+    return path
+
+
+@asynccontextmanager
+async def served(ledger: Path, policy: AccessPolicy | None = None) -> AsyncIterator[ClientSession]:
+    """A client of the routes, with the token of the policy's only user, if there is one."""
+    routes = report_routes(ReportRunner(str(ledger)), version="1.2.3")
+    what: Site = site(routes=routes)
+    headers = {"Authorization": "Bearer t"} if policy else {}
+    async with (
+        serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy or AccessPolicy()) as [address],
+        ClientSession(f"http://{address}", headers=headers) as client,
+    ):
+        yield client
+
+
+async def rows(answer: ClientResponse, column: str = "tenant") -> dict[str, Any]:
+    assert answer.status == 200, await answer.text()
+    return {row[column]: row for row in (await answer.json())["rows"]}
+
+
+async def test_it_is_the_report_of_the_ledger(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(REPORT_PATH, params=ALL) as answer:
+        found = await rows(answer)
+
+    hours = {tenant: row["gpu_hours"] for tenant, row in found.items()}
+    assert hours == {PODS[0].terms[0].tenant: 3.0, BLUE: 1.0, f"{BLUE}s": 2.0}
+
+
+async def test_a_user_of_one_tenant_gets_its_lines_and_nothing_of_the_others(ledger: Path) -> None:
+    policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({BLUE})})
+
+    async with served(ledger, policy) as client:
+        for asked in ({}, {"tenant": "*"}, {"tenant": f"{BLUE}s"}):
+            async with client.get(REPORT_PATH, params=ALL | asked) as answer:
+                assert (await rows(answer)).keys() <= {BLUE}
+        async with client.get(REPORT_PATH, params=ALL | {"by": "job"}) as answer:
+            assert (await rows(answer, "job")).keys() == {"infer"}
+        async with client.get(PAGE_PATH, params=ALL) as answer:
+            page = await answer.text()
+    assert "&lt;blue&gt;" in page
+    assert "&lt;blue&gt;s" not in page
+
+
+async def test_pages_follow_each_other_and_have_all_rows_once(ledger: Path) -> None:
+    found: list[str] = []
+    async with served(ledger) as client:
+        address: str | None = f"{REPORT_PATH}?window=all&limit=2"
+        while address:
+            async with client.get(address) as answer:
+                document = await answer.json()
+            assert document["row_count"] == 3
+            assert len(document["rows"]) <= 2
+            found += [row["tenant"] for row in document["rows"]]
+            address = document["next"]
+
+    assert sorted(found) == sorted({PODS[0].terms[0].tenant, BLUE, f"{BLUE}s"})
+
+
+async def test_an_unchanged_report_is_not_sent_again(ledger: Path) -> None:
+    async with served(ledger) as client:
+        async with client.get(REPORT_PATH, params=ALL) as answer:
+            tag = answer.headers["ETag"]
+        async with client.get(REPORT_PATH, params=ALL, headers={"If-None-Match": tag}) as answer:
+            assert (answer.status, await answer.read()) == (304, b"")
+        async with client.get(REPORT_PATH, params=ALL | {"by": "tier"}, headers={"If-None-Match": tag}) as answer:
+            assert answer.status == 200
+
+
+async def test_csv_can_be_downloaded(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(REPORT_PATH, params=ALL | {"format": "csv"}) as answer:
+        assert answer.content_type == "text/csv"
+        assert len(list(csv.DictReader(io.StringIO(await answer.text())))) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"by": "color"}, "by: 'color' is not valid; use tier, "),
+        ({"window": "<b>"}, "window: '<b>' is not a period; use today"),
+        ({"top": "--ledger=/x"}, "top: '--ledger=/x' is not valid"),
+        ({"window": "1999"}, "window: nothing is accounted in '1999'"),
+    ],
+)
+async def test_a_wrong_parameter_is_named_with_its_remedy(ledger: Path, asked: dict[str, str], problem: str) -> None:
+    async with served(ledger) as client, client.get(REPORT_PATH, params=asked) as answer:
+        assert answer.status == 400
+        assert (await answer.text()).startswith(problem)
+
+
+async def test_the_page_shows_what_is_wrong_as_text(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(PAGE_PATH, params={"window": "<b>"}) as answer:
+        page = await answer.text()
+
+    assert answer.status == 400
+    assert "<b>" not in page
+    assert "&#39;&lt;b&gt;&#39; is not a period" in page
+
+
+async def test_the_page_has_tables_with_their_total_and_explains_a_change(ledger: Path) -> None:
+    asked = {"window": "1970-01-01T02:00/1970-01-01T03:00", "compare": "1970-01-01T01:00/1970-01-01T02:00"}
+
+    async with served(ledger) as client, client.get(PAGE_PATH, params=asked) as answer:
+        page = await answer.text()
+
+    assert answer.status == 200, page
+    assert page.count("<table>") == 3
+    assert "Change since the period from 1970-01-01 01:00:00 to 1970-01-01 02:00:00" in page
+    assert "form-action 'self'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "problem"),
+    [
+        ("OUTPUT_BYTES", 10, "the report is longer than 0 MiB"),
+        ("TIMEOUT_SECONDS", 0.0, "the report took more than 0 s"),
+        ("MEMORY_BYTES", 2**20, "the report"),
+    ],
+)
+async def test_a_report_beyond_its_limits_ends_and_the_next_one_works(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float, problem: str
+) -> None:
+    async with served(ledger) as client:
+        with monkeypatch.context() as limited:
+            limited.setattr(report_process, limit, value)
+            async with client.get(REPORT_PATH, params=ALL) as answer:
+                assert answer.status == 503
+                assert (await answer.text()).startswith(problem)
+        async with client.get(REPORT_PATH, params=ALL) as answer:
+            assert answer.status == 200
+
+
+async def test_a_missing_ledger_is_logged_and_no_path_is_shown(tmp_path: Path) -> None:
+    async with served(tmp_path / "none.db") as client, client.get(REPORT_PATH) as answer:
+        assert (answer.status, await answer.text()) == (503, "the report failed; see the log\n")
+
+
+async def test_the_api_is_described(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(OPENAPI_PATH) as answer:
+        described = json.loads(await answer.text())
+
+    operation = described["paths"][REPORT_PATH]["get"]
+    assert {each["name"] for each in operation["parameters"]} == set(PARAMETERS)
+    assert described["info"]["version"] == "1.2.3"
+    assert {"Report", "AllocationsDocument", "PodAllocation"} <= described["components"]["schemas"].keys()
