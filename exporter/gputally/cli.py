@@ -24,7 +24,7 @@ _PLUGIN = "kubectl gputally"
 _STATUSES = (
     "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
     "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
-    "8 aggregator; 9 rows rejected; 130 interrupted"
+    "8 aggregator; 9 rows rejected; 10 webhook; 130 interrupted"
 )
 
 
@@ -61,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
+    _add_showback_flags(
+        _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")
+    )
     add_import_command(commands)
     add_ledger_commands(commands)
     _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
@@ -192,6 +195,21 @@ def top(parsed: argparse.Namespace) -> int:
 
     options = options_from(parsed)
     return _until_stopped(lambda: run(options))
+
+
+def _add_showback_flags(command: argparse.ArgumentParser) -> None:
+    from gputally.showback.showback_flags import add_showback_flags  # noqa: PLC0415 - other commands need none of it
+
+    add_showback_flags(command)
+
+
+def showback(parsed: argparse.Namespace) -> int:
+    """Deliver the report of each tenant."""
+    from gputally.showback.showback import showback as deliver  # noqa: PLC0415 - heavy
+    from gputally.showback.showback_flags import showback_options  # noqa: PLC0415
+
+    options = showback_options(parsed)
+    return _until_stopped(lambda: deliver(options))
 
 
 def check(parsed: argparse.Namespace) -> int:

@@ -105,6 +105,20 @@ class AggregatorUnreachable(GputallyError):
     exit_status = 8
 
 
+class AggregatorRefused(AggregatorUnreachable):
+    """The aggregator rejects the request, and would do so again."""
+
+
+class DeliveryFailed(GputallyError):
+    """A webhook did not take a report. The message never shows its URL, which is a secret."""
+
+    exit_status = 10
+
+
+class DeliveryRejected(DeliveryFailed):
+    """It would not take it the next time, either."""
+
+
 class KubeletError(GputallyError):
     """The kubelet of this node did not report the device allocations."""
 

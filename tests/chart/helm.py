@@ -50,9 +50,9 @@ def of_kind(found: list[Json], kind: str, suffix: str = "") -> Json:
 
 def pods(found: list[Json]) -> dict[str, Json]:
     """Pods by name, and pod templates by the name of their workload."""
-    templates = {
-        each["metadata"]["name"]: each["spec"]["template"] for each in found if "template" in each.get("spec", {})
-    }
+    specs = [(each["metadata"]["name"], each.get("spec", {})) for each in found]
+    jobs = [(name, spec.get("jobTemplate", {}).get("spec", spec)) for name, spec in specs]
+    templates = {name: spec["template"] for name, spec in jobs if "template" in spec}
     return templates | {each["metadata"]["name"]: each for each in found if each["kind"] == "Pod"}
 
 

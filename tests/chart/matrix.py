@@ -62,6 +62,14 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
         "rbac": {"extraRules": [{"apiGroups": ["kubeflow.org"], "resources": ["notebooks"], "verbs": ["get"]}]},
         "ledger": {"storageClass": "ssd", "annotations": {"example.com/backup": "daily"}},
         "networkPolicy": {"enabled": True, "apiServerCidrs": ["10.0.0.1/32"]},
+        "reports": {
+            "enabled": True,
+            "timeZone": "Europe/Berlin",
+            "existingClaim": "showback",
+            "webhookSecret": "chat",
+            "tokenSecret": "reports",
+            "caSecret": "certificate",
+        },
         "serviceMonitor": {**_MONITOR, "basicAuth": _PASSWORD, "tlsConfig": {"insecureSkipVerify": True}},
         "podMonitor": {**_MONITOR, "authorization": {"credentials": {"name": "scrape", "key": "token"}}},
         "aggregator": {"web": _TLS, "agentsTls": {"caSecret": "ca", "clientSecret": "client"}, **_POD},
@@ -80,7 +88,11 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
             "nodeSelector": {"pool": "gpu"},
         },
     },
-    "mig": {"agent": {"mig": True}, "rbac": {"ownerWalk": False}},
+    "mig": {
+        "agent": {"mig": True},
+        "rbac": {"ownerWalk": False},
+        "reports": {"enabled": True, "webhookSecret": "chat", "window": "last-week", "schedule": "0 6 * * 1"},
+    },
     "gke": {
         "agent": {
             "driverPath": "/home/kubernetes/bin/nvidia",

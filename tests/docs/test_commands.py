@@ -19,6 +19,7 @@ YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, 
 TOP = {"--by", "--ca-file", "--once", "--output", "--password-file", "--token-file", "--url"}
 LEDGER = {"--force", "--ledger", "--no-check", "--timeout"}
 REPORT = {"--compare", "--focus-version", "--decimals", "--history", "--time-zone", "--top", "--where", "--window"}
+SHOWBACK = {"--directory", "--formats", "--webhook-url-file"}
 IMPORT = {"--format", "--rejected", "--until", "--zero"}
 SLURM = {"--allocations", "--allusers", "--duplicates", "--parsable", "--starttime"}
 DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--chaos"}
@@ -44,8 +45,18 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
     known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP
-    known |= LEDGER | REPORT | IMPORT | SLURM
-    kubectl = {"--clusterrole", "--user", "--namespace", "--field-selector", "--for", "--replicas", "--show-labels"}
+    known |= LEDGER | REPORT | SHOWBACK | IMPORT | SLURM
+    kubectl = {
+        "--clusterrole",
+        "--from",
+        "--from-literal",
+        "--user",
+        "--namespace",
+        "--field-selector",
+        "--for",
+        "--replicas",
+        "--show-labels",
+    }
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config"}

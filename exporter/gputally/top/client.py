@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
+from yarl import URL
 
-from gputally.errors import AggregatorUnreachable
+from gputally.errors import AggregatorRefused, AggregatorUnreachable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
 from gputally.top.authorization import Credentials
 
@@ -30,8 +31,12 @@ class AggregatorClient:
 
     async def read(self) -> bytes:
         """The document as JSON. Raises: AggregatorUnreachable."""
-        url = self._url + PATH
-        request = self._session.get(url, headers=self._headers, ssl=self._tls, timeout=_TIMEOUT)
+        return await self.get(PATH)
+
+    async def get(self, path: str, *, timeout: ClientTimeout = _TIMEOUT) -> bytes:  # noqa: ASYNC109 - of aiohttp
+        """The response to a path with its query. Raises: AggregatorUnreachable, AggregatorRefused."""
+        url = self._url + path
+        request = self._session.get(URL(url, encoded=True), headers=self._headers, ssl=self._tls, timeout=timeout)
         try:
             async with request as response:
                 return await _body(response, url)
@@ -57,5 +62,6 @@ async def _body(response: ClientResponse, url: str) -> bytes:
     if response.status != HTTPStatus.OK:
         text = (await response.text())[:200].strip()
         remedy = _REMEDIES.get(HTTPStatus(response.status), text or "see the aggregator's log")
-        raise AggregatorUnreachable(f"{url}: HTTP {response.status}: {remedy}")
+        kind = AggregatorRefused if response.status < HTTPStatus.INTERNAL_SERVER_ERROR else AggregatorUnreachable
+        raise kind(f"{url}: HTTP {response.status}: {remedy}")
     return await response.read()

@@ -45,6 +45,11 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         where(*names, metavar=flag.upper(), type=type(value), default=value, help=f"{what} [default: %(default)s]")
     where("--context", metavar="NAME", default="", help="context of the kubeconfig; default is the current one")
     where("--kubeconfig", metavar="FILE", default="", help="kubeconfig; default is kubectl's")
+    add_credentials(command)
+
+
+def add_credentials(command: argparse.ArgumentParser) -> None:
+    """Add the flags of credentials."""
     secret = command.add_argument_group("credentials, if it requires any")
     secret.add_argument("--user", metavar="NAME", default="", help="user name")
     secret.add_argument("--password-file", type=Path, metavar="FILE", help="file with the password of --user")
@@ -55,7 +60,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 def options_from(parsed: argparse.Namespace) -> Options:
     """The parsed flags. Raises: ConfigError."""
     problems = []
-    if parsed.url and not parsed.url.startswith(("http://", "https://")):
+    if parsed.url and not is_url(parsed.url):
         problems.append(Problem("", "--url", f"'{parsed.url}' is not a URL; use one such as http://localhost:9836"))
     if not parsed.interval > 0:
         problems.append(Problem("", "--interval", f"{parsed.interval:g} is not a valid interval; use a number above 0"))
@@ -72,14 +77,21 @@ def options_from(parsed: argparse.Namespace) -> Options:
             context=parsed.context,
             kubeconfig=parsed.kubeconfig,
         ),
-        credentials=Credentials(
-            user=parsed.user,
-            password_file=parsed.password_file,
-            token_file=parsed.token_file,
-            ca_file=parsed.ca_file,
-        ),
+        credentials=credentials_from(parsed),
         by=parsed.by,
         interval_s=parsed.interval,
         once=parsed.once,
         output=parsed.output,
+    )
+
+
+def is_url(text: str) -> bool:
+    """Whether the text is the URL of an aggregator."""
+    return text.startswith(("http://", "https://"))
+
+
+def credentials_from(parsed: argparse.Namespace) -> Credentials:
+    """The parsed flags of credentials."""
+    return Credentials(
+        user=parsed.user, password_file=parsed.password_file, token_file=parsed.token_file, ca_file=parsed.ca_file
     )

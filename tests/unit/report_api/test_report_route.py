@@ -10,36 +10,22 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession
-from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
-from tests.contract.records import PRICE, pod, segment, step
+from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.export.test_web import site
-from tests.unit.ledger_commands.sample import CLUSTER
 
-HOUR = 3600
-BLUE = "<blue>"
-PODS = [
-    pod("a", segment(HOUR, 2 * HOUR), segment(2 * HOUR, 4 * HOUR)),
-    pod("b", segment(2 * HOUR, 3 * HOUR, tenant=BLUE, price=replace(PRICE, key="book/b")), job="infer"),
-    pod("c", segment(HOUR, 3 * HOUR, tenant=f"{BLUE}s", price=None), namespace="other"),
-]
 ALL = {"window": "all"}
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    path = tmp_path / "l.db"
-    with SqliteLedger(path) as ledger:
-        ledger.bind(CLUSTER)
-        ledger.write(step(*PODS, at=5 * HOUR))
-    return path
+    return tenants_ledger(tmp_path)
 
 
 @asynccontextmanager
@@ -65,7 +51,7 @@ async def test_it_is_the_report_of_the_ledger(ledger: Path) -> None:
         found = await rows(answer)
 
     hours = {tenant: row["gpu_hours"] for tenant, row in found.items()}
-    assert hours == {PODS[0].terms[0].tenant: 3.0, BLUE: 1.0, f"{BLUE}s": 2.0}
+    assert hours == {RED: 3.0, BLUE: 1.0, f"{BLUE}s": 2.0}
 
 
 async def test_a_user_of_one_tenant_gets_its_lines_and_nothing_of_the_others(ledger: Path) -> None:
@@ -95,7 +81,7 @@ async def test_pages_follow_each_other_and_have_all_rows_once(ledger: Path) -> N
             found += [row["tenant"] for row in document["rows"]]
             address = document["next"]
 
-    assert sorted(found) == sorted({PODS[0].terms[0].tenant, BLUE, f"{BLUE}s"})
+    assert sorted(found) == sorted({RED, BLUE, f"{BLUE}s"})
 
 
 async def test_an_unchanged_report_is_not_sent_again(ledger: Path) -> None:
