@@ -51,7 +51,7 @@ class Installation:
         self.volume.mkdir()
         os.chown(self.volume, USER, USER)  # Kubernetes does it by fsGroup, but not for a folder of the host
         async with self.node.api() as api:
-            await api.create(volume(self.volume))
+            await api.create(volume("ledger", self.volume))
         (self.scratch / "values.yaml").write_text(json.dumps(values(self.gpus.path.parent)))
 
     async def helm(self, *arguments: str) -> str:
@@ -108,6 +108,18 @@ class Installation:
             raise ComponentFailed(f"{' '.join(command)}\n{problems.decode()}")
         return printed
 
+    async def claim(self, name: str) -> Path:
+        """The folder behind a new claim."""
+        folder = self.scratch / name
+        folder.mkdir()
+        os.chown(folder, USER, USER)
+        claim = {"accessModes": ["ReadWriteOnce"], "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": name, "namespace": NAMESPACE}
+        async with self.node.api() as api:
+            await api.create(volume(name, folder))
+            await api.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim})
+        return folder
+
     def ledger(self, query: str) -> list[tuple[Any, ...]]:
         """What the file on the volume says."""
         with closing(sqlite3.connect(f"file:{self.volume / 'gputally.db'}?mode=ro", uri=True)) as connection:
@@ -149,12 +161,12 @@ def values(scripts: Path) -> Json:
     }
 
 
-def volume(folder: Path) -> Json:
+def volume(name: str, folder: Path) -> Json:
     """Of no class, as the claim of a chart on a cluster without a default class."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": "ledger"},
+        "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": "8Gi"},
             "accessModes": ["ReadWriteOnce"],

@@ -1,6 +1,7 @@
 """The chart and the image on a real control plane and a real kubelet, from the installation to the removal."""
 
 import asyncio
+import csv
 import json
 import logging
 import re
@@ -21,7 +22,7 @@ from tests.chart.helm import CHART
 from tests.cluster.api import Api
 from tests.cluster.manifests import GPU, Json, path, priority_class
 from tests.node.gpus import ScriptedGpus
-from tests.node.installation import Installation, mounts_of, process_of, status_of
+from tests.node.installation import NAMESPACE, Installation, mounts_of, process_of, status_of
 from tests.node.node import Node, eventually, node_pod
 from tests.node.pod_network import PodNetwork
 from tests.node.pods import deleted, running
@@ -180,6 +181,30 @@ async def test_an_upgrade_goes_on_counting(installation: Installation, api: Api,
     await api.delete(path(pod))
     pieces = await charged(installation, pod)
     assert [each.end_us for each in pieces[:-1]] == [each.start_us for each in pieces[1:]]
+
+
+async def test_the_reports_of_tenants_are_delivered_over_http(installation: Installation, api: Api) -> None:
+    folder = await installation.claim("showback")
+    chosen = ("--set=reports.enabled=true", "--set=reports.existingClaim=showback", "--set=reports.window=all")
+    await installation.helm("upgrade", "gputally", str(CHART), "--reuse-values", *chosen, "--wait", "--timeout=2m")
+    name = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/gputally-reports"
+    job = (await api.get(name))["spec"]["jobTemplate"]
+    address = (await installation.pod("aggregator"))["status"]["podIP"]
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["args"] = [  # no DNS here
+        f"--url=http://{address}:9836" if each.startswith("--url=") else each for each in container["args"]
+    ]
+    metadata = {"name": "reports-now", "namespace": NAMESPACE}
+
+    created = await api.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job["spec"]})
+    await api.wait_for(path(created), lambda found: bool(found and found["status"].get("succeeded")), within=60)
+
+    [period] = folder.iterdir()
+    assert {each.suffix for each in period.glob(f"{TENANT}.*")} == {".html", ".md", ".csv"}
+    rows = list(csv.DictReader((period / f"{TENANT}.csv").read_text().splitlines()))
+    assert {row["job"] for row in rows} == {"train", "steady"}
+    assert sum(Decimal(row["cost"]) for row in rows) > 0
+    await api.delete(path(created))
 
 
 async def test_the_charts_own_test_passes(installation: Installation) -> None:
