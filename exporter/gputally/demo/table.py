@@ -113,7 +113,8 @@ def totals_line(fleet: Fleet) -> str:
     waiting = len(fleet.pods.index.pending)
     cost = sum(series.b for _, series in fleet.totals.truth(Total.COST)) * 3600 * US_PER_SECOND
     price = f"; {Decimal(cost) / COST_UNIT:.2f} {_currency(fleet)} per hour" if cost else ""
-    return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {waiting} pods wait{price}"
+    pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
+    return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {pods}{price}"
 
 
 def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most: int) -> list[Text]:
@@ -121,14 +122,19 @@ def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most
     found = [(each.decided_us, Text(_preempted(each), style="red")) for each in preemptions]
     for pod in pending(fleet)[:most]:
         minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
-        text = f"{pod.namespace}/{pod.name} ({pod.tier}) waits for {pod.quantity / GPU:g} GPUs, {minutes:.0f} min"
+        text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}"
         found.append((pod.since_us, Text(text, style="yellow")))
     latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]
     return [Text(f"{to_datetime(at_us):%H:%M} ").append_text(text) for at_us, text in latest]
 
 
 def _preempted(preemption: Preemption) -> str:
-    by = preemption.preemptor
-    preemptor = f"{by.namespace}/{by.name} ({by.tier or 'unknown tier'})" if by and by.name else "an unknown pod"
-    victim = f"{preemption.victim_namespace}/{preemption.victim_name} ({preemption.victim_tier})"
-    return f"{victim} lost {preemption.quantity / GPU:g} GPUs to {preemptor}"
+    """Tiers and GPUs first: long names of pods are cut off at the edge of the terminal."""
+    by, victim = preemption.preemptor, f"{preemption.victim_namespace}/{preemption.victim_name}"
+    tier = by.tier if by and by.tier else "an unknown tier"
+    pods = f"{victim}, preempted by {by.namespace}/{by.name}" if by and by.name else victim
+    return f"{preemption.victim_tier} lost {_gpus(preemption.quantity)} to {tier}: {pods}"
+
+
+def _gpus(quantity: int) -> str:
+    return "1 GPU" if quantity == GPU else f"{quantity / GPU:g} GPUs"

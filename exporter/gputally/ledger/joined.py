@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
+    JOB,
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    JobSet,
     LedgerState,
     MeasuredTime,
     ObservationGap,
@@ -20,6 +22,10 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.price import Price
+
+_Key = tuple[tuple[str, ...], Price | None, int]
+"""Labels, price and period."""
 
 
 class JoinedReader:
@@ -56,6 +62,18 @@ class JoinedReader:
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`; what both ledgers have is not added up."""
         return [each for reader, part in self._parts(window) for each in reader.allocated(part, by, cuts=cuts)]
+
+    def allocated_with_jobs(
+        self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
+    ) -> tuple[list[AllocatedTime], list[JobSet]]:
+        """See `LedgerReader.allocated_with_jobs`; jobs are compared by name, since numbers differ between ledgers."""
+        numbers: dict[tuple[str, ...], int] = {}
+        sets: dict[_Key, set[int]] = {}
+        for each in self.allocated(window, (*jobs_by, *JOB), cuts=cuts):
+            labels, job = each.labels[: len(jobs_by)], each.labels[len(jobs_by) :]
+            sets.setdefault((labels, each.price, each.period), set()).add(numbers.setdefault(job, len(numbers)))
+        found = [JobSet(labels, price, jobs, period) for (labels, price, period), jobs in sets.items()]
+        return self.allocated(window, by, cuts=cuts), found
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`; what both ledgers have is not added up."""

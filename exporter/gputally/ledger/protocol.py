@@ -9,6 +9,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    JobSet,
     LedgerState,
     MeasuredTime,
     ObservationGap,
@@ -87,6 +88,11 @@ class LedgerReader(Protocol):
 
         Raises: ValueError for a dimension that is not in DIMENSIONS.
         """
+
+    def allocated_with_jobs(
+        self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
+    ) -> tuple[list[AllocatedTime], list[JobSet]]:
+        """The same, and in the same read the different jobs by the dimensions `jobs_by`, which are some of `by`."""
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """What agents measured for the pods, by price and the dimensions `by`, in this order.

@@ -98,6 +98,20 @@ class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
         return self.price.cost(self.gpu_time) if self.price else None
 
 
+class JobSet(Struct, frozen=True, gc=False):
+    """The different jobs of all segments with the same `labels` and `price`, in one `period`.
+
+    A job is a number, which is the same in all sets of one read.
+    """
+
+    labels: tuple[str, ...]
+    price: Price | None
+    jobs: set[int]
+    period: int = 0
+
+
+JOB: Final = ("namespace", "job_kind", "job")
+"""The dimensions that identify a job."""
 MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dimension != "state")
 """The dimensions by which measured usage can be grouped."""
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.allocation import State
-from gputally.report.cells import Cell, UsageCell
+from gputally.report.cells import Cell, LineJobs, UsageCell
 
 TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "measured", "used", "idle")
 """The fields of a line that are GPU-time (µs·µGPU)."""
@@ -43,8 +43,8 @@ class Bill(Struct, frozen=True):
     totals: tuple[Line, ...]
 
 
-def bill_of(cells: Iterable[Cell], usage: Iterable[UsageCell] = ()) -> Bill:
-    """Adds up the cells.
+def bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs] = (), usage: Iterable[UsageCell] = ()) -> Bill:
+    """Adds up the cells, and counts the different jobs.
 
     Unpriced time belongs to the line of the only currency; with several currencies, it has a line of its own.
     """
@@ -55,6 +55,9 @@ def bill_of(cells: Iterable[Cell], usage: Iterable[UsageCell] = ()) -> Bill:
     for cell in found:
         lines.add(cell, cell.labels)
         totals.add(cell, ())
+    for some in jobs:
+        lines.add_jobs(some, some.labels)
+        totals.add_jobs(some, ())
     for each in measured:
         lines.add_usage(each, each.labels)
         totals.add_usage(each, ())
@@ -68,17 +71,21 @@ class _Sums:
     def __init__(self, unpriced: str) -> None:
         self._unpriced = unpriced
         self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
-        self._jobs: dict[tuple[tuple[str, ...], str], set[tuple[str, ...]]] = {}
+        self._jobs: dict[tuple[tuple[str, ...], str], list[set[int]]] = {}
 
     def add(self, cell: Cell, labels: tuple[str, ...]) -> None:
         """Add allocated time to the line of these labels."""
         line = self._line(labels, cell.currency)
-        self._jobs.setdefault((labels, line.currency), set()).add(cell.job)
         line.gpu_time += cell.gpu_time
         line.starting += cell.gpu_time * (cell.state == State.STARTING)
         line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
         line.unpriced += cell.gpu_time * (cell.price is None)
         line.cost += cell.cost
+
+    def add_jobs(self, found: LineJobs, labels: tuple[str, ...]) -> None:
+        """Add jobs to the line of these labels."""
+        line = self._line(labels, found.currency)
+        self._jobs.setdefault((labels, line.currency), []).append(found.jobs)
 
     def add_usage(self, cell: UsageCell, labels: tuple[str, ...]) -> None:
         """Add measured usage to the line of these labels."""
@@ -96,5 +103,6 @@ class _Sums:
     def found(self) -> list[Line]:
         """The lines, with their number of different jobs."""
         for key, line in self._lines.items():
-            line.jobs = len(self._jobs.get(key, ()))
+            jobs = self._jobs.get(key, [])
+            line.jobs = len(jobs[0] if len(jobs) == 1 else set[int]().union(*jobs))
         return list(self._lines.values())

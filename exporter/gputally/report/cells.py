@@ -1,41 +1,42 @@
 """What a report adds up: allocated time by its lines, jobs, models, tiers and prices."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocatedTime, MeasuredTime
+from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.price import Price
-from gputally.report.periods import Periods
 from gputally.report.report_query import ReportQuery
 
 _STORED: Final = {"pod": "name"}
 """Columns that the ledger calls otherwise."""
 _PURCHASE: Final = "purchase"
 """The column that is part of the price."""
-_JOB: Final = ("namespace", "job_kind", "job")
 _KIND: Final = ("gpu_model", "tier")
-_ALWAYS: Final = (*_JOB, *_KIND, "state")
+_STATE: Final = "state"
 
 
-class Cell(NamedTuple):
-    """Allocated time (µs·µGPU) with the same labels, job, kind and price.
+_Found = TypeVar("_Found", AllocatedTime, JobSet, MeasuredTime)
 
-    `labels` are the values of the query's columns, `kind` is what else affects the price: GPU model, tier and purchase
-    option.
-    """
+
+class _LinePart(Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a line at one price (None if unpriced); `labels` are the values of the query's columns."""
 
     labels: tuple[str, ...]
-    job: tuple[str, ...]
-    kind: tuple[str, ...]
-    state: str
     price: Price | None
-    gpu_time: int
 
     @property
     def currency(self) -> str:
         """The currency of its cost; empty if it is unpriced."""
         return self.price.currency if self.price else ""
+
+
+class _LineTime(_LinePart, frozen=True, kw_only=True, gc=False):
+    """Allocated time (µs·µGPU)."""
+
+    gpu_time: int
 
     @property
     def cost(self) -> int:
@@ -43,52 +44,79 @@ class Cell(NamedTuple):
         return self.price.cost(self.gpu_time) if self.price else 0
 
 
-class UsageCell(NamedTuple):
-    """What agents measured for one line at one price."""
+class Cell(_LineTime, frozen=True, kw_only=True, gc=False):
+    """Allocated time in one state."""
 
-    labels: tuple[str, ...]
+    state: str
+
+
+class JobCell(_LineTime, frozen=True, kw_only=True, gc=False):
+    """Allocated time of one job; `kind` is what affects the price: GPU model, tier and purchase option."""
+
+    job: tuple[str, ...]
+    kind: tuple[str, ...]
+
+
+class LineJobs(_LinePart, frozen=True, kw_only=True, gc=False):
+    """Different jobs, as numbers that are the same in all lines of one read."""
+
+    jobs: set[int]
+
+
+class UsageCell(_LinePart, frozen=True, kw_only=True, gc=False):
+    """What agents measured."""
+
     usage: MeasuredTime
-
-    @property
-    def currency(self) -> str:
-        """The currency of its cost; empty if it is unpriced."""
-        return self.usage.price.currency if self.usage.price else ""
 
     @property
     def idle_cost(self) -> int:
         """The cost of the idle time, see `COST_UNIT`; 0 if it is unpriced."""
-        return self.usage.price.cost(self.usage.idle) if self.usage.price else 0
+        return self.price.cost(self.usage.idle) if self.price else 0
 
 
-def read_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
-    """The allocated time of the query's period. Raises: LedgerError."""
+def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], list[LineJobs]]:
+    """The allocated time of the query's period, and its jobs. Raises: LedgerError."""
+    if query.window.start_us >= query.window.end_us:
+        return [], []
+    columns, jobs_columns = _columns(query, (_STATE,)), _columns(query, ())
+    times, jobs = reader.allocated_with_jobs(
+        query.window, _stored(columns), jobs_by=_stored(jobs_columns), cuts=query.periods.cuts
+    )
+    cells = [
+        Cell(labels=_labels(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
+        for time, values in _included(times, columns, query)
+    ]
+    sets = [
+        LineJobs(labels=_labels(values, query), price=found.price, jobs=found.jobs)
+        for found, values in _included(jobs, jobs_columns, query)
+    ]
+    return cells, sets
+
+
+def read_job_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[JobCell]:
+    """The allocated time of the query's period, by job. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    own, columns, periods = query.columns, _columns(query, _ALWAYS), query.periods
-    found = reader.allocated(query.window, [_STORED.get(each, each) for each in columns], cuts=periods.cuts)
-    for time in found:
-        values = dict(zip(columns, time.labels, strict=True)) | _derived(time, query, periods)
-        if query.includes(values):
-            yield Cell(
-                labels=tuple(values[column] for column in own),
-                job=tuple(values[column] for column in _JOB),
-                kind=tuple(values[column] for column in (*_KIND, _PURCHASE)),
-                state=values["state"],
-                price=time.price,
-                gpu_time=time.gpu_time,
-            )
+    columns = _columns(query, (*JOB, *_KIND))
+    times = reader.allocated(query.window, _stored(columns), cuts=query.periods.cuts)
+    for time, values in _included(times, columns, query):
+        yield JobCell(
+            labels=_labels(values, query),
+            job=tuple(values[column] for column in JOB),
+            kind=tuple(values[column] for column in (*_KIND, _PURCHASE)),
+            price=time.price,
+            gpu_time=time.gpu_time,
+        )
 
 
 def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
     """The measured usage of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    own, columns, periods = query.columns, _columns(query, ()), query.periods
-    found = reader.measured(query.window, [_STORED.get(each, each) for each in columns], cuts=periods.cuts)
-    for usage in found:
-        values = dict(zip(columns, usage.labels, strict=True)) | _derived(usage, query, periods)
-        if query.includes(values):
-            yield UsageCell(tuple(values[column] for column in own), usage)
+    columns = _columns(query, ())
+    found = reader.measured(query.window, _stored(columns), cuts=query.periods.cuts)
+    for usage, values in _included(found, columns, query):
+        yield UsageCell(labels=_labels(values, query), price=usage.price, usage=usage)
 
 
 def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
@@ -98,7 +126,23 @@ def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column not in derived))
 
 
-def _derived(found: AllocatedTime | MeasuredTime, query: ReportQuery, periods: Periods) -> dict[str, str]:
-    """The values of the columns that are not labels in the ledger."""
-    values = {_PURCHASE: found.price.purchase.value if found.price else ""}
-    return values | {query.time: periods.labels[found.period]} if query.time else values
+def _stored(columns: Iterable[str]) -> list[str]:
+    return [_STORED.get(each, each) for each in columns]
+
+
+def _included(
+    found: Iterable[_Found], columns: Sequence[str], query: ReportQuery
+) -> Iterator[tuple[_Found, Mapping[str, str]]]:
+    """What the filters include, each with the values of all columns."""
+    periods = query.periods
+    for each in found:
+        values = dict(zip(columns, each.labels, strict=True))
+        values[_PURCHASE] = each.price.purchase.value if each.price else ""
+        if query.time:
+            values[query.time] = periods.labels[each.period]
+        if query.includes(values):
+            yield each, values
+
+
+def _labels(values: Mapping[str, str], query: ReportQuery) -> tuple[str, ...]:
+    return tuple(values[column] for column in query.columns)

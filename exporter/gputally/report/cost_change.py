@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.report.cells import Cell
+from gputally.report.cells import JobCell
 
 CAUSES: Final = ("new_jobs", "ended_jobs", "quantity", "mix", "price")
 """The fields of a change that add up to the difference."""
@@ -41,7 +41,7 @@ class CostChange(Struct, frozen=True, kw_only=True):
     price: Fraction
 
 
-def compare(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[CostChange, ...]:
+def compare(before: Iterable[JobCell], after: Iterable[JobCell]) -> tuple[CostChange, ...]:
     """The changes of all lines that either period has, the largest first."""
     earlier, later = list(before), list(after)
     currencies = sorted({cell.currency for cell in (*earlier, *later) if cell.price})
@@ -65,7 +65,7 @@ _Jobs = Mapping[tuple[str, ...], Mapping[tuple[str, ...], _Sum]]
 """The sums of a line by job, then by what affects the price."""
 
 
-def _by_line(cells: Iterable[Cell], unpriced: str) -> dict[_Key, _Jobs]:
+def _by_line(cells: Iterable[JobCell], unpriced: str) -> dict[_Key, _Jobs]:
     lines: dict[_Key, dict[tuple[str, ...], dict[tuple[str, ...], _Sum]]] = {}
     for cell in cells:
         jobs = lines.setdefault((cell.labels, cell.currency or unpriced), {})

@@ -88,7 +88,7 @@ def test_the_fleet_is_summed_in_a_line() -> None:
     fleet.see(PodForm(name="a", gpus=2, node="n1", scheduled=0, started=1800), PodForm(name="b", created=9), at=1800)
     fleet.scrape(1800)
 
-    assert totals_line(fleet.fleet) == "8 GPUs: 2 allocated, 6 free; 1 pods wait; 4.42 EUR per hour"
+    assert totals_line(fleet.fleet) == "8 GPUs: 2 allocated, 6 free; 1 pod waits; 4.42 EUR per hour"
 
 
 def test_the_latest_events_come_first() -> None:
@@ -105,7 +105,7 @@ def test_the_latest_events_come_first() -> None:
     ]
 
     assert shown == [
-        "00:16 ml/train (low) lost 2 GPUs to ml/api (high)",
-        "00:15 ml/api (high) waits for 1 GPUs, 9 min",
-        "00:15 ml/late (none) waits for 1 GPUs, 10 min",
+        "00:16 low lost 2 GPUs to high: ml/train, preempted by ml/api",
+        "00:15 high waits for 1 GPU, 9 min: ml/api",
+        "00:15 none waits for 1 GPU, 10 min: ml/late",
     ]

@@ -47,8 +47,10 @@ def test_rows_survive_the_upgrade_and_the_backup_has_them_as_they_were(version: 
     with SqliteLedger(path):
         assert [each.pod_uid for each in segments_in(path)] == sorted(PODS)
         with open_reader(str(path)) as reader:
-            found = {each.labels: each.gpu_time for each in reader.allocated(ALWAYS, ("tier", "name"))}
+            times, [jobs] = reader.allocated_with_jobs(ALWAYS, ("tier", "name"), jobs_by=("tier",))
+        found = {each.labels: each.gpu_time for each in times}
         assert found == {("a tier of its own", f"pod-{uid}"): 1000 * GPU_SECOND for uid in PODS}
+        assert len(jobs.jobs) == 1
 
     backup = Path(f"{path}.before-{NEWEST:04}")
     assert held(backup) == (version, before)
@@ -121,6 +123,18 @@ def test_what_was_over_before_an_upgrade_may_be_revised_after_it(path: Path) -> 
         again = pod("over", segment(1000, 1400), revision=2)
         assert ledger.write(step(again)) == (0, 0)
         assert [(e.revision, e.segment) for e in segments_in(path)] == [(2, again.segments[0])]
+
+
+def test_a_job_of_before_and_after_the_upgrade_is_one_job(path: Path) -> None:
+    working_by(3, path, pod("over", segment(1000, 1500)), pod("gone", segment(1000, 1500), job="only before"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM working")
+
+    with SqliteLedger(path) as ledger:
+        ledger.write(step(pod("new", segment(1600, 1700)), pod("other", segment(1600, 1700), job="only after")))
+    with open_reader(str(path)) as reader:
+        [jobs] = reader.allocated_with_jobs(ALWAYS, ("tier",), jobs_by=("tier",))[1]
+    assert len(jobs.jobs) == 3
 
 
 def test_a_ledger_of_this_schema_and_a_new_one_are_not_copied(path: Path) -> None:

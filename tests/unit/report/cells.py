@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU_HOUR, PICO
-from gputally.report.cells import Cell, UsageCell
+from gputally.report.cells import Cell, JobCell, LineJobs, UsageCell
 
 
 def price(per_hour: str, *, currency: str = "USD") -> Price:
@@ -22,39 +22,61 @@ def price(per_hour: str, *, currency: str = "USD") -> Price:
     )
 
 
-def cell(
-    hours: float,
-    paid: Price | None,
-    *,
-    line: str = "red",
-    job: str = "train",
-    model: str = "H100",
-    state: str = "running",
-) -> Cell:
-    return Cell((line,), ("ml", "Job", job), (model, "low", ""), state, paid, int(hours * GPU_HOUR))
+def cell(hours: float, paid: Price | None, *, line: str = "red", state: str = "running") -> Cell:
+    return Cell(labels=(line,), state=state, price=paid, gpu_time=int(hours * GPU_HOUR))
+
+
+def job_cell(
+    hours: float, paid: Price | None, *, line: str = "red", job: str = "train", model: str = "H100"
+) -> JobCell:
+    return JobCell(
+        labels=(line,),
+        job=("ml", "Job", job),
+        kind=(model, "low", ""),
+        price=paid,
+        gpu_time=int(hours * GPU_HOUR),
+    )
+
+
+def usage_cell(line: str, usage: MeasuredTime) -> UsageCell:
+    return UsageCell(labels=(line,), price=usage.price, usage=usage)
 
 
 PRICES = (None, price("2.21"), price("3.75"), price("0.1234567"), price("1.1", currency="EUR"))
+_lines = st.sampled_from(["red", "blue", "green"]).map(lambda line: (line,))
 cells = st.lists(
     st.builds(
-        lambda line, job, model, state, paid, time: Cell(
-            (line,), ("ml", "Job", job), (model, "low", ""), state, paid, time
-        ),
-        st.sampled_from(["red", "blue", "green"]),
-        st.sampled_from(["a", "b", "c"]),
-        st.sampled_from(["H100", "A100"]),
-        st.sampled_from(["starting", "running", "terminating"]),
-        st.sampled_from(PRICES),
-        st.integers(1, 10**19),
+        Cell,
+        labels=_lines,
+        state=st.sampled_from(["starting", "running", "terminating"]),
+        price=st.sampled_from(PRICES),
+        gpu_time=st.integers(1, 10**19),
     ),
     max_size=12,
 )
 """Any cells, in two currencies and unpriced."""
+job_cells = st.lists(
+    st.builds(
+        JobCell,
+        labels=_lines,
+        job=st.sampled_from(["a", "b", "c"]).map(lambda job: ("ml", "Job", job)),
+        kind=st.sampled_from(["H100", "A100"]).map(lambda model: (model, "low", "")),
+        price=st.sampled_from(PRICES),
+        gpu_time=st.integers(1, 10**19),
+    ),
+    max_size=12,
+)
+"""The same by job."""
+line_jobs = st.lists(
+    st.builds(LineJobs, labels=_lines, price=st.sampled_from(PRICES), jobs=st.sets(st.integers(0, 9), min_size=1)),
+    max_size=8,
+)
+"""Any jobs."""
 
 usages = st.lists(
     st.builds(
-        lambda line, paid, measured, used, energy: UsageCell(
-            (line,), MeasuredTime((line,), paid, measured, min(used, measured), 0, energy)
+        lambda line, paid, measured, used, energy: usage_cell(
+            line, MeasuredTime((line,), paid, measured, min(used, measured), 0, energy)
         ),
         st.sampled_from(["red", "blue"]),
         st.sampled_from(PRICES[:4]),

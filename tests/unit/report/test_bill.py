@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.records import MeasuredTime
+from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
-from gputally.report.cells import Cell, UsageCell
+from gputally.report.cells import Cell, LineJobs, UsageCell
 from gputally.report.rounded_rows import OTHERS, RowChoice, rows_of
-from tests.unit.report.cells import cell, cells, price, usages
+from tests.unit.report.cells import cell, cells, line_jobs, price, usage_cell, usages
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
 FIELDS = (
@@ -21,14 +22,19 @@ FIELDS = (
 )
 
 
+def of(line: str, *numbers: int, paid: Price | None = USD) -> LineJobs:
+    return LineJobs(labels=(line,), price=paid, jobs=set(numbers))
+
+
 def test_a_line_adds_up_what_has_its_labels() -> None:
     bill = bill_of(
         [
             cell(2, USD),
-            cell(1, USD, state="starting", job="other"),
+            cell(1, USD, state="starting"),
             cell(0.5, USD, state="terminating"),
             cell(4, USD, line="blue"),
-        ]
+        ],
+        [of("red", 1, 2), of("blue", 1)],
     )
 
     assert bill.lines == (
@@ -44,6 +50,14 @@ def test_a_line_adds_up_what_has_its_labels() -> None:
         ),
     )
     assert [(total.currency, total.gpu_time, total.jobs) for total in bill.totals] == [("USD", 15 * GPU_HOUR // 2, 2)]
+
+
+def test_a_job_counts_once_on_a_line_and_once_in_the_total() -> None:
+    found = [of("red", 1, 2), of("red", 2, 3, paid=None), of("blue", 3)]
+    bill = bill_of([cell(2, USD), cell(1, None), cell(1, USD, line="blue")], found)
+
+    assert [(line.labels, line.jobs) for line in bill.lines] == [(("red",), 3), (("blue",), 1)]
+    assert [total.jobs for total in bill.totals] == [3]
 
 
 def test_unpriced_time_is_shown_beside_the_cost_of_the_only_currency() -> None:
@@ -72,7 +86,9 @@ def test_time_without_any_price_has_shares_of_gpu_hours() -> None:
 
 
 def test_lines_beyond_the_top_ones_are_added_up() -> None:
-    [found] = rows_of(bill_of([cell(each, USD, line=f"t{each}") for each in (1, 2, 3, 4)]), RowChoice(2, top=2))
+    jobs = [of(f"t{each}", each) for each in (1, 2, 3, 4)]
+    bill = bill_of([cell(each, USD, line=f"t{each}") for each in (1, 2, 3, 4)], jobs)
+    [found] = rows_of(bill, RowChoice(2, top=2))
 
     assert [(row.labels, row.gpu_hours, row.jobs) for row in found.rows] == [
         (("t4",), Decimal("4.00"), 1),
@@ -84,10 +100,10 @@ def test_lines_beyond_the_top_ones_are_added_up() -> None:
 def test_used_and_idle_time_are_what_was_measured() -> None:
     """Use above the share of a container is not part of its GPU-time."""
     usage = [
-        UsageCell(("red",), MeasuredTime(("red",), USD, 10 * GPU_HOUR, 7 * GPU_HOUR, 3 * GPU_HOUR, 3_600_000_000)),
-        UsageCell(("blue",), MeasuredTime(("blue",), None, GPU_HOUR, 0, 0, 0)),
+        usage_cell("red", MeasuredTime(("red",), USD, 10 * GPU_HOUR, 7 * GPU_HOUR, 3 * GPU_HOUR, 3_600_000_000)),
+        usage_cell("blue", MeasuredTime(("blue",), None, GPU_HOUR, 0, 0, 0)),
     ]
-    [found] = rows_of(bill_of([cell(12, USD), cell(2, None, line="blue")], usage), RowChoice(2))
+    [found] = rows_of(bill_of([cell(12, USD), cell(2, None, line="blue")], usage=usage), RowChoice(2))
 
     assert [
         (row.labels, row.measured, row.used, row.idle, row.utilisation, row.idle_cost, row.energy_kwh)
@@ -114,11 +130,11 @@ def test_rows_by_time_are_in_its_order() -> None:
     assert [row.labels[0] for row in top.rows] == ["2026-10-02", "2026-10-03", OTHERS]
 
 
-@given(cells, usages, st.integers(0, 6), st.none() | st.integers(1, 3))
+@given(cells, line_jobs, usages, st.integers(0, 6), st.none() | st.integers(1, 3))
 def test_shown_rows_add_up_to_the_shown_total(
-    found: list[Cell], usage: list[UsageCell], places: int, top: int | None
+    found: list[Cell], jobs: list[LineJobs], usage: list[UsageCell], places: int, top: int | None
 ) -> None:
-    for each in rows_of(bill_of(found, usage), RowChoice(places, top)):
+    for each in rows_of(bill_of(found, jobs, usage), RowChoice(places, top)):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
 

@@ -16,6 +16,7 @@ from gputally.ledger.records import (
     AllocationRecord,
     CapacityRecord,
     GapSubject,
+    JobSet,
     LedgerState,
     MeasuredTime,
     ObservationGap,
@@ -27,7 +28,7 @@ from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, read_sums
+from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
@@ -92,12 +93,18 @@ class SqliteLedgerReader:
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        sums = read_sums(self._rows, self._bounds(window), by, ReadPlan(cuts, self.page_pods))
-        found = [
-            AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
-            for (labels, price, period), gpu_time in sums.items()
-        ]
-        return sorted(found, key=_by_labels)
+        return _allocated(read_sums(self._rows, self._bounds(window), SumsBy(by), ReadPlan(cuts, self.page_pods))[0])
+
+    def allocated_with_jobs(
+        self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
+    ) -> tuple[list[AllocatedTime], list[JobSet]]:
+        """See `LedgerReader.allocated_with_jobs`."""
+        _expect(by, DIMENSIONS)
+        _expect(jobs_by, by)
+        plan = ReadPlan(cuts, self.page_pods)
+        sums, jobs = read_sums(self._rows, self._bounds(window), SumsBy(by, jobs_by), plan)
+        sets = [JobSet(labels, price, found, period) for (labels, price, period), found in jobs.items()]
+        return _allocated(sums), sets
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`."""
@@ -177,6 +184,14 @@ class SqliteLedgerReader:
         values = {**(bounds or {}), **(page._asdict() if page else {})}
         with converted_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
+
+
+def _allocated(sums: Sums) -> list[AllocatedTime]:
+    found = [
+        AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
+        for (labels, price, period), gpu_time in sums.items()
+    ]
+    return sorted(found, key=_by_labels)
 
 
 def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:

@@ -25,7 +25,7 @@ from gputally.ledger_commands.report.report_text import (
 )
 from gputally.model.units import GPU_HOUR
 from gputally.report.bill import bill_of
-from gputally.report.cells import read_cells, read_usage
+from gputally.report.cells import read_cells, read_job_cells, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.periods import RECURRING
@@ -68,7 +68,7 @@ def report(ledger: str, options: ReportOptions) -> int:
         elif options.compare is None:
             found = BillReport(
                 scope=scope,
-                bill=bill_of(read_cells(reader, query), read_usage(reader, query)),
+                bill=bill_of(*read_cells(reader, query), read_usage(reader, query)),
                 top=options.top,
                 places=options.places,
             )
@@ -88,7 +88,7 @@ def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
         raise ConfigError([Problem("", "--compare", "cannot be combined with --output focus; use csv")])
     account = Account(scope.state.cluster or "unknown", options.focus_version)
     count = write_focus(sys.stdout, focus_rows(read_charges(reader, scope.query), account))
-    [*totals] = bill_of(read_cells(reader, scope.query)).totals
+    [*totals] = bill_of(*read_cells(reader, scope.query)).totals
     unpriced = sum(total.unpriced for total in totals)
     progress("")
     if unpriced or not count:
@@ -120,7 +120,7 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     )
     before = structs.replace(scope.query, window=_accounted(earlier, state))
     _require_time(before.window, name, "compare", scope)
-    changes = compare(read_cells(reader, before), read_cells(reader, scope.query))
+    changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
 
 

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.sqlite.segment_rows import PRICE, Row, price_of
-from gputally.ledger.sqlite.sums.allocated_time import Key, ReadPlan, Rows
+from gputally.ledger.sqlite.sums.allocated_time import ReadPlan
+from gputally.ledger.sqlite.sums.names import Key, Rows
 from gputally.model.price import Price
 
 Amounts = tuple[int, ...]

@@ -1,0 +1,62 @@
+"""Different jobs by labels: of a million jobs, numbers need a fraction of the memory that names do."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gputally.ledger.sqlite.segment_rows import TERMS, Row
+from gputally.ledger.sqlite.sums.names import Key, Names
+
+_SPACE: Final = 1 << 40
+"""More than a file has texts."""
+
+
+class JobSets:
+    """Collects jobs by the dimensions `by`; those of pods and revisions in a row are `own`."""
+
+    def __init__(self, names: Names, by: Sequence[str]) -> None:
+        self._names = names
+        self._by = by
+        self._own = [each in by for each in names.own]
+        self._terms = [each for each in by if each in TERMS]
+        self._spaces: dict[tuple[int, int], int] = {}
+        self._older: dict[tuple[str, ...], int] = {}
+        self._same_terms: dict[tuple[str, ...], int] = {}
+        self._by_row: dict[Row, set[int]] = {}
+        self._grouped: dict[Row, set[int]] = {}
+        self._named: dict[Key, set[int]] = {}
+
+    def add(self, row: Row, namespace: int, kind: int, job: int) -> None:
+        """Add the job with these names, by number. Rows with the same values of `by` share one set."""
+        found = self._by_row.get(row)
+        if found is None:
+            found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
+        space = self._spaces.get((namespace, kind))
+        if space is None:
+            space = self._spaces[namespace, kind] = len(self._spaces) * _SPACE
+        found.add(space + job)
+
+    def add_older(self, key: Key, job: tuple[str, ...]) -> None:
+        """Add a job of an older schema, by the texts of its names."""
+        if job not in self._older:
+            self._older[job] = self._number(job)
+        self._named.setdefault(key, set()).add(self._older[job])
+
+    def found(self) -> dict[Key, set[int]]:
+        """All jobs, by labels; the names are loaded."""
+        for row, jobs in self._grouped.items():
+            self._named.setdefault(self._names.key(row, self._by), set()).update(jobs)
+        return self._named
+
+    def _group(self, row: Row) -> Row:
+        *own, term, price, period = row
+        values = self._names.term(term)
+        same = self._same_terms.setdefault(tuple(values[each] for each in self._terms), term)
+        return *(value if used else 0 for value, used in zip(own, self._own, strict=True)), same, price, period
+
+    def _number(self, job: tuple[str, ...]) -> int:
+        """That of the same job in the current schema; a job with a name that is only in the older one is negative."""
+        numbers = self._names.numbers(job)
+        if len(numbers) < len(set(job)):
+            return -1 - len(self._older)
+        namespace, kind, name = (numbers[each] for each in job)
+        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE) + name
