@@ -142,6 +142,7 @@ def segments_of(record: PodRecord) -> list[SegmentRecord]:
             namespace=record.namespace,
             name=record.name,
             node=record.node,
+            node_uid=record.node_uid,
             job_kind=record.job_kind,
             job=record.job,
             outcome=outcome_of(record),

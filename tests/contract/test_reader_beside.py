@@ -15,9 +15,21 @@ from gputally.ledger.records import (
 from gputally.model.allocation import Gap
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
-from gputally.model.price import Purchase
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
-from tests.contract.records import ACCOUNTED_S, ALWAYS, FACTS, NODE, PREEMPTION, pod, segment, step, us
+from tests.contract.records import (
+    ACCOUNTED_S,
+    ALWAYS,
+    ASSET,
+    FACTS,
+    NODE,
+    OPENED_S,
+    PREEMPTION,
+    PRICE,
+    pod,
+    segment,
+    step,
+    us,
+)
 from tests.contract.test_usage import ASSIGNMENT_HOUR, HOUR, UNALLOCATED_HOUR, reported
 
 
@@ -48,12 +60,12 @@ def capacity(start: int, end: int, physical: int = 8, *, uid: str = "node-1") ->
         physical=physical * GPU,
         covered=8 * GPU,
         allocatable=7 * GPU,
-        is_ready=True,
-        is_cordoned=False,
-        gpu_model="H100",
-        pool="a",
-        instance_type="p5",
-        purchase=Purchase.SPOT,
+        divided=False,
+        ready=True,
+        cordoned=False,
+        asset=ASSET,
+        price=PRICE,
+        continues="",
     )
 
 
@@ -64,7 +76,11 @@ def facts(
     history = tuple((us(at), replace(FACTS, physical=physical * GPU)) for at, physical in changes)
     gone_us, by_us = (None if at is None else us(at) for at in (gone, gone_by))
     record = NodeRecord(uid=uid, name="n1", created_us=history[0][0], facts=history, gone_us=gone_us, gone_by_us=by_us)
-    return step(nodes={uid: record}, capacity={(uid, at_us): ("n1", each) for at_us, each in history})
+    return step(
+        nodes={uid: record},
+        capacity={(uid, at_us): ("n1", each) for at_us, each in history},
+        asset_prices={(ASSET, us(OPENED_S)): PRICE},
+    )
 
 
 def test_capacity_lasts_until_it_changes_or_the_node_is_deleted(ledger: Ledger, reader: LedgerReader) -> None:
@@ -101,8 +117,9 @@ def test_capacity_of_a_node_deleted_in_a_gap_lasts_as_long_as_its_pods(
 ) -> None:
     monkeypatch.setattr(type(reader), "page_pods", pods, raising=False)
     ledger.write(facts((900, 8), gone=1500, gone_by=1600))
-    elsewhere = pod("c", segment(1000, 1590), node="n2")
-    ledger.write(step(elsewhere, *(pod(uid, segment(1000, end)) for uid, end in ended.items())))
+    elsewhere = pod("c", segment(1000, 1590), node="n2", node_uid="node-2")
+    namesake = pod("d", segment(1000, 1580), node_uid="node-0")
+    ledger.write(step(elsewhere, namesake, *(pod(uid, segment(1000, end)) for uid, end in ended.items())))
 
     assert list(reader.capacity(window(1000, 6000))) == [capacity(1000, until)]
     assert list(reader.capacity(window(1000, 1200))) == [capacity(1000, 1200)]

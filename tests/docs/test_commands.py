@@ -18,7 +18,17 @@ USED = sorted({(page, command) for page, text in TEXTS.items() for command in co
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
 TOP = {"--by", "--ca-file", "--once", "--output", "--password-file", "--token-file", "--url"}
 LEDGER = {"--force", "--ledger", "--no-check", "--timeout"}
-REPORT = {"--compare", "--focus-version", "--decimals", "--history", "--time-zone", "--top", "--where", "--window"}
+REPORT = {
+    "--compare",
+    "--focus-version",
+    "--decimals",
+    "--history",
+    "--time-zone",
+    "--top",
+    "--unallocated",
+    "--where",
+    "--window",
+}
 SHOWBACK = {"--directory", "--formats", "--webhook-url-file"}
 IMPORT = {"--format", "--rejected", "--until", "--zero"}
 SLURM = {"--allocations", "--allusers", "--duplicates", "--parsable", "--starttime"}

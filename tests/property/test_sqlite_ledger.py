@@ -15,6 +15,7 @@ from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model import history
 from gputally.model.units import COST_UNIT
+from gputally.report.capacity_cells import read_capacity_cells
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes
@@ -61,6 +62,7 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Pri
         truth = truth_of(cluster, prices)
         assert in_file(path) == (+truth.allocated, {labels: cost for labels, cost in truth.cost.items() if cost})
         assert physical_in_file(path) == truth.physical
+        assert capacity_in_file(path) == +truth.capacity
 
 
 def physical_in_file(path: Path) -> int:
@@ -68,6 +70,15 @@ def physical_in_file(path: Path) -> int:
     with open_reader(str(path)) as reader:
         offered = reader.capacity(Window(us(OPENED), us(HORIZON)))
         return sum(each.physical * (each.end_us - each.start_us) for each in offered) // 1_000_000
+
+
+def capacity_in_file(path: Path) -> Counter[tuple[str, str]]:
+    """GPU-time of [OPENED, HORIZON) by model and state, in seconds of a millionth of a GPU."""
+    found = Counter[tuple[str, str]]()
+    with open_reader(str(path)) as reader:
+        for each in read_capacity_cells(reader, Window(us(OPENED), us(HORIZON))):
+            found[each.gpu_model, each.state.value] += each.gpu_time // 1_000_000
+    return found
 
 
 def in_file(path: Path) -> tuple[Counter[tuple[str, ...]], dict[tuple[str, ...], Fraction]]:

@@ -20,6 +20,7 @@ from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption
+from gputally.model.price import Asset, Price
 from gputally.model.units import US_PER_SECOND
 
 
@@ -50,9 +51,10 @@ class Changes(Struct, frozen=True, kw_only=True):
     `revisions` are allocations with changed segments; `known` is the part of them and of `pods` that the ledger already
     has, nothing for those it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so
     are the `documents` of parts, by the part's name and key; None for dropped ones, as in `series` and `known_values`.
-    `jobs` are new or changed, by UID. `capacity` has new facts of nodes, by UID and time: name and facts. `live` is the
-    allocated GPU-time of the counters, as the line (a, b); None if it is not to be compared. `interruptions` are
-    observation gaps, from (kind, start) to end. Hours of usage are as last reported, by assignment and start or by GPU.
+    `jobs` are new or changed, by UID. `capacity` has new facts of nodes, by UID and time: name and facts;
+    `asset_prices` say what a GPU-hour of capacity costs from when on. `live` is the allocated GPU-time of the counters,
+    as the line (a, b); None if it is not to be compared. `interruptions` are observation gaps, from (kind, start) to
+    end. Hours of usage are as last reported, by assignment and start or by GPU.
     """
 
     accounting_start_us: int
@@ -63,6 +65,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     pods: dict[str, PodRecord | None] = field(default_factory=dict)
     nodes: dict[str, NodeRecord | None] = field(default_factory=dict)
     capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
+    asset_prices: dict[tuple[Asset, int], Price | None] = field(default_factory=dict)
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)

@@ -167,6 +167,7 @@ class Fleet:
             pods=pods,
             nodes=nodes,
             capacity=capacity,
+            asset_prices=self.nodes.asset_prices.drain(),
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.preemptions.drain_counted(),
             jobs=self.jobs.drain_changed(),

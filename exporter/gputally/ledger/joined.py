@@ -16,6 +16,7 @@ from gputally.ledger.records import (
     JobSet,
     LedgerState,
     MeasuredTime,
+    NodeSteps,
     ObservationGap,
     PreemptionRecord,
     SegmentRecord,
@@ -90,6 +91,10 @@ class JoinedReader:
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
         return self._live.capacity(window)
+
+    def allocated_steps(self, window: Window) -> Iterator[NodeSteps]:
+        """See `LedgerReader.allocated_steps`; imported jobs have no nodes with capacity."""
+        return self._live.allocated_steps(window)
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""

@@ -12,6 +12,7 @@ from gputally.ledger.records import (
     JobSet,
     LedgerState,
     MeasuredTime,
+    NodeSteps,
     ObservationGap,
     PreemptionRecord,
     SegmentRecord,
@@ -115,8 +116,12 @@ class LedgerReader(Protocol):
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """The capacity of nodes in the window, by node UID and start.
 
-        A node that was deleted during an observation gap counts until the last known allocation on it.
+        A record ends where the price changes, too. A node that was deleted during an observation gap counts until the
+        last known allocation on it.
         """
+
+    def allocated_steps(self, window: Window) -> Iterator[NodeSteps]:
+        """What was allocated to the pods of each node in the window, by the UID of the node that they were bound to."""
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions decided in the window, in chronological order."""

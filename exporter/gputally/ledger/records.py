@@ -3,13 +3,14 @@
 Times are µs since the epoch (UTC), quantities µGPU, GPU-time their product.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from gputally.model.allocation import End, Gap, Outcome, Segment
-from gputally.model.price import Price, Purchase
+from gputally.model.price import Asset, Price
 
 
 class Window(NamedTuple):
@@ -69,6 +70,7 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
     namespace: str
     name: str
     node: str
+    node_uid: str
     job_kind: str
     job: str
     outcome: Outcome
@@ -78,7 +80,7 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 DIMENSIONS: Final = (
-    *("namespace", "name", "node", "job_kind", "job", "outcome", "job_outcome"),
+    *("namespace", "name", "node", "node_uid", "job_kind", "job", "outcome", "job_outcome"),
     *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
 )
 """The dimensions by which allocated time can be grouped."""
@@ -139,7 +141,10 @@ class MeasuredTime(Struct, frozen=True, gc=False):
 class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The capacity of one node in [start_us, end_us).
 
-    `physical` are its GPUs, `covered` is the sum of its resources, and `allocatable` the allocatable part of these.
+    `physical` are its GPUs, `covered` is the sum of its resources, and `allocatable` the allocatable part of these;
+    `divided` if any unit is a part of a GPU. `price` is that of a GPU-hour; None if it is unpriced, or not recorded (by
+    older versions). The node `continues` an earlier one of the same machine, if any: allocations on
+    that are on this one from its first record on.
     """
 
     node_uid: str
@@ -149,12 +154,19 @@ class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
     physical: int
     covered: int
     allocatable: int
-    is_ready: bool
-    is_cordoned: bool
-    gpu_model: str
-    pool: str
-    instance_type: str
-    purchase: Purchase
+    divided: bool
+    ready: bool
+    cordoned: bool
+    asset: Asset
+    price: Price | None
+    continues: str
+
+
+class NodeSteps(NamedTuple):
+    """The changes of the allocated µGPU of the pods that were bound to a node, as (µs, change), by time."""
+
+    node_uid: str
+    steps: Sequence[tuple[int, int]]
 
 
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):

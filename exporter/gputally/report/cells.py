@@ -7,13 +7,18 @@ from msgspec import Struct
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
+from gputally.model.node import CapacityState
 from gputally.model.price import Price
+from gputally.report.capacity_cells import read_capacity_cells
 from gputally.report.report_query import ReportQuery
 
 _STORED: Final = {"pod": "name"}
 """Columns that the ledger calls otherwise."""
 _PURCHASE: Final = "purchase"
 """The column that is part of the price."""
+UNALLOCATED: Final = "(unallocated)"
+"""The tenant, tier or job of capacity that nobody held."""
+_HELD: Final = (CapacityState.ALLOCATED, CapacityState.OVERCOMMITTED)
 _KIND: Final = ("gpu_model", "tier")
 _STATE: Final = "state"
 
@@ -91,6 +96,25 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
         for found, values in _included(jobs, jobs_columns, query)
     ]
     return cells, sets
+
+
+def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
+    """The capacity that nobody held in the query's period, `UNALLOCATED` in columns that only allocations have.
+
+    Its states are those of `CapacityState`. Raises: LedgerError.
+    """
+    if query.window.start_us >= query.window.end_us:
+        return []
+    found = list[Cell]()
+    for each in read_capacity_cells(reader, query.window, query.periods.cuts):
+        values = dict.fromkeys((*query.columns, *(other.column for other in query.filters)), UNALLOCATED)
+        values |= {"gpu_model": each.gpu_model, "pool": each.pool, _PURCHASE: each.purchase.value}
+        if query.time:
+            values[query.time] = query.periods.labels[each.period]
+        if each.state not in _HELD and query.includes(values):
+            labels = _labels(values, query)
+            found.append(Cell(labels=labels, state=each.state.value, price=each.price, gpu_time=each.gpu_time))
+    return found
 
 
 def read_job_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[JobCell]:

@@ -273,3 +273,10 @@ def test_a_report_beside_a_writer_ends_at_the_last_write(run: Runner, tmp_path: 
         ledger.write(step(at=SECOND_DAY + 2 * HOUR, live=None))
 
         assert (first, json.loads(run(*flags).out)["totals"][0]["gpu_hours"]) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("other", [("--compare", "previous"), ("--output", "focus")])
+def test_unallocated_capacity_is_of_one_bill_alone(run: Runner, ledger: Path, other: tuple[str, str]) -> None:
+    result = run("report", "--ledger", str(ledger), "--window", "all", "--unallocated", *other)
+
+    assert (result.status, "--unallocated: cannot be combined with --" in result.err) == (2, True)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -25,7 +25,35 @@ class CapacityTerms(NamedTuple):
     limit: Callable[[NodeFacts], tuple[str, str]]
 
 
-def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, int]]:
+class Offered(Protocol):
+    """What a node offers, in µGPU, see `NodeFacts`."""
+
+    @property
+    def physical(self) -> int:
+        """Its GPUs."""
+
+    @property
+    def covered(self) -> int:
+        """Those that its resources cover."""
+
+    @property
+    def allocatable(self) -> int:
+        """The allocatable part of these."""
+
+    @property
+    def divided(self) -> bool:
+        """Whether any unit is a part of a GPU."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node is ready."""
+
+    @property
+    def cordoned(self) -> bool:
+        """Whether it accepts no new pods."""
+
+
+def divide(facts: Offered, allocated: int) -> Iterator[tuple[CapacityState, int]]:
     """µGPU by state: capacity + overcommitted = allocated + all other states. Allocated has precedence.
 
     GPUs that the offered units do not cover are unsliced; but whole missing devices, where units are whole, and devices
@@ -43,7 +71,7 @@ def divide(facts: NodeFacts, allocated: int) -> Iterator[tuple[CapacityState, in
         yield from _schedulable(facts, rest)
 
 
-def _schedulable(facts: NodeFacts, rest: int) -> Iterator[tuple[CapacityState, int]]:
+def _schedulable(facts: Offered, rest: int) -> Iterator[tuple[CapacityState, int]]:
     missing = facts.physical - facts.covered
     broken = facts.covered - facts.allocatable
     if not facts.divided:

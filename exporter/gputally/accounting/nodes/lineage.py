@@ -122,3 +122,8 @@ def may_have_existed(record: NodeRecord, at_us: int) -> bool:
     if record.gone_us is None:
         return record.created_us <= at_us
     return record.created_us <= at_us < max(record.gone_us, record.gone_by_us or 0)
+
+
+def noticed_us(record: NodeRecord, now_us: int) -> int:
+    """When its deletion was observed; now, if it exists."""
+    return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
-from gputally.accounting.nodes.lineage import Lineage, may_have_existed
+from gputally.accounting.nodes.lineage import Lineage, may_have_existed, noticed_us
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
@@ -43,6 +44,7 @@ class Nodes:
         self._lineage = Lineage(self.accounts, self._by_name)
         self._changed: set[str] = set()
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
+        self.asset_prices = AssetPrices(pricing, since_us=totals.accounting_start_us)
         self._inventory: Inventory | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity must be recomputed."""
@@ -220,7 +222,7 @@ class Nodes:
         """Drop the accounts of long deleted nodes, and stand-ins, unless an existing pod is on them."""
         self.catch_up(at_us=now_us)
         records = [account.record for account in self.accounts.values()]
-        ended = [r for r in records if is_stand_in(r.uid) or _noticed_us(r, now_us) < now_us - _KEEP_US]
+        ended = [r for r in records if is_stand_in(r.uid) or noticed_us(r, now_us) < now_us - _KEEP_US]
         used = {account.record.uid for uid in in_use() for account in self._lineage.of(uid)} if ended else set()
         for record in ended:
             if record.uid not in used:
@@ -245,8 +247,9 @@ class Nodes:
 
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Restore the nodes of an earlier process; their capacity continues from `since_us`."""
-        self._finalized_us = since_us
+        self._finalized_us = self.asset_prices.since_us = since_us
         for record in records:
+            self.asset_prices.see(record.facts)
             self.lapses.put(self._open(record, since_us=since_us).record)
             self._lineage.restored(record)
 
@@ -272,6 +275,7 @@ class Nodes:
     def _observe(self, account: NodeAccount, record: NodeRecord) -> None:
         fresh = record.facts[alike(account.record.facts, record.facts) :]
         self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
+        self.asset_prices.see(fresh)
         account.observe(record)
         self._inventory = None
         self._changed.add(record.uid)
@@ -291,8 +295,3 @@ class Nodes:
     def labels_of(self, facts: NodeFacts) -> tuple[str, str]:
         """The exported (gpu_model, pool) of an asset."""
         return self._limiter.limit("gpu_model", facts.gpu_model), self._limiter.limit("pool", facts.pool)
-
-
-def _noticed_us(record: NodeRecord, now_us: int) -> int:
-    """When its deletion was observed; now, if it exists."""
-    return now_us if record.gone_us is None else max(record.gone_us, record.gone_by_us or 0)

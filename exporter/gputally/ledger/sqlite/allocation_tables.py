@@ -16,6 +16,7 @@ from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_columns, price_of, segment_of
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
+from gputally.model.price import Price
 
 _LAST: Final = """
 SELECT p.uid, p.id, r.number, r.revision, r.segments
@@ -117,6 +118,11 @@ class AllocationTables:
                 segment = by_terms[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), loaded_price)
             found[uid].append(replace(segment, start_us=start_us, end_us=end_us, quantity=quantity))
         return found
+
+    def store_prices(self, prices: Iterable[Price]) -> None:
+        """Add the missing prices, which rows may then name by key."""
+        for price in prices:
+            self._prices.number((price.key,), price_columns(price))
 
     def forget(self) -> None:
         """The transaction was rolled back."""

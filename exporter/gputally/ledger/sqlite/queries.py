@@ -11,6 +11,7 @@ _FROM: Final = "max(start_us, :start)"
 _TO: Final = "min(ifnull(end_us, :accounted), :end)"
 _PAGE: Final = "pod_uid > :after AND pod_uid <= :upto"
 
+TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
 META: Final = "SELECT key, value FROM meta"
 NEXT_PAGE: Final = """
 SELECT uid FROM pods WHERE uid > :after
@@ -19,7 +20,10 @@ ORDER BY uid LIMIT 1 OFFSET :pods
 """
 """The last UID of a page of :pods + 1 pods, if there are that many."""
 
-POD_COLUMNS: Final = ("pod_uid", "namespace", "name", "node", "job_kind", "job", "outcome", "job_outcome", "revision")
+POD_COLUMNS: Final = (
+    *("pod_uid", "namespace", "name", "node", "node_uid"),
+    *("job_kind", "job", "outcome", "job_outcome", "revision"),
+)
 SEGMENTS: Final = f"""
 SELECT {", ".join(POD_COLUMNS)}, {_FROM}, {_TO}, quantity, {", ".join(TERMS)}, price_key, {", ".join(PRICE)}
 FROM allocation_segments
@@ -44,18 +48,22 @@ ORDER BY pod_uid, revision
 """All revisions of the allocations that overlap the window."""
 ALLOCATION: Final = f"{_ALLOCATIONS} WHERE pod_uid = :uid ORDER BY revision"
 
-CAPACITY_COLUMNS: Final = (
-    *("node_uid", "node", "start_us", "end_us"),
-    *("physical", "covered", "allocatable", "gpu_model", "pool", "instance_type"),
-)
 LAST_ALLOCATED: Final = f"""
+WITH RECURSIVE lineage (node_uid, bound_to) AS (
+    SELECT node_uid, node_uid FROM node_ends
+    UNION SELECT l.node_uid, r.continues FROM lineage l JOIN reregistrations r ON r.node_uid = l.bound_to
+)
 SELECT e.node_uid, max(min(e.gone_by_us, ifnull(s.end_us, :accounted)))
 FROM (SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end)) e
+JOIN lineage l ON l.node_uid = e.node_uid
 JOIN (SELECT * FROM allocation_segments WHERE {_PAGE} AND quantity > 0) s
-  ON s.node = e.node AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
+  ON s.node_uid = l.bound_to AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
 GROUP BY e.node_uid
 """  # noqa: S608 (literals only)
-"""The end of the last allocation on each node that was deleted at an unknown time in the window."""
+"""The end of the last allocation on each node that was deleted at an unknown time in the window.
+
+A pod is on the node that it was bound to, and on those that continue it; another one may have the same name.
+"""
 CAPACITY: Final = f"""
 WITH facts AS (
     SELECT c.*, c.from_us AS start_us, min(
@@ -67,12 +75,21 @@ WITH facts AS (
     ) AS end_us
     FROM capacity c
 )
-SELECT node_uid, node, {_FROM}, {_TO}, {", ".join(CAPACITY_COLUMNS[4:])}, ready, cordoned, purchase
+SELECT node_uid, node, {_FROM}, {_TO}, physical, covered, allocatable, ifnull(divided, 0), ready, cordoned,
+       instance_type, gpu_model, pool, purchase, ifnull(price_labels, '{{}}'),
+       ifnull((SELECT continues FROM reregistrations r WHERE r.node_uid = facts.node_uid), '')
 FROM facts
 WHERE {_FROM} < {_TO}
 ORDER BY node_uid, start_us
 """  # noqa: S608 (literals only)
 """With :held, the end of the last allocation on each node that was deleted at an unknown time (JSON, by node UID)."""
+
+ASSET_PRICES: Final = f"""
+SELECT instance_type, gpu_model, pool, a.purchase, price_labels, from_us,
+       p.price_key, {", ".join(f"p.{column}" for column in PRICE)}
+FROM capacity_prices a LEFT JOIN prices p ON p.price_key = a.price_key
+ORDER BY from_us
+"""  # noqa: S608 (literals only)
 
 PREEMPTIONS: Final = """
 SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,

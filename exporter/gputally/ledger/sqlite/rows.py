@@ -12,6 +12,7 @@ from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
+from gputally.model.price import Asset
 
 Row = tuple[Any, ...]
 
@@ -20,7 +21,8 @@ def _insert(columns: int, into: str) -> str:
     return f"INSERT OR {into} VALUES ({', '.join('?' * columns)})"  # noqa: S608 (literals only)
 
 
-INSERT_CAPACITY: Final = _insert(13, "REPLACE INTO capacity")
+INSERT_CAPACITY: Final = _insert(15, "REPLACE INTO capacity")
+INSERT_ASSET_PRICE: Final = _insert(7, "REPLACE INTO capacity_prices")
 INSERT_NODE_END: Final = _insert(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = _insert(2, "IGNORE INTO reregistrations")
 INSERT_PREEMPTION: Final = _insert(15, "REPLACE INTO preemptions")
@@ -35,7 +37,20 @@ def capacity(changes: Changes) -> Iterator[Row]:
     """New facts of nodes."""
     for (uid, from_us), (name, f) in changes.capacity.items():
         offered = (f.physical, f.covered, f.allocatable, f.ready, f.cordoned, f.gpu_model, f.pool)
-        yield uid, from_us, changes.at_us, name, *offered, f.asset.instance_type, f.asset.purchase.value
+        asset = (f.asset.instance_type, f.asset.purchase.value)
+        yield uid, from_us, changes.at_us, name, *offered, *asset, f.divided, price_labels(f.asset)
+
+
+def asset_prices(changes: Changes) -> Iterator[Row]:
+    """New prices of capacity."""
+    for (a, from_us), price in changes.asset_prices.items():
+        asset = (a.instance_type, a.gpu_model, a.pool, a.purchase.value, price_labels(a))
+        yield *asset, from_us, price.key if price else None
+
+
+def price_labels(asset: Asset) -> str:
+    """The labels of a node that price rules name, as JSON."""
+    return json.dumps(dict(asset.labels), separators=(",", ":"))
 
 
 def node_ends(changes: Changes) -> Iterator[Row]:

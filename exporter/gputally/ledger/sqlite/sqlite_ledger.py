@@ -131,6 +131,8 @@ class SqliteLedger:
         many = self._connection.executemany
         balance = self._balance(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
+        self._allocations.store_prices(filter(None, changes.asset_prices.values()))
+        many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))

@@ -6,8 +6,6 @@ from sqlite3 import Connection
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from msgspec import json
-
 from gputally.errors import LedgerError
 from gputally.ledger.records import (
     DIMENSIONS,
@@ -19,6 +17,7 @@ from gputally.ledger.records import (
     JobSet,
     LedgerState,
     MeasuredTime,
+    NodeSteps,
     ObservationGap,
     PreemptionRecord,
     SegmentRecord,
@@ -30,9 +29,9 @@ from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.measured_time import read_measured
+from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.price import Purchase
 
 _LAST: Final = b""
 """Sorts after every text."""
@@ -130,8 +129,11 @@ class SqliteLedgerReader:
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
         bounds = self._bounds(window)
-        held = json.encode(self._last_allocated(bounds)).decode()
-        return map(_capacity, self._rows(queries.CAPACITY, {**bounds, "held": held}))
+        return read_capacity(self._rows, bounds, self._last_allocated(bounds))
+
+    def allocated_steps(self, window: Window) -> Iterator[NodeSteps]:
+        """See `LedgerReader.allocated_steps`."""
+        return read_steps(self._rows, self._bounds(window), self.page_pods)
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
@@ -204,7 +206,8 @@ def _expect(by: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _segment(row: Row) -> SegmentRecord:
-    pod, span, terms, price = row[:9], row[9:12], row[12:-5], row[-5:]
+    pods = len(queries.POD_COLUMNS)
+    pod, span, terms, price = row[:pods], row[pods : pods + 3], row[pods + 3 : -5], row[-5:]
     segment = segment_of(span, terms, price_of(*price) if price[0] else None)
     values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
     outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
@@ -218,16 +221,6 @@ def _allocation(row: Row) -> AllocationRecord:
         end_by=End(end_by) if end_by else None,
         gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
         outcome=Outcome(outcome),
-    )
-
-
-def _capacity(row: Row) -> CapacityRecord:
-    *plain, ready, cordoned, purchase = row
-    return CapacityRecord(
-        **dict(zip(queries.CAPACITY_COLUMNS, plain, strict=False)),
-        is_ready=bool(ready),
-        is_cordoned=bool(cordoned),
-        purchase=Purchase(purchase),
     )
 
 

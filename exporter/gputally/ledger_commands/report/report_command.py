@@ -24,8 +24,8 @@ from gputally.ledger_commands.report.report_text import (
     write_changes,
 )
 from gputally.model.units import GPU_HOUR
-from gputally.report.bill import bill_of
-from gputally.report.cells import read_cells, read_job_cells, read_usage
+from gputally.report.bill import Bill, bill_of
+from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.periods import RECURRING
@@ -42,6 +42,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     filters: tuple[Filter, ...]
     compare: str | None
     top: int | None
+    unallocated: bool
     time_zone: str
     output: str
     decimals: int | None
@@ -54,7 +55,10 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
 
 def report(ledger: str, options: ReportOptions) -> int:
-    """Print the report. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
+    """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
+    if options.unallocated and (options.compare is not None or options.output == "focus"):
+        other = "--compare" if options.compare is not None else "--output focus"
+        raise ConfigError([Problem("", "--unallocated", f"cannot be combined with {other}; omit one of them")])
     zone = time_zone(options.time_zone)
     with ending_at_once(), _reading(ledger, options.history) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
@@ -68,7 +72,7 @@ def report(ledger: str, options: ReportOptions) -> int:
         elif options.compare is None:
             found = BillReport(
                 scope=scope,
-                bill=bill_of(*read_cells(reader, query), read_usage(reader, query)),
+                bill=_bill(reader, query, unallocated=options.unallocated),
                 top=options.top,
                 places=options.places,
             )
@@ -80,6 +84,12 @@ def report(ledger: str, options: ReportOptions) -> int:
             write_changes(sys.stdout, changes, output=options.output)
         sys.stdout.flush()
     return 0
+
+
+def _bill(reader: LedgerReader, query: ReportQuery, *, unallocated: bool) -> Bill:
+    cells, jobs = read_cells(reader, query)
+    free = read_unallocated(reader, query) if unallocated else []
+    return bill_of([*cells, *free], jobs, read_usage(reader, query))
 
 
 def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:

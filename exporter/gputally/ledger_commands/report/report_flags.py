@@ -34,6 +34,7 @@ examples:
   gputally report --window last-month --by tenant,tier --ledger gputally.db
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
+  gputally report --window last-month --by gpu_model,tenant --unallocated
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
   gputally report --window 2026-10 --output focus > october.focus.csv
   kubectl gputally report --window 7d --output csv > week.csv
@@ -73,6 +74,11 @@ def _add_flags(command: ArgumentParser) -> None:
         type=_count,
         metavar="N",
         help="only the N rows with the highest cost, or the largest change; one row adds up the others",
+    )
+    add(
+        "--unallocated",
+        action="store_true",
+        help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
     )
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
     add(
@@ -117,6 +123,7 @@ def _report(parsed: Namespace) -> int:
         filters=tuple(parsed.where),
         compare=parsed.compare,
         top=parsed.top,
+        unallocated=parsed.unallocated,
         time_zone=parsed.time_zone,
         output=parsed.output,
         decimals=parsed.decimals,

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import json
 
+from gputally.ledger.sqlite import queries
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of
 from gputally.model.allocation import Outcome
 from gputally.model.price import Price
@@ -18,7 +19,6 @@ POD_NAME: Final = "name"
 
 _ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
 _ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
-_TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
 _NUMBERS: Final = "SELECT text, id FROM texts WHERE text IN (SELECT value FROM json_each(:texts))"
 
 
@@ -46,7 +46,7 @@ class Names:
         """Load the texts and prices of these rows."""
         places = [place for place, each in enumerate(self.own) if each != POD_NAME]
         ids = json.encode(list({row[place] for row in rows for place in places})).decode()
-        self._texts = {0: Outcome.UNKNOWN.value, **dict(self._rows(_TEXTS, {"ids": ids}))}
+        self._texts = {0: Outcome.UNKNOWN.value, **dict(self._rows(queries.TEXTS, {"ids": ids}))}
         self._prices = {number: price_of(*price) for number, *price in self._rows(_ALL_PRICES, {})}
 
     def key(self, row: Row, by: Sequence[str]) -> Key:

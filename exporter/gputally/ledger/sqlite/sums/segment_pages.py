@@ -1,0 +1,81 @@
+"""The latest segments of a window, by the numbers of texts, terms and prices: three times as fast as by the views.
+
+Rows of older schemas have their own query, on texts. Parameters are the window [:start, :end), the end of accounting
+:accounted, and pods numbered (:after, :upto].
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gputally.ledger.records import JOB
+from gputally.ledger.sqlite.segment_rows import PRICE, Row
+from gputally.ledger.sqlite.sums.names import Rows
+
+_NUMBERED: Final = {
+    "namespace": "p.namespace_text",
+    "node": "r.node_text",
+    "node_uid": "r.node_uid_text",
+    "job_kind": "r.job_kind_text",
+    "job": "r.job_text",
+    "outcome": "ifnull(r.outcome_text, 0)",
+    "job_outcome": """ifnull(
+        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), ifnull(r.outcome_text, 0)
+    )""",
+}
+"""The dimensions of a pod or revision whose texts have numbers."""
+_OF_POD: Final = {"name", "namespace", "job_outcome"}
+_FROM: Final = "max(start_us, :start) AS from_us"
+_TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
+_LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
+_OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
+
+
+def segment_pages(
+    rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], *, page: int, with_jobs: bool = False
+) -> Iterator[Sequence[Row]]:
+    """Pages of segments: the dimensions `own`, terms, price, quantity, start, end, and the names of the job.
+
+    A page is one transaction and has a number of pods. Without jobs, their names are 0.
+    """
+    sql = _query(own, with_jobs=with_jobs)
+    [(last,)] = rows(_LAST_POD, {})
+    for after in range(0, last, page):
+        yield rows(sql, {**bounds, "after": after, "upto": after + page})
+
+
+def older_segments(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> Sequence[Row]:
+    """The dimensions `by`, the names of the job, the columns of the price, quantity, start and end."""
+    return rows(_old_query(by), bounds) if rows(_OLD, {})[0][0] else ()
+
+
+def _query(own: Sequence[str], *, with_jobs: bool) -> str:
+    """Each latest segment, with the dimensions `own` and its job; SQLite takes the other columns from max()'s row."""
+    inner = "".join(f"{_NUMBERED.get(each, 'p.name')} AS {each}, " for each in own)
+    key = ", ".join((*own, "terms", "price", "quantity"))
+    job = ", ".join(f"{_NUMBERED[each]} AS of_{each}" if with_jobs else f"0 AS of_{each}" for each in JOB)
+    pods = "CROSS JOIN pods p ON p.id = s.pod" if with_jobs or _OF_POD & set(own) else ""
+    return f"""
+SELECT {key}, from_us, to_us, {", ".join(f"of_{each}" for each in JOB)} FROM (
+    SELECT {inner}{job}, s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}
+    FROM (
+        SELECT pod, max(number), segments, node_text, node_uid_text, job_kind_text, job_text, outcome_text
+        FROM pod_revisions WHERE pod > :after AND pod <= :upto GROUP BY pod
+    ) r
+    CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}
+    GROUP BY s.pod, s.ordinal
+)
+WHERE from_us < to_us
+"""  # noqa: S608 (dimensions only)
+
+
+def _old_query(by: Sequence[str]) -> str:
+    columns = ", ".join((*by, *JOB, "price_key", *PRICE, "quantity"))
+    return f"""
+SELECT {columns}, from_us, to_us
+FROM (
+    SELECT *, {_FROM}, {_TO} FROM allocation_segments WHERE pod_uid IN (
+        SELECT pod_uid FROM old_allocations EXCEPT SELECT uid FROM pods
+    )
+)
+WHERE from_us < to_us
+"""  # noqa: S608 (dimensions only)
