@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.node import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO
+from gputally.report.capacity_cells import read_capacity_cells
 from gputally.report.cells import UNALLOCATED, read_cells, read_unallocated
 from gputally.report.report_query import Filter, ReportQuery
 from tests.contract.records import ASSET, FACTS, PRICE, pod, segment, step, us
@@ -102,6 +103,9 @@ def test_pods_that_outlive_their_node_hold_nothing_of_another_one_with_its_name(
     ledger.write(held(6, 15, gpus=8))
 
     assert found(reader, 5, 30) == {("free", "0"): 8 * (1 + 10)}
+    window = Window(us(12 * HOUR), us(16 * HOUR))
+    outlived = [each for each in read_capacity_cells(reader, window) if each.state is CapacityState.OVERCOMMITTED]
+    assert [(each.gpu_model, each.pool, each.gpu_time) for each in outlived] == [("H100", "a", 3 * 8 * GPU_HOUR)]
 
 
 def test_filters_on_what_capacity_has_keep_it_and_others_do_not(ledger: Ledger, reader: LedgerReader) -> None:

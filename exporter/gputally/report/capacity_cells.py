@@ -57,6 +57,12 @@ class OfferedNodes:
             self.offered.setdefault(each.node_uid, []).append(each)
         self._next = {found[0].continues: uid for uid, found in self.offered.items() if found[0].continues}
 
+    def recall(self, earlier: Iterable[CapacityRecord]) -> None:
+        """Take the last record of each node that ended before the window."""
+        last = {each.node_uid: each for each in sorted(earlier, key=lambda record: record.start_us)}
+        for uid, each in last.items():
+            self.offered.setdefault(uid, [each])
+
     def moved(self, found: Iterable[NodeSteps]) -> dict[str, list[tuple[int, int]]]:
         """The steps of each node, with those of an earlier one that it continues."""
         steps: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -76,6 +82,8 @@ def read_capacity_cells(reader: LedgerReader, window: Window, cuts: Sequence[int
     """Capacity + overcommitted = allocated + all other states, at every instant. Raises: LedgerError."""
     nodes = OfferedNodes(reader.capacity(window))
     steps = nodes.moved(reader.allocated_steps(window))
+    if steps.keys() - nodes.offered.keys():  # pods that outlived their node, or whose node was never observed
+        nodes.recall(reader.capacity(Window(0, window.start_us)))
     sums: defaultdict[tuple[CapacityState, str, str, Purchase, Price | None, int], int] = defaultdict(int)
     for uid in nodes.offered.keys() | steps.keys():
         for span in _spans(nodes.offered.get(uid, []), steps.get(uid, ())):

@@ -132,7 +132,7 @@ def test_a_wrong_statement_is_an_error_that_names_the_fix(run: Runner, ledger: P
 def test_the_query_that_lists_columns_works(run: Runner, ledger: Path) -> None:
     out = run("ledger", "query", "--ledger", ledger, "--output", "csv", "PRAGMA table_info(allocation_segments)").out
 
-    assert "13,until_us,,0,,0" in out.splitlines()
+    assert "14,until_us,,0,,0" in out.splitlines()
 
 
 def test_an_endless_query_is_stopped(run: Runner, ledger: Path) -> None:
