@@ -62,7 +62,21 @@ def test_the_file_holds_the_truth_whatever_crashed(cluster: Cluster, prices: Pri
         truth = truth_of(cluster, prices)
         assert in_file(path) == (+truth.allocated, {labels: cost for labels, cost in truth.cost.items() if cost})
         assert physical_in_file(path) == truth.physical
-        assert capacity_in_file(path) == +truth.capacity
+
+
+@given(clusters(outages=True), st.data())
+@examples(25)
+def test_the_states_of_capacity_follow_from_the_file(cluster: Cluster, data: st.DataObject) -> None:
+    prices = Prices(models={}, tiers={})
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        replay = new_replay(prices)
+        replay.memory = Filed(path)
+        for _ in with_crashes(replay, cluster.log, lambda: data.draw(st.sampled_from(STEPS))):
+            pass
+        replay.flush()
+
+        assert capacity_in_file(path) == +truth_of(cluster, prices).capacity
 
 
 def physical_in_file(path: Path) -> int:
