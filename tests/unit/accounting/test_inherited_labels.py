@@ -18,6 +18,19 @@ def test_a_machine_that_registers_anew_has_the_labels_that_it_had() -> None:
     assert replay.gpu_seconds(202, Total.UNPRICED) == {}
 
 
+def test_a_crash_before_the_deletion_of_the_old_node_is_observed_counts_its_pods_once() -> None:
+    """A relist shows the new Node first."""
+    replay = with_books()
+    replay.see(replace(LABELLED, machine="4c4c4544"), POD, at=2)
+    replay.see(replace(BARE, uid="uid-again", created=105, machine="4c4c4544"), at=115, since=100)
+    replay.flush()
+    replay.restart()
+    replay.lose(replace(LABELLED, machine="4c4c4544"), at=116, since=100)
+
+    assert replay.gpu_seconds(202) == {("none", "ml", "A100", "running"): 200}
+    assert replay.capacity(202)["allocated"] == 200
+
+
 def test_what_a_machine_had_lost_lapses_also_while_it_registers_anew() -> None:
     replay = Replay()
     replay.see(replace(LABELLED, machine="4c4c4544"), POD, at=2)

@@ -76,6 +76,8 @@ class Nodes:
             account = self._open(before)
             replaced = self._replaced(before)
         record = self._lineage.linked(record)
+        if record.continues in self.accounts:
+            self._stale.add(record.continues)  # its allocations moved on, and its deletion may be observed much later
         changed = as_one([*self._taught(record), self._renewed(account, record)])
         return [each for each in (replaced, changed) if each]
 
