@@ -126,7 +126,8 @@ def test_a_comparison_is_as_recorded(run: Runner, ledger: Path, golden: Golden, 
     compared = ("--window", "today", "--compare", "previous", "--output", output)
     found = run("report", "--ledger", ledger, *compared)
 
-    assert (found.status, found.err) == (0, "")
+    clipped = "'previous' is accounted only from 1970-01-01 00:16:40 to 1970-01-01 09:00:01 UTC, 8.7 h against 9.0 h"
+    assert (found.status, found.err) == (0, f"gputally: {clipped}; the change of quantity includes that\n")
     golden.check(f"comparison.{output}", found.out)
 
 
@@ -280,3 +281,12 @@ def test_unallocated_capacity_is_of_one_bill_alone(run: Runner, ledger: Path, ot
     result = run("report", "--ledger", str(ledger), "--window", "all", "--unallocated", *other)
 
     assert (result.status, "--unallocated: cannot be combined with --" in result.err) == (2, True)
+
+
+def test_a_filter_that_matches_nothing_is_told(run: Runner, ledger: Path) -> None:
+    result = run("report", "--ledger", ledger, "--window", "all", "--where", "tenant=visoin")
+
+    assert (result.status, result.err) == (
+        0,
+        "gputally: no allocation matches tenant visoin; check the spelling\n",
+    )

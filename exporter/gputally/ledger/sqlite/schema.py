@@ -69,7 +69,11 @@ def expect_current(path: Path, version: int) -> None:
     """Raises: LedgerError if `version` is not the schema that this version reads."""
     newest = migrations()[-1][0]
     if version != newest:
-        remedy = "start its aggregator, which upgrades it" if version < newest else "run the newer gputally"
+        remedy = (
+            "start its aggregator, which upgrades it, and copy it again if this is a copy"
+            if version < newest
+            else "run the newer gputally"
+        )
         raise LedgerError(f"{path}: has schema {version}, but this gputally reads {newest}; {remedy}")
 
 

@@ -23,7 +23,7 @@ from gputally.ledger_commands.report.report_text import (
     write_bill,
     write_changes,
 )
-from gputally.model.units import GPU_HOUR
+from gputally.model.units import GPU_HOUR, US_PER_HOUR
 from gputally.report.bill import Bill, bill_of
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
@@ -78,10 +78,15 @@ def report(ledger: str, options: ReportOptions) -> int:
             )
             progress("")
             write_bill(sys.stdout, found, output=options.output)
+            if query.filters and not found.bill.lines:
+                sys.stderr.write(
+                    f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n"
+                )
         else:
             changes = _changes(reader, window, scope, options)
             progress("")
             write_changes(sys.stdout, changes, output=options.output)
+            _warn_of_clipping(scope, changes.before, options)
         sys.stdout.flush()
     return 0
 
@@ -132,6 +137,15 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     _require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
+
+
+def _warn_of_clipping(scope: Scope, before: Window, options: ReportOptions) -> None:
+    """A period that began before the accounting has fewer hours, which look like a change of quantity."""
+    now, then = (window.end_us - window.start_us for window in (scope.query.window, before))
+    if before.start_us == scope.state.accounting_start_us and then < now:
+        hours = f"{then / US_PER_HOUR:,.1f} h against {now / US_PER_HOUR:,.1f} h"
+        period = f"'{options.compare}' is accounted only from {scope.period(before)}"
+        sys.stderr.write(f"gputally: {period}, {hours}; the change of quantity includes that\n")
 
 
 def time_zone(name: str) -> tzinfo:

@@ -52,7 +52,7 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 def _add_flags(command: ArgumentParser) -> None:
     add = command.add_argument
     add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
-    add("--window", metavar="PERIOD", default="month", help="see above [default: month, up to now]")
+    add("--window", metavar="PERIOD", default="month", help="see below [default: month, up to now]")
     add(
         "--by",
         type=_dimensions,
