@@ -28,11 +28,6 @@ class CapacityCell(NamedTuple):
     period: int
     gpu_time: int
 
-    @property
-    def cost(self) -> int:
-        """The exact cost, see `COST_UNIT`; 0 if it is unpriced."""
-        return self.price.cost(self.gpu_time) if self.price else 0
-
 
 class _Span(NamedTuple):
     """A time in which a node offers the same and the same is allocated; its `last` offer may have ended."""

@@ -107,11 +107,13 @@ def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
         return []
     found = list[Cell]()
     for each in read_capacity_cells(reader, query.window, query.periods.cuts):
+        if each.state in _HELD:
+            continue
         values = dict.fromkeys((*query.columns, *(other.column for other in query.filters)), UNALLOCATED)
         values |= {"gpu_model": each.gpu_model, "pool": each.pool, _PURCHASE: each.purchase.value}
         if query.time:
             values[query.time] = query.periods.labels[each.period]
-        if each.state not in _HELD and query.includes(values):
+        if query.includes(values):
             labels = _labels(values, query)
             found.append(Cell(labels=labels, state=each.state.value, price=each.price, gpu_time=each.gpu_time))
     return found

@@ -30,15 +30,12 @@ class JobSets:
         found = self._by_row.get(row)
         if found is None:
             found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
-        space = self._spaces.get((namespace, kind))
-        if space is None:
-            space = self._spaces[namespace, kind] = len(self._spaces) * _SPACE
-        found.add(space + job)
+        found.add(self._number(namespace, kind, job))
 
     def add_older(self, key: Key, job: tuple[str, ...]) -> None:
         """Add a job of an older schema, by the texts of its names."""
         if job not in self._older:
-            self._older[job] = self._number(job)
+            self._older[job] = self._number_of_older(job)
         self._named.setdefault(key, set()).add(self._older[job])
 
     def found(self) -> dict[Key, set[int]]:
@@ -53,10 +50,13 @@ class JobSets:
         same = self._same_terms.setdefault(tuple(values[each] for each in self._terms), term)
         return *(value if used else 0 for value, used in zip(own, self._own, strict=True)), same, price, period
 
-    def _number(self, job: tuple[str, ...]) -> int:
+    def _number(self, namespace: int, kind: int, job: int) -> int:
+        """One number for the three."""
+        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE) + job
+
+    def _number_of_older(self, job: tuple[str, ...]) -> int:
         """That of the same job in the current schema; a job with a name that is only in the older one is negative."""
         numbers = self._names.numbers(job)
         if len(numbers) < len(set(job)):
             return -1 - len(self._older)
-        namespace, kind, name = (numbers[each] for each in job)
-        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE) + name
+        return self._number(*(numbers[each] for each in job))
