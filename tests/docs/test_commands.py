@@ -1,3 +1,4 @@
+import argparse
 import re
 import shlex
 from pathlib import Path
@@ -16,24 +17,15 @@ from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
 
 USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
-TOP = {"--by", "--ca-file", "--once", "--output", "--password-file", "--token-file", "--url"}
-LEDGER = {"--force", "--ledger", "--no-check", "--timeout"}
-REPORT = {
-    "--compare",
-    "--focus-version",
-    "--decimals",
-    "--history",
-    "--time-zone",
-    "--top",
-    "--unallocated",
-    "--where",
-    "--window",
-}
-SHOWBACK = {"--directory", "--formats", "--webhook-url-file"}
-IMPORT = {"--format", "--rejected", "--until", "--zero"}
 SLURM = {"--allocations", "--allusers", "--duplicates", "--parsable", "--starttime"}
-DEMO = {"--for", "--seed", "--speed", "--scenario", "--trace", "--trace-nodes", "--chaos"}
 FILES = sorted(set((ROOT / "examples").rglob("*.yaml")) - {ROOT / "examples" / "alertmanager.yaml"})
+
+
+def flags(command: argparse.ArgumentParser) -> set[str]:
+    """The flags of a command and of its subcommands."""
+    found = {flag for action in command._actions for flag in action.option_strings}
+    nested = [action.choices.values() for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    return found.union(*(flags(each) for commands in nested for each in commands))
 
 
 @pytest.mark.parametrize(("page", "command"), USED)
@@ -54,8 +46,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
-    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | DEMO | TOP
-    known |= LEDGER | REPORT | SHOWBACK | IMPORT | SLURM
+    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | SLURM | flags(parser())
     kubectl = {
         "--clusterrole",
         "--from",

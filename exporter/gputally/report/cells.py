@@ -105,14 +105,13 @@ def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
     """
     if query.window.start_us >= query.window.end_us:
         return []
-    found = list[Cell]()
-    for each in read_capacity_cells(reader, query.window, query.periods.cuts):
+    found, periods = list[Cell](), query.periods
+    for each in read_capacity_cells(reader, query.window, periods.cuts):
         if each.state in _HELD:
             continue
         values = dict.fromkeys((*query.columns, *(other.column for other in query.filters)), UNALLOCATED)
         values |= {"gpu_model": each.gpu_model, "pool": each.pool, _PURCHASE: each.purchase.value}
-        if query.time:
-            values[query.time] = query.periods.labels[each.period]
+        values |= periods.values[each.period]
         if query.includes(values):
             labels = _labels(values, query)
             found.append(Cell(labels=labels, state=each.state.value, price=each.price, gpu_time=each.gpu_time))
@@ -148,7 +147,7 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
 def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
     """The columns to read, each once: those of the lines, of the filters, and `more`."""
     filtered = (each.column for each in query.filters)
-    derived = {_PURCHASE, query.time}
+    derived = {_PURCHASE, *query.times}
     return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column not in derived))
 
 
@@ -164,8 +163,7 @@ def _included(
     for each in found:
         values = dict(zip(columns, each.labels, strict=True))
         values[_PURCHASE] = each.price.purchase.value if each.price else ""
-        if query.time:
-            values[query.time] = periods.labels[each.period]
+        values |= periods.values[each.period]
         if query.includes(values):
             yield each, values
 

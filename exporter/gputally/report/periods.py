@@ -1,29 +1,49 @@
 """Dimensions of time: days, weeks and months of a period, and hours of the day or days of the week over all of it."""
 
-from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta, tzinfo
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_datetime, to_us
+from gputally.report.named_hours import BUSINESS_HOURS, NamedHours, name_of, next_change
+
+
+class Calendar(NamedTuple):
+    """The zone of days and hours, and what hours have names."""
+
+    zone: tzinfo = UTC
+    hours: tuple[NamedHours, ...] = BUSINESS_HOURS
 
 
 class Periods(NamedTuple):
-    """`cuts` (µs) divide a window into periods, each with its label; different periods may have the same label."""
+    """`cuts` (µs) divide a window into periods, each with its value of every dimension of time.
+
+    Different periods may have the same values, but not neighbours.
+    """
 
     cuts: tuple[int, ...]
-    labels: tuple[str, ...]
+    values: tuple[Mapping[str, str], ...]
 
 
-def periods_of(dimension: str, window: Window, zone: tzinfo) -> Periods:
-    """The periods of a window by one of `TIME_DIMENSIONS`, by the calendar of `zone`."""
-    advance, label = _CALENDARS[dimension]
-    cuts = list[int]()
-    at_us = window.start_us
-    while (at_us := advance(to_datetime(at_us).astimezone(zone))) < window.end_us:
-        cuts.append(at_us)
-    starts = (window.start_us, *cuts)
-    return Periods(tuple(cuts), tuple(label(to_datetime(us).astimezone(zone)) for us in starts))
+def periods_of(dimensions: Iterable[str], window: Window, calendar: Calendar) -> Periods:
+    """The periods of a window by any of `TIME_DIMENSIONS`; without one, it is the only period."""
+    chosen = {each: _labels_of(each, calendar) for each in dimensions}
+    cuts, values, at_us = list[int](), list[Mapping[str, str]](), window.start_us
+    while at_us < window.end_us or not values:
+        at = to_datetime(at_us).astimezone(calendar.zone)
+        found = {each: label(at) for each, (_, label) in chosen.items()}
+        if not values or values[-1] != found:
+            cuts += [at_us] if values else []
+            values.append(found)
+        at_us = min((advance(at) for advance, _ in chosen.values()), default=window.end_us)
+    return Periods(tuple(cuts), tuple(values))
+
+
+def _labels_of(dimension: str, calendar: Calendar) -> "_Labels":
+    if dimension == _HOURS:
+        return lambda at: next_change(calendar.hours, at), lambda at: name_of(calendar.hours, at)
+    return _CALENDARS[dimension]
 
 
 def _next_hour(at: datetime) -> int:
@@ -52,7 +72,10 @@ def _monday(at: datetime) -> str:
     return f"{at.date() - timedelta(days=at.weekday())}"
 
 
-_CALENDARS: Final[Mapping[str, tuple[Callable[[datetime], int], Callable[[datetime], str]]]] = {
+_Labels = tuple[Callable[[datetime], int], Callable[[datetime], str]]
+"""The next change (µs) of a dimension, and its value at a time."""
+_HOURS: Final = "hours"
+_CALENDARS: Final[Mapping[str, _Labels]] = {
     "hour": (_next_hour, lambda at: f"{at:%Y-%m-%d %H:00}"),
     "day": (_next_day, lambda at: f"{at:%Y-%m-%d}"),
     "week": (_next_week, _monday),
@@ -60,7 +83,7 @@ _CALENDARS: Final[Mapping[str, tuple[Callable[[datetime], int], Callable[[dateti
     "hour_of_day": (_next_hour, lambda at: f"{at:%H:00}"),
     "weekday": (_next_day, lambda at: f"{at.isoweekday()} {at:%A}"),
 }
-TIME_DIMENSIONS: Final = tuple(_CALENDARS)
-"""A week is named by its Monday."""
-RECURRING: Final = ("hour_of_day", "weekday")
+TIME_DIMENSIONS: Final = (*_CALENDARS, _HOURS)
+"""A week is named by its Monday; `hours` are named hours, see `NamedHours`."""
+RECURRING: Final = ("hour_of_day", "weekday", _HOURS)
 """The dimensions whose periods recur, so that two windows have the same ones."""

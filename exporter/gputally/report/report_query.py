@@ -1,14 +1,13 @@
 """What to report."""
 
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from gputally.ledger.records import Window
-from gputally.report.periods import TIME_DIMENSIONS, Periods, periods_of
+from gputally.report.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tier": ("tier",),
@@ -28,9 +27,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
 }
 """The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""
-FILTERED: Final = tuple(
-    dict.fromkeys(column for columns in COLUMNS.values() for column in columns if column not in TIME_DIMENSIONS)
-)
+FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for column in columns))
 """The columns that a filter can name."""
 
 
@@ -46,15 +43,12 @@ class Filter(NamedTuple):
 
 
 class ReportQuery(Struct, frozen=True, kw_only=True):
-    """What to report: the period, the dimensions of its lines, and which allocations; `zone` is that of days and hours.
-
-    At most one of the dimensions is one of time.
-    """
+    """What to report: the period, the dimensions of its lines, and which allocations and times."""
 
     window: Window
     by: tuple[str, ...]
     filters: tuple[Filter, ...] = ()
-    zone: tzinfo = UTC
+    calendar: Calendar = Calendar()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -62,19 +56,20 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(column for dimension in self.by for column in COLUMNS[dimension]))
 
     @property
-    def time(self) -> str | None:
-        """The dimension of time, if there is one."""
-        return next((each for each in self.by if each in TIME_DIMENSIONS), None)
+    def times(self) -> tuple[str, ...]:
+        """The dimensions of time among the lines' and the filters'."""
+        named = (*self.by, *(each.column for each in self.filters))
+        return tuple(dict.fromkeys(each for each in named if each in TIME_DIMENSIONS))
 
     @property
-    def time_column(self) -> int | None:
-        """The place of that dimension among the columns."""
-        return self.columns.index(self.time) if self.time else None
+    def time_columns(self) -> tuple[int, ...]:
+        """The places of those dimensions among the columns."""
+        return tuple(place for place, column in enumerate(self.columns) if column in TIME_DIMENSIONS)
 
     @property
     def periods(self) -> Periods:
-        """The periods of the window; without a dimension of time, one without a label."""
-        return periods_of(self.time, self.window, self.zone) if self.time else Periods((), ("",))
+        """The periods of the window by its dimensions of time."""
+        return periods_of(self.times, self.window, self.calendar)
 
     def includes(self, values: Mapping[str, str]) -> bool:
         """Whether all filters include these values of columns."""

@@ -49,11 +49,11 @@ class BillRows(Struct, frozen=True):
 
 
 class RowChoice(NamedTuple):
-    """Rows with `places` decimals, only the `top` ones, ordered by the column `time_column` if it is given."""
+    """Rows with `places` decimals, only the `top` ones, ordered by the columns `time_columns` if there are any."""
 
     places: int
     top: int | None = None
-    time_column: int | None = None
+    time_columns: tuple[int, ...] = ()
 
 
 def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
@@ -86,9 +86,8 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
 
 def _shown(lines: Sequence[Line], choice: RowChoice) -> list[Line]:
     first, rest = lines[: choice.top], lines[choice.top :] if choice.top is not None else ()
-    if choice.time_column is not None:
-        column = choice.time_column
-        first = sorted(first, key=lambda line: line.labels[column])
+    if choice.time_columns:
+        first = sorted(first, key=lambda line: [line.labels[column] for column in choice.time_columns])
     return [*first, *([_others(rest)] if rest else ())]
 
 

@@ -71,6 +71,7 @@ def _report_parameters() -> list[dict[str, Any]]:
         _parameter("compare", "a period, or previous: explain the change since then"),
         _parameter("top", "only the rows with the highest cost; one row adds up the others"),
         _parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
+        _parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),
         _parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
         _parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
         _parameter("offset", "rows to skip (JSON only)", default="0"),

@@ -14,7 +14,7 @@ FORMATS: Final = {
     "html": "text/html",
 }
 """Media types by the values of `format`."""
-SINGLE: Final = ("window", "by", "compare", "top", "time_zone")
+SINGLE: Final = ("window", "by", "compare", "top", "time_zone", "hours")
 """Parameters that are flags of `gputally report`."""
 PARAMETERS: Final = (*SINGLE, "format", "limit", "offset", *FILTERED)
 MAX_LIMIT: Final = 10_000

@@ -24,7 +24,6 @@ from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_usage import reported
-from tests.unit.ledger.older_ledger import NEWEST, written_by
 from tests.unit.ledger_commands.sample import CLUSTER, Runner, names
 
 HOUR = 3600
@@ -85,6 +84,8 @@ def expected(path: Path, window: Window, columns: tuple[str, ...]) -> dict[tuple
 def label(each: SegmentRecord, column: str, at: datetime) -> str:
     if column == "week":
         return f"{(at - timedelta(days=at.weekday())):%Y-%m-%d}"
+    if column == "hours":
+        return "business" if at.weekday() < 5 and 9 <= at.hour < 17 else "other"
     if column in LABEL_OF_TIME:
         return at.strftime(LABEL_OF_TIME[column])
     if column == "purchase":
@@ -165,6 +166,20 @@ def test_hours_of_use_are_those_of_the_time_zone(run: Runner, ledger: Path) -> N
     ]
 
 
+def test_filters_of_time_select_parts_of_a_period(run: Runner, ledger: Path) -> None:
+    flags = ("--ledger", ledger, "--window", "all", "--hours", "morning=Fri 0-3", "--output", "csv")
+    by_day = run("report", *flags, "--by", "day,hours").out.splitlines()
+    blue = run("report", *flags, "--where", "hours=morning", "--where", "tenant=blue").out.splitlines()
+
+    found = [line.split(",")[:3] for line in by_day[1:]]
+    assert found == [
+        ["1970-01-01", "other", "22.722222"],
+        ["1970-01-02", "morning", "7.333333"],
+        ["1970-01-02", "other", "10.000278"],
+    ]
+    assert [line.split(",")[:2] for line in blue[1:]] == [["blue", "3.000000"]]
+
+
 def test_used_and_idle_time_is_that_of_the_agents(run: Runner, ledger: Path) -> None:
     flags = ("--ledger", ledger, "--by", "tenant", "--window", "today", "--output", "json")
     found = {row["tenant"]: row for row in json.loads(run("report", *flags).out)["rows"]}
@@ -221,7 +236,7 @@ def test_wrong_periods_and_zones_are_explained(run: Runner, ledger: Path, flags:
     ("flags", "message"),
     [
         (["--by", "team"], "'team' is not valid; use tier, tenant"),
-        (["--by", "day,hour"], "day and hour cannot be combined; use one of them"),
+        (["--hours", "Mon-Fri"], "'Mon-Fri' is not valid; use [NAME=]DAYS FROM-TO"),
         (["--where", "tenant"], "'tenant' is not valid; use COLUMN=VALUE"),
         (["--where", "team=red"], "'team=red' is not valid; use COLUMN=VALUE"),
         (["--top", "0"], "'0' is not valid; use a number from 1"),
@@ -243,37 +258,6 @@ def test_a_report_leaves_nothing_beside_a_copy(run: Runner, ledger: Path, tmp_pa
 
     assert run("report", "--ledger", folder / "l.db", "--window", "all").status == 0
     assert names(folder) == {"l.db"}
-
-
-@pytest.mark.parametrize("version", [1, NEWEST - 1])
-def test_a_ledger_of_an_older_schema_is_refused(run: Runner, tmp_path: Path, version: int) -> None:
-    written_by(version, tmp_path / "old.db")
-
-    found = run("report", "--ledger", tmp_path / "old.db")
-
-    assert (found.status, found.out) == (4, "")
-    assert (
-        f"has schema {version}, but this gputally reads {NEWEST}; start its aggregator, which upgrades it" in found.err
-    )
-
-
-def test_a_missing_ledger_is_named(run: Runner, tmp_path: Path) -> None:
-    found = run("report", "--ledger", tmp_path / "none.db")
-
-    assert (found.status, found.out) == (4, "")
-    assert f"{tmp_path / 'none.db'}: no such file" in found.err
-
-
-def test_a_report_beside_a_writer_ends_at_the_last_write(run: Runner, tmp_path: Path) -> None:
-    path = tmp_path / "l.db"
-    with SqliteLedger(path) as ledger:
-        ledger.bind(CLUSTER)
-        ledger.write(step(PODS[3], at=SECOND_DAY + HOUR))
-        flags = ("report", "--ledger", path, "--window", "all", "--output", "json")
-        first = json.loads(run(*flags).out)["totals"][0]["gpu_hours"]
-        ledger.write(step(at=SECOND_DAY + 2 * HOUR, live=None))
-
-        assert (first, json.loads(run(*flags).out)["totals"][0]["gpu_hours"]) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("other", [("--compare", "previous"), ("--output", "focus")])

@@ -124,8 +124,8 @@ def test_without_measurements_the_utilisation_is_unknown() -> None:
 def test_rows_by_time_are_in_its_order() -> None:
     days = bill_of([cell(each, USD, line=f"2026-10-0{each}") for each in (1, 2, 3)])
 
-    [all_of_them] = rows_of(days, RowChoice(2, time_column=0))
-    [top] = rows_of(days, RowChoice(2, top=2, time_column=0))
+    [all_of_them] = rows_of(days, RowChoice(2, time_columns=(0,)))
+    [top] = rows_of(days, RowChoice(2, top=2, time_columns=(0,)))
     assert [row.labels[0] for row in all_of_them.rows] == ["2026-10-01", "2026-10-02", "2026-10-03"]
     assert [row.labels[0] for row in top.rows] == ["2026-10-02", "2026-10-03", OTHERS]
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
-from gputally.model.units import US_PER_HOUR, to_datetime, to_us
-from gputally.report.periods import TIME_DIMENSIONS, periods_of
+from gputally.model.units import US_PER_HOUR, to_us
+from gputally.report.named_hours import BUSINESS_HOURS, name_of, parse_hours
+from gputally.report.periods import TIME_DIMENSIONS, Calendar, periods_of
 from gputally.report.windows import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -22,45 +23,105 @@ def month(text: str, zone: tzinfo = BERLIN) -> Window:
     return parse_window(text, now_us=NOW_US, zone=zone)
 
 
+def labels(dimension: str, window: Window, zone: tzinfo = BERLIN) -> list[str]:
+    return [values[dimension] for values in periods_of((dimension,), window, Calendar(zone)).values]
+
+
 @pytest.mark.parametrize(
     ("dimension", "count", "first", "last"),
     [
-        ("hour", 745, "2026-10-01 00:00", "2026-10-31 23:00"),
+        ("hour", 744, "2026-10-01 00:00", "2026-10-31 23:00"),
         ("day", 31, "2026-10-01", "2026-10-31"),
         ("week", 5, "2026-09-28", "2026-10-26"),
         ("month", 1, "2026-10", "2026-10"),
-        ("hour_of_day", 745, "00:00", "23:00"),
+        ("hour_of_day", 744, "00:00", "23:00"),
         ("weekday", 31, "4 Thursday", "6 Saturday"),
+        ("hours", 45, "other", "other"),
     ],
 )
 def test_a_month_with_the_end_of_summer_time(dimension: str, count: int, first: str, last: str) -> None:
-    found = periods_of(dimension, month("2026-10"), BERLIN)
+    found = labels(dimension, month("2026-10"))
 
-    assert (len(found.labels), found.labels[0], found.labels[-1]) == (count, first, last)
+    assert (len(found), found[0], found[-1]) == (count, first, last)
 
 
-def test_the_hour_that_the_clock_repeats_is_counted_twice() -> None:
-    found = periods_of("hour_of_day", month("2026-10-25"), BERLIN)
+def test_the_hour_that_the_clock_repeats_is_one_of_two_hours() -> None:
+    found = periods_of(("hour_of_day",), month("2026-10-25"), Calendar(BERLIN))
 
-    assert found.labels[:5] == ("00:00", "01:00", "02:00", "02:00", "03:00")
-    assert [after - before for before, after in pairwise(found.cuts)] == [US_PER_HOUR] * 23
+    assert labels("hour_of_day", month("2026-10-25"))[:4] == ["00:00", "01:00", "02:00", "03:00"]
+    assert [after - before for before, after in pairwise(found.cuts)][:2] == [US_PER_HOUR, 2 * US_PER_HOUR]
+
+
+def test_several_dimensions_of_time_divide_a_window_together() -> None:
+    found = periods_of(("day", "hours"), month("2026-10-30/2026-11-01"), Calendar(BERLIN))
+
+    assert [tuple(each.values()) for each in found.values] == [
+        ("2026-10-30", "other"),
+        ("2026-10-30", "business"),
+        ("2026-10-30", "other"),
+        ("2026-10-31", "other"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "inside", "outside"),
+    [
+        (
+            "Mon-Fri 9-17",
+            "business",
+            ["2026-10-30T09:00", "2026-10-30T16:59"],
+            ["2026-10-30T17:00", "2026-10-31T10:00"],
+        ),
+        (
+            "night=Fri 22-6:30",
+            "night",
+            ["2026-10-30T22:00", "2026-10-31T06:29"],
+            ["2026-10-30T06:00", "2026-10-31T22:00"],
+        ),
+        ("weekend=sat,sun 0-24", "weekend", ["2026-10-31T00:00", "2026-11-01T23:59"], ["2026-11-02T00:00"]),
+        ("Sat-Mon 8:15-8:30", "business", ["2026-11-02T08:15"], ["2026-11-03T08:15", "2026-11-02T08:30"]),
+    ],
+)
+def test_named_hours_include_their_start_but_not_their_end(
+    text: str, name: str, inside: list[str], outside: list[str]
+) -> None:
+    hours = parse_hours(text)
+
+    assert hours.name == name
+    assert [hours.includes(datetime.fromisoformat(each)) for each in inside] == [True] * len(inside)
+    assert [hours.includes(datetime.fromisoformat(each)) for each in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "9-17", "Mon 9-9", "Mon 9-25", "Mon 9:60-17", "Mon 24-6", "Day 9-17", "=Mon 9-17"]
+)
+def test_wrong_hours_are_rejected_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="is not valid; use "):
+        parse_hours(text)
+
+
+def test_the_first_named_hours_that_include_a_time_name_it() -> None:
+    hours = (parse_hours("night=Mon-Sun 22-6"), *BUSINESS_HOURS, parse_hours("day=Mon-Sun 6-22"))
+
+    times = ("2026-10-30T23:00", "2026-10-30T10:00", "2026-10-30T18:00")
+    assert [name_of(hours, datetime.fromisoformat(each)) for each in times] == ["night", "business", "day"]
 
 
 @given(
-    dimension=st.sampled_from(TIME_DIMENSIONS),
+    dimensions=st.lists(st.sampled_from(TIME_DIMENSIONS), unique=True, max_size=2),
     start=st.integers(0, NOW_US),
-    hours=st.integers(1, 2000),
+    hours=st.integers(1, 120),
     zone=st.sampled_from(ZONES),
 )
-def test_cuts_are_inside_and_ascend_and_each_period_has_one_label(
-    dimension: str, start: int, hours: int, zone: tzinfo
+def test_cuts_are_inside_and_ascend_and_each_period_has_the_values_of_all_its_minutes(
+    dimensions: list[str], start: int, hours: int, zone: tzinfo
 ) -> None:
+    calendar = Calendar(zone, (parse_hours("night=Mon-Sat 22:10-5:50"), parse_hours("odd=Sun,Wed 2:20-2:40")))
     window = Window(start, start + hours * US_PER_HOUR)
-    found = periods_of(dimension, window, zone)
+    found = periods_of(dimensions, window, calendar)
 
     assert all(before < after for before, after in pairwise((window.start_us, *found.cuts, window.end_us)))
-    assert len(found.labels) == len(found.cuts) + 1
-    for label, (begin, end) in zip(found.labels, pairwise((start, *found.cuts, window.end_us)), strict=True):
-        middle = Window((begin + end) // 2, (begin + end) // 2 + 1)
-        assert periods_of(dimension, middle, zone).labels == (label,)
-        assert to_datetime(begin) < to_datetime(end)
+    assert len(found.values) == len(found.cuts) + 1
+    for values, (begin, end) in zip(found.values, pairwise((start, *found.cuts, window.end_us)), strict=True):
+        for at_us in (begin, end - 1):
+            assert periods_of(dimensions, Window(at_us, at_us + 1), calendar).values == (values,)

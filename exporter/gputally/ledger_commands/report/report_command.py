@@ -28,7 +28,8 @@ from gputally.report.bill import Bill, bill_of
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
-from gputally.report.periods import RECURRING
+from gputally.report.named_hours import BUSINESS_HOURS, NamedHours
+from gputally.report.periods import RECURRING, Calendar
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.windows import parse_window, previous
 
@@ -44,6 +45,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     top: int | None
     unallocated: bool
     time_zone: str
+    hours: tuple[NamedHours, ...]
     output: str
     decimals: int | None
     focus_version: str
@@ -60,11 +62,12 @@ def report(ledger: str, options: ReportOptions) -> int:
         other = "--compare" if options.compare is not None else "--output focus"
         raise ConfigError([Problem("", "--unallocated", f"cannot be combined with {other}; omit one of them")])
     zone = time_zone(options.time_zone)
+    calendar = Calendar(zone, options.hours or BUSINESS_HOURS)
     with ending_at_once(), _reading(ledger, options.history) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
         window = _window(options.window, state, zone)
-        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, zone=zone)
+        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, calendar=calendar)
         scope = Scope(query=query, state=state)
         _require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
@@ -124,9 +127,9 @@ def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
 
 def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
-    name, state, time, zone = options.compare or "", scope.state, scope.query.time, scope.query.zone
-    if time and time not in RECURRING:
-        problem = f"by {time}, two periods have no rows in common; use {' or '.join(RECURRING)}, or no time"
+    name, state, zone = options.compare or "", scope.state, scope.query.calendar.zone
+    if single := [each for each in scope.query.times if each not in RECURRING]:
+        problem = f"by {single[0]}, two periods have no rows in common; use {', '.join(RECURRING)}, or no time"
         raise ConfigError([Problem("", "--compare", problem)])
     earlier = (
         previous(window, zone=zone, until_us=state.accounted_us)

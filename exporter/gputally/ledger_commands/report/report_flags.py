@@ -8,7 +8,7 @@ from typing import Final
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
 from gputally.report.focus import VERSIONS
-from gputally.report.periods import TIME_DIMENSIONS
+from gputally.report.named_hours import NamedHours, parse_hours
 from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.setting import Parser, add_flags
 
@@ -36,6 +36,7 @@ examples:
   gputally report --window last-month --compare previous --by tenant
   gputally report --window last-month --by gpu_model,tenant --unallocated
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
+  gputally report --window 7d --by hours,tier --hours 'business=Mon-Fri 9-17' --hours 'night=Mon-Sun 22-6'
   gputally report --window 2026-10 --output focus > october.focus.csv
   kubectl gputally report --window 7d --output csv > week.csv
 """
@@ -46,10 +47,11 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     command = add_command(commands, "report", "report GPU-hours and cost of a period, from a ledger", _EXAMPLES)
     command.set_defaults(run=_report)
     add_flags(command, (LEDGER,))
-    _add_flags(command)
+    _add_choice_flags(command)
+    _add_output_flags(command)
 
 
-def _add_flags(command: ArgumentParser) -> None:
+def _add_choice_flags(command: ArgumentParser) -> None:
     add = command.add_argument
     add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
     add("--window", metavar="PERIOD", default="month", help="see below [default: month, up to now]")
@@ -70,22 +72,34 @@ def _add_flags(command: ArgumentParser) -> None:
     )
     add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
     add(
-        "--top",
-        type=_count,
-        metavar="N",
-        help="only the N rows with the highest cost, or the largest change; one row adds up the others",
-    )
-    add(
         "--unallocated",
         action="store_true",
         help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
     )
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
     add(
+        "--hours",
+        type=_hours,
+        metavar="HOURS",
+        action="append",
+        default=[],
+        help="what --by hours means: [NAME=]DAYS FROM-TO; may be repeated [default: business=Mon-Fri 9-17]",
+    )
+
+
+def _add_output_flags(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add(
         "--output",
         choices=("table", "markdown", "html", "csv", "json", "focus"),
         default="table",
         help="focus: charges by hour and pod for FinOps tools, whatever --by says [default: table]",
+    )
+    add(
+        "--top",
+        type=_count,
+        metavar="N",
+        help="only the N rows with the highest cost, or the largest change; one row adds up the others",
     )
     add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
     add("--focus-version", choices=VERSIONS, default=VERSIONS[0], help="of the FOCUS columns [default: %(default)s]")
@@ -95,8 +109,6 @@ def _dimensions(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     if unknown := [name for name in names if name not in COLUMNS]:
         raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {_DIMENSIONS}")
-    if len(times := [name for name in names if name in TIME_DIMENSIONS]) > 1:
-        raise ArgumentTypeError(f"{' and '.join(times)} cannot be combined; use one of them")
     return names
 
 
@@ -105,6 +117,13 @@ def _filter(text: str) -> Filter:
     if column not in FILTERED or not equals:
         raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(FILTERED)}")
     return Filter(column, tuple(_COMMA.split(values)))
+
+
+def _hours(text: str) -> NamedHours:
+    try:
+        return parse_hours(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _count(text: str) -> int:
@@ -125,6 +144,7 @@ def _report(parsed: Namespace) -> int:
         top=parsed.top,
         unallocated=parsed.unallocated,
         time_zone=parsed.time_zone,
+        hours=tuple(parsed.hours),
         output=parsed.output,
         decimals=parsed.decimals,
         focus_version=parsed.focus_version,

@@ -51,7 +51,7 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     def period(self, window: Window) -> str:
         """A period for people."""
-        start, end = (to_datetime(us).astimezone(self.query.zone) for us in window)
+        start, end = (to_datetime(us).astimezone(self.query.calendar.zone) for us in window)
         return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
 
 
@@ -77,7 +77,7 @@ class ChangeReport(Struct, frozen=True, kw_only=True):
 def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     """Write a bill. CSV has no totals, so that its columns can be summed."""
     query = report.scope.query
-    found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_column)), query.columns
+    found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_columns)), query.columns
     if output == "json":
         _write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
     elif output == "csv":
@@ -199,9 +199,11 @@ def _write_json(
     document = {
         "version": VERSION,
         "cluster": scope.state.cluster,
-        "window": _times(scope.query.window, scope.query.zone),
-        "compared_to": _times(before, scope.query.zone) if before else None,
-        "accounted": _times(Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.zone),
+        "window": _times(scope.query.window, scope.query.calendar.zone),
+        "compared_to": _times(before, scope.query.calendar.zone) if before else None,
+        "accounted": _times(
+            Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.calendar.zone
+        ),
         "by": scope.query.by,
         "where": {each.column: each.globs for each in scope.query.filters},
         "rows": rows,
