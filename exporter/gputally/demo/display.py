@@ -86,7 +86,7 @@ class Screen:
         assert self._running is not None
         demo = self._demo
         return (
-            f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time\n"
+            f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time (Ctrl-C ends it)\n"
             f"metrics: http://{self._running.addresses[0]}/metrics\n"
             f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}"
         )
@@ -107,7 +107,8 @@ class Screen:
         latest = events(fleet, self._preemptions.values(), now_us=now_us, most=most)
         for event in latest:
             event.no_wrap, event.overflow = True, "ellipsis"
-        return Group(*texts, tiers, Text(), tenants, Text(), *latest)
+        heading = Text("latest preemptions and longest waits, newest first" if latest else "", style="bold")
+        return Group(*texts, tiers, Text(), tenants, heading, *latest)
 
     def _moment(self) -> tuple[int, str]:
         """The simulated time, at most the end of a trace, and a line that says so."""

@@ -1,6 +1,7 @@
 """Tables of the fleet, with a row for each tier and each tenant, and the latest events."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -112,28 +113,39 @@ def totals_line(fleet: Fleet) -> str:
     parts = ", ".join(f"{gpus / GPU:g} {state}" for state, gpus in sorted(states.items()) if gpus)
     waiting = len(fleet.pods.index.pending)
     cost = sum(series.b for _, series in fleet.totals.truth(Total.COST)) * 3600 * US_PER_SECOND
-    price = f"; {Decimal(cost) / COST_UNIT:.2f} {_currency(fleet)} per hour" if cost else ""
+    price = f"; allocated GPUs cost {Decimal(cost) / COST_UNIT:.2f} {_currency(fleet)}/h" if cost else ""
     pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
     return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {pods}{price}"
 
 
 def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most: int) -> list[Text]:
     """The latest `preemptions`, and the pods that have waited longest; at most `most` lines, the latest first."""
-    found = [(each.decided_us, Text(_preempted(each), style="red")) for each in preemptions]
+    victims = defaultdict[tuple[int, str], list[Preemption]](list)
+    for each in preemptions:
+        victims[each.decided_us // US_PER_SECOND, _preemptor(each)].append(each)
+    found = [(second * US_PER_SECOND, Text(_took(tier, lost), style="red")) for (second, tier), lost in victims.items()]
     for pod in pending(fleet)[:most]:
         minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
         text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}"
         found.append((pod.since_us, Text(text, style="yellow")))
     latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]
-    return [Text(f"{to_datetime(at_us):%H:%M} ").append_text(text) for at_us, text in latest]
+    return [Text(f"{to_datetime(at_us):%H:%M:%S} ").append_text(text) for at_us, text in latest]
 
 
-def _preempted(preemption: Preemption) -> str:
-    """Tiers and GPUs first: long names of pods are cut off at the edge of the terminal."""
-    by, victim = preemption.preemptor, f"{preemption.victim_namespace}/{preemption.victim_name}"
-    tier = by.tier if by and by.tier else "an unknown tier"
-    pods = f"{victim}, preempted by {by.namespace}/{by.name}" if by and by.name else victim
-    return f"{preemption.victim_tier} lost {_gpus(preemption.quantity)} to {tier}: {pods}"
+def _preemptor(preemption: Preemption) -> str:
+    by = preemption.preemptor
+    return by.tier if by and by.tier else "an unknown tier"
+
+
+def _took(tier: str, preempted: Sequence[Preemption]) -> str:
+    """The preemptions of one second, so that those of a large job are one line; a single one names its pod."""
+    quantities = Counter[str]()
+    for each in preempted:
+        quantities[each.victim_tier] += each.quantity
+    lost = ", ".join(f"{quantity / GPU:g} of {victim}" for victim, quantity in quantities.most_common())
+    [first, *others] = preempted
+    pods = f"{len(preempted)} pods" if others else f"{first.victim_namespace}/{first.victim_name}"
+    return f"{tier} took {_gpus(quantities.total())}: {lost} ({pods})"
 
 
 def _gpus(quantity: int) -> str:

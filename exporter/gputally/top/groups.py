@@ -8,6 +8,7 @@ from typing import Final
 from gputally.model.allocations_document import AllocationsDocument, PodAllocation
 
 PENDING: Final = "pending"
+_OVERCOMMITTED: Final = "overcommitted"
 Key = Callable[[PodAllocation], str]
 
 
@@ -31,7 +32,7 @@ BY: Final[Mapping[str, Key]] = {
 class Group:
     """Sums over the pods of one group: GPUs by state, and their cost per hour.
 
-    `unpriced` are GPUs without a price, which the cost does not include.
+    `unpriced` are GPUs without a price, which the cost does not include. `offered` are the GPUs of a node.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Group:
     gpus: dict[str, float] = field(default_factory=dict)
     cost: Decimal = Decimal(0)
     unpriced: float = 0
+    offered: float | None = None
 
     @property
     def held(self) -> float:
@@ -60,9 +62,12 @@ class Group:
             self.unpriced += pod.gpus
 
 
-def groups(pods: Iterable[PodAllocation], *, by: str) -> list[Group]:
-    """The groups with the most GPUs first; pods without a value, such as a node, are left out."""
-    found: dict[str, Group] = {}
+def groups(pods: Iterable[PodAllocation], *, by: str, offered: Mapping[str, float] | None = None) -> list[Group]:
+    """The groups with the most GPUs first, and all that have `offered` GPUs.
+
+    Pods without a value, such as a node, are left out.
+    """
+    found = {name: Group(name=name, offered=gpus) for name, gpus in (offered or {}).items()}
     for pod in pods:
         if name := BY[by](pod):
             found.setdefault(name, Group(name=name)).add(pod)
@@ -75,6 +80,14 @@ def total(document: AllocationsDocument) -> Group:
     for pod in document.pods:
         everything.add(pod)
     return everything
+
+
+def offered(document: AllocationsDocument) -> dict[str, float]:
+    """The GPUs of each node."""
+    return {
+        node.node: sum(gpus for state, gpus in node.gpus.items() if state != _OVERCOMMITTED)
+        for node in document.nodes or ()
+    }
 
 
 def capacity(document: AllocationsDocument) -> dict[str, float] | None:

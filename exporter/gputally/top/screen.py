@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from gputally.model.allocations_document import AllocationsDocument
-from gputally.top.groups import Group, capacity, groups, total
+from gputally.top.groups import Group, capacity, groups, offered, total
 
-_CHROME: Final = 6
-"""Lines besides the rows: three of the summary, the heads, the line below them, and the keys."""
+_CHROME: Final = 5
+"""Lines besides the rows: three of the summary, the heads, and the keys."""
 _NARROW: Final = 100
 """Below this width, states are left out."""
 _STATES: Final = ("running", "starting", "terminating")
@@ -21,13 +21,15 @@ KEYS: Final = {"t": "tier", "e": "tenant", "j": "job", "n": "node", "m": "model"
 
 def screen(document: AllocationsDocument, *, by: str, width: int, height: int | None, keys: bool = False) -> Stack:
     """Everything for one instant; `height` None shows all rows."""
-    rows = groups(document.pods, by=by)
+    rows = groups(document.pods, by=by, offered=offered(document) if by == "node" else {})
     shown = rows if height is None else rows[: max(1, height - _CHROME)]
     parts: list[RenderableType] = [*summary(document), table(shown, by=by, currency=document.currency, width=width)]
     hidden = len(rows) - len(shown)
     hints = [f"{hidden} more rows"] if hidden else []
     hints += ["  ".join(f"{key} {name}" for key, name in KEYS.items()) + "  q quit"] if keys else []
     if hints:
+        free = 0 if height is None else height - _CHROME - len(shown)
+        parts += [Text()] * free  # the keys stay at the bottom
         parts.append(Text("  ".join(hints), style="dim", no_wrap=True, overflow="ellipsis"))
     return Stack(*parts)
 
@@ -43,7 +45,11 @@ def summary(document: AllocationsDocument) -> list[Text]:
     else:
         lines.append(f"GPUs     {number(everything.held)} held by your tenants")
     waiting = sum(1 for pod in document.pods if pod.state == "pending")
-    demand = f"{waiting} pods wait for {number(everything.pending)} GPUs" if waiting else "no pods"
+    demand = (
+        f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for {number(everything.pending)} GPUs"
+        if waiting
+        else "no pods"
+    )
     lines.append(f"Pending  {demand}")
     lines.append(f"Cost     {_cost(everything, document.currency)}")
     return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
@@ -57,7 +63,7 @@ def _cost(everything: Group, currency: str) -> str:
     if not currency:
         return "no price book"
     unpriced = f", and {number(everything.unpriced)} GPUs without a price" if everything.unpriced else ""
-    return f"{everything.cost:,.2f} {currency} per hour{unpriced}"
+    return f"{everything.cost:,.2f} {currency} per hour for the allocated GPUs{unpriced}"
 
 
 def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table:
@@ -66,14 +72,15 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
     found = Table(box=None, pad_edge=False, expand=True, header_style="bold reverse")
     found.add_column(by.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
     states = _STATES if is_wide else ()
-    for head in ("PODS", "GPUS", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
+    for head in ("PODS", "GPUS ↓", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
         found.add_column(head, justify="right", no_wrap=True)
     for group in rows:
         by_state = [number(group.gpus.get(state, 0)) for state in states]
         pending = Text(number(group.pending), style="yellow" if group.pending else "dim")
         cost = f"{group.cost:,.2f}" if group.cost or not group.unpriced else "no price"
         name = Text(group.name, no_wrap=True, overflow="ellipsis")
-        found.add_row(name, str(group.pods), number(group.held), *by_state, pending, cost if currency else "")
+        held = number(group.held) + (f" of {number(group.offered)}" if group.offered is not None else "")
+        found.add_row(name, str(group.pods), held, *by_state, pending, cost if currency else "")
     return found
 
 

@@ -88,7 +88,7 @@ def test_the_fleet_is_summed_in_a_line() -> None:
     fleet.see(PodForm(name="a", gpus=2, node="n1", scheduled=0, started=1800), PodForm(name="b", created=9), at=1800)
     fleet.scrape(1800)
 
-    assert totals_line(fleet.fleet) == "8 GPUs: 2 allocated, 6 free; 1 pod waits; 4.42 EUR per hour"
+    assert totals_line(fleet.fleet) == "8 GPUs: 2 allocated, 6 free; 1 pod waits; allocated GPUs cost 4.42 EUR/h"
 
 
 def test_the_latest_events_come_first() -> None:
@@ -105,7 +105,26 @@ def test_the_latest_events_come_first() -> None:
     ]
 
     assert shown == [
-        "00:16 low lost 2 GPUs to high: ml/train, preempted by ml/api",
-        "00:15 high waits for 1 GPU, 9 min: ml/api",
-        "00:15 none waits for 1 GPU, 10 min: ml/late",
+        "00:16:40 high took 2 GPUs: 2 of low (ml/train)",
+        "00:15:50 high waits for 1 GPU, 9 min: ml/api",
+        "00:15:00 none waits for 1 GPU, 10 min: ml/late",
     ]
+
+
+def test_the_preemptions_of_one_second_are_one_event() -> None:
+    fleet = Replay()
+    fleet.see(NodeForm(), at=0)
+    low = [
+        PodForm(name=f"train-{n}", uid=f"uid-{n}", tier="low", gpus=n, node="n1", scheduled=0, started=9)
+        for n in (1, 2)
+    ]
+    other = PodForm(name="note", uid="uid-note", tier="mid", gpus=1, node="n1", scheduled=0, started=9)
+    preemptor = PodForm(name="api", tier="high", created=950)
+    fleet.see(*low, other, preemptor, at=960)
+    for victim in (*low, other):
+        fleet.see(replace(victim, deleted=1000, marked=1000), at=1001)
+        fleet.see_event(preempted_event(victim, by=preemptor), at=1001)
+
+    found = events(fleet.fleet, fleet.fleet.preemptions.known.values(), now_us=us(1500), most=1)
+
+    assert [event.plain for event in found] == ["00:16:40 high took 4 GPUs: 3 of low, 1 of mid (3 pods)"]

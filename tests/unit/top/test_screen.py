@@ -5,9 +5,10 @@ from decimal import Decimal
 
 from rich.console import Console
 
+from gputally.model.allocations_document import NodeCapacity
 from gputally.top.groups import groups
 from gputally.top.screen import screen
-from tests.unit.top.documents import PODS, document, pod
+from tests.unit.top.documents import NODES, PODS, document, pod
 
 
 def shown(*, by: str = "tier", width: int = 80, height: int | None = None, **changes: object) -> list[str]:
@@ -21,18 +22,18 @@ def shown(*, by: str = "tier", width: int = 80, height: int | None = None, **cha
 def test_the_screen_fits_eighty_columns() -> None:
     assert shown() == [
         "GPUs     16: 9.25 allocated, 4 cordoned, 2.75 free",
-        "Pending  1 pods wait for 8 GPUs",
-        "Cost     23.00 USD per hour, and 1 GPUs without a price",
-        "TIER                                                  PODS  GPUS  PENDING  USD/H",
-        "low                                                      2     8        0  20.50",
-        "high                                                     2  1.25        0   2.50",
-        "top                                                      1     0        8   0.00",
+        "Pending  1 pod waits for 8 GPUs",
+        "Cost     23.00 USD per hour for the allocated GPUs, and 1 GPUs without a price",
+        "TIER                                                PODS  GPUS ↓  PENDING  USD/H",
+        "low                                                    2       8        0  20.50",
+        "high                                                   2    1.25        0   2.50",
+        "top                                                    1       0        8   0.00",
     ]
 
 
 def test_a_wide_terminal_shows_the_states() -> None:
     assert shown(width=120)[3].split() == [
-        *("TIER", "PODS", "GPUS", "RUNNING", "STARTING", "TERMINATING", "PENDING", "USD/H"),
+        *("TIER", "PODS", "GPUS", "↓", "RUNNING", "STARTING", "TERMINATING", "PENDING", "USD/H"),
     ]
 
 
@@ -40,8 +41,25 @@ def test_rows_that_do_not_fit_the_height_are_counted() -> None:
     many = [pod(f"job{number:02}-0", 1) for number in range(40)]
     lines = shown(by="job", height=24, pods=many)
 
-    assert len(lines) <= 24
-    assert lines[-1] == "22 more rows  t tier  e tenant  j job  n node  m model  p pod  q quit"
+    assert len(lines) == 24
+    assert lines[-1] == "21 more rows  t tier  e tenant  j job  n node  m model  p pod  q quit"
+
+
+def test_nodes_are_shown_with_the_gpus_that_they_offer_also_without_pods() -> None:
+    empty = NodeCapacity(node="n3", gpu_model="H100", pool="a", gpus={"free": 8})
+
+    assert [line.split() for line in shown(by="node", nodes=[*NODES, empty])[4:]] == [
+        ["n1", "3", "5.25", "of", "8", "0", "12.50"],
+        ["n2", "1", "4", "of", "8", "0", "10.50"],
+        ["n3", "0", "0", "of", "8", "0", "0.00"],
+    ]
+
+
+def test_the_keys_are_in_the_last_line_of_the_terminal() -> None:
+    lines = shown(height=24)
+
+    assert len(lines) == 24
+    assert lines[-1] == "t tier  e tenant  j job  n node  m model  p pod  q quit"
 
 
 def test_pods_are_summed_by_job_and_by_node() -> None:
