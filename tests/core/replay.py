@@ -1,9 +1,11 @@
 """Feeds, scrapes and restarts a fleet as the runtime does, with times in seconds. Fails if a counter decreases."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.jobs.job_record import job_uid
 from gputally.accounting.present import at_present
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
@@ -12,8 +14,9 @@ from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
 from tests.core.memory import Memory
 
@@ -85,6 +88,7 @@ class Replay:
             self._balance(self.memory.revisions[record.uid].segments if record.uid in self.memory.revisions else (), -1)
             self._balance(record.segments, 1)
         assert changes.live == self.ledger, "the counters differ from the segments in the ledger"
+        assert self.in_jobs() == self.in_pods(), "ended jobs and open ones differ from the allocated time"
         self.memory.write(changes)
 
     def scrape(self, at: float) -> Snapshot:
@@ -95,6 +99,34 @@ class Replay:
             for row in rows:
                 self._check(total, row, snapshot.now_us)
         return snapshot
+
+    def in_pods(self) -> Counter[tuple[str, str]]:
+        """What is allocated an hour from now, by tier and tenant."""
+        return self._by_payer(Total.ALLOCATED)
+
+    def in_jobs(self) -> Counter[tuple[str, str]]:
+        """The same as the sum of ended jobs and open ones, of which a pod without a Job is one."""
+        found, at_us = self._by_payer(Total.JOB), self.fleet.now_us + US_PER_HOUR
+        for time in self.fleet.jobs.open_time():
+            found.update({payer: a + b * at_us for payer, (a, b) in time.lines.items()})
+        for record in self.fleet.pods.records.values():
+            if job_uid(record.owner) is None and record.counted is None:
+                found.update(self._of_pod(record, at_us))
+        return +found
+
+    def _by_payer(self, total: Total) -> Counter[tuple[str, str]]:
+        found, at_us = Counter[tuple[str, str]](), self.fleet.now_us + US_PER_HOUR
+        for labels, series in self.fleet.totals.truth(total):
+            found[labels[0], labels[1]] += series.at(at_us)
+        return +found
+
+    def _of_pod(self, record: PodRecord, at_us: int) -> Counter[tuple[str, str]]:
+        found = Counter[tuple[str, str]]()
+        for each in record.segments:
+            start_us = max(each.start_us, self.memory.accounting_start_us)
+            end_us = at_us if each.end_us is None else max(start_us, each.end_us)
+            found[each.labels[0], each.labels[1]] += each.quantity * (end_us - start_us)
+        return found
 
     def _check(self, total: Total, row: Point, now_us: int) -> None:
         """A series continues at its last value, never falls, and then reports its overcount."""

@@ -103,6 +103,7 @@ def test_dashboards_keep_their_uids() -> None:
         "gputally-condition",
         "gputally-exporter",
         "gputally-fleet",
+        "gputally-jobs",
         "gputally-node",
         "gputally-pending",
         "gputally-tenants",

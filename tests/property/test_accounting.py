@@ -14,7 +14,7 @@ from gputally.accounting.pods import lifetime
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Kind, Node, OwnerReference, Pod
+from gputally.model.kube import Job, Kind, Node, Object, OwnerReference, Pod
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -32,7 +32,11 @@ from tests.truth import Truth, account
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
 )
-KINDS = {"pod": (Kind.PODS, Pod), "node": (Kind.NODES, Node)}
+KINDS: dict[str, tuple[Kind, type[Object]]] = {
+    "pod": (Kind.PODS, Pod),
+    "node": (Kind.NODES, Node),
+    "job": (Kind.JOBS, Job),
+}
 NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")
 PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)
@@ -62,7 +66,7 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     Others may have vanished by the same one, and are told of next: so it does not show that any was still there.
     """
     fleet = replay.fleet
-    known = fleet.pods.known() if kind is Kind.PODS else fleet.nodes.known()
+    known = {Kind.PODS: fleet.pods.known, Kind.NODES: fleet.nodes.known, Kind.JOBS: fleet.jobs.known}[kind]()
     replay.apply(RelistStarted(kind=kind, at_us=us(told.at)))
     fleet.coverage._listing[kind] = known - {told.manifest["metadata"]["uid"]}
     at_us, since_us = us(told.at), us(told.since)

@@ -4,12 +4,15 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.totals import LABELS, Total
+from gputally.model.kube import Job, Kind
+from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
 from gputally.model.units import US_PER_HOUR
 from tests.core.manifests import NodeForm, PodForm, us
@@ -28,6 +31,7 @@ TEAMS = st.sampled_from("abcd")
 PODS = st.sampled_from(["p0", "p1", "p2"])
 NODES = ("n1", "n2")
 KINDS = st.sampled_from(["A100", "H100", "L4", "T4"])
+JOBS = st.sampled_from(["", "j0", "j1"])
 ZERO_S = 20
 EXAMPLES = examples(150)
 HOURS = st.sampled_from([1, 12, 30])
@@ -45,6 +49,7 @@ class Books(RuleBasedStateMachine):
         """What the API server has, and what of it is in the ledger: a new process is told the rest."""
         self.nodes: dict[str, NodeForm] = {}
         self.version = 10
+        self.jobs: dict[str, Job] = {}
         self.unwritten: Changes | None = None
         self.is_full = False
         self.assignments: set[str] = set()
@@ -98,12 +103,34 @@ class Books(RuleBasedStateMachine):
             self.now += seconds
             self.replay.fleet.advance(us(self.now))
 
-    @rule(name=PODS, team=TEAMS, gpus=st.integers(1, 4))
-    def a_pod_waits(self, name: str, team: str, gpus: int) -> None:
+    @rule(name=PODS, team=TEAMS, gpus=st.integers(1, 4), job=JOBS)
+    def a_pod_waits(self, name: str, team: str, gpus: int, job: str = "") -> None:
+        """Of a Job that is known or not, or of none."""
         if name not in self.known:
             self.version += 1
-            uid = f"{name}-{self.version}"
-            self.tell(PodForm(name=name, uid=uid, created=int(self.now), labels={"team": team}, gpus=gpus), name)
+            form = PodForm(name=name, uid=f"{name}-{self.version}", created=int(self.now), gpus=gpus)
+            uid = self.jobs[job].metadata.uid if job in self.jobs else f"{job}-unknown"
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
+            self.tell(replace(form, labels={"team": team}, owners=(owner,) if job else ()), name)
+
+    @rule(name=JOBS, condition=st.sampled_from(["Suspended", "Suspended", "Complete", "Failed"]))
+    def a_job_goes_on_or_ends(self, name: str, condition: str) -> None:
+        self.version += 1
+        uid = self.jobs[name].metadata.uid if name in self.jobs else f"{name}-{self.version}"
+        meta = {"name": name, "namespace": "ml", "uid": uid}
+        status = {"conditions": [{"type": condition, "status": "True"}]}
+        self.jobs[name] = msgspec.convert({"metadata": meta, "status": status}, Job)
+        self.see_jobs(name)
+
+    @rule(name=JOBS)
+    def a_job_is_deleted(self, name: str) -> None:
+        if job := self.jobs.pop(name, None):
+            self.replay.apply(Deleted(kind=Kind.JOBS, object=job, at_us=us(self.now), since_us=us(self.now)))
+
+    def see_jobs(self, *names: str) -> None:
+        at_us = us(self.now)
+        for name in names:
+            self.replay.apply(Upserted(kind=Kind.JOBS, object=self.jobs[name], at_us=at_us, since_us=at_us))
 
     @rule(name=PODS, node=st.sampled_from(NODES), late=st.integers(0, 30))
     def it_is_bound(self, name: str, node: str, late: int) -> None:
@@ -176,6 +203,15 @@ class Books(RuleBasedStateMachine):
         for form in {each.uid: each for each in gone}.values():
             self.replay.lose(form, at=self.now)
         self.replay.see(*self.nodes.values(), *self.known.values(), at=self.now)
+        at_us = us(self.now)
+        self.replay.apply(RelistStarted(kind=Kind.JOBS, at_us=at_us))
+        self.see_jobs(*self.jobs)
+        self.replay.apply(RelistFinished(kind=Kind.JOBS, version="1", at_us=at_us, since_us=at_us, as_of_us=at_us))
+
+    @invariant()
+    def ended_jobs_and_open_ones_add_up_to_all_that_is_allocated(self) -> None:
+        self.replay.fleet.reconcile()
+        assert self.replay.in_jobs() == self.replay.in_pods()
 
     @invariant()
     def every_group_is_what_the_ledger_says(self) -> None:

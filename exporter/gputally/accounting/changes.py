@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from gputally.accounting.jobs import JobRecord
+from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total

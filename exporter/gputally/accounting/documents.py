@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
-from gputally.accounting.jobs import JobRecord, Jobs
+from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
 from gputally.model.preemption import Preemption

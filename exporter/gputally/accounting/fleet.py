@@ -12,7 +12,7 @@ from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
-from gputally.accounting.jobs import Jobs
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -25,6 +25,7 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.usage.usage import Usage
 from gputally.model.kube import Kind, Node, Object, Pod
@@ -67,9 +68,10 @@ class Fleet:
         )
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
-        self.pods = Pods(rules, self.pricing, self.totals, self.limiter, self.nodes)
+        self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
+        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
-        self.agents, self.claim_pods, self.jobs = Agents(rules), ClaimPods(rules), Jobs()
+        self.agents, self.claim_pods = Agents(rules), ClaimPods(rules)
         tiers, tenants = ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
         listed = (self.agents, self.claim_pods, self.jobs, self.preemptions)
         self.parts: tuple[StatePart[Any], ...] = (*listed, tiers, tenants)
@@ -140,6 +142,7 @@ class Fleet:
             part.advance(self.now_us)
         self.pods.forget_departed(self.now_us)
         self.usage.advance(self.now_us)
+        self.jobs.forget_departed(self.usage.keeps)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def _is_due(self, deadline_us: int | None) -> bool:
@@ -278,14 +281,15 @@ class Fleet:
             self.limiter.pin("tier", tier)
         for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
             self.totals.close(total, at_us=saved.at_us)
+        for part in self.parts:
+            part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
         self._restore_pods(saved)
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
-        for part in self.parts:
-            part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
         self.usage.restore(saved, has_agent=self.agents.is_on)
+        self.jobs.restore_departed(saved.departed)
         if saved.is_moved:
             for record in self.pods.records.values():
                 self.pods.handover.touch(None, record)

@@ -10,6 +10,7 @@ from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import health_metrics as health
+from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
@@ -20,6 +21,7 @@ from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *allocation.METRICS,
+    *jobs.METRICS,
     *usage.METRICS,
     *capacity.METRICS,
     *tiers.METRICS,
@@ -35,6 +37,7 @@ HEALTH: Final = (*health.METRICS, *agents.METRICS)
 """Metrics of the exporter's own health: rows from a Health."""
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
+    "Jobs": jobs.METRICS,
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,

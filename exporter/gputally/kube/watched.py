@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from gputally.accounting.jobs import is_gpu_job
+from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.allocation import End, Ending, Gap, Result, Segment, Terms
+from gputally.model.allocation import End, Ending, Gap, Outcome, Result, Segment, Terms
 from gputally.model.kube import OwnerReference
 
 
@@ -56,6 +56,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     gap: Gap | None = None
     result: Result | None = None
     """What its containers made of it, once its phase is terminal."""
+    counted: Outcome | None = None
+    """The outcome under which its GPU-time is in the counter of jobs, if it counts as a job of its own."""
     left_us: int | None = None
     """Time of deletion, if the pod's node is not known yet."""
     remembered_us: int | None = None

@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gputally.accounting.jobs import JobRecord, Jobs, is_gpu_job, job_uid
+from gputally.accounting.jobs.job_record import JobRecord, is_gpu_job, job_uid
+from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Job, OwnerReference
 from gputally.model.rules import Rules
@@ -28,13 +30,13 @@ def job(name: str = "train", *, gpus: int = 1, ended: tuple[str, str, int] | Non
 
 def seen(*forms: Job) -> Jobs:
     """The part after these Jobs were observed, one each second from 30 s on."""
-    part = Jobs()
+    part = Jobs(Totals(accounting_start_us=us(0)))
     for at, form in enumerate(forms, 30):
         part.seen(form, at_us=us(at))
     return part
 
 
-def record(outcome: Outcome, reason: str = "", ended: int | None = None) -> JobRecord:
+def record(outcome: Outcome, reason: str = "", ended: int | None = None, *, deleted: bool = False) -> JobRecord:
     return JobRecord(
         uid="job-train",
         namespace="ml",
@@ -43,6 +45,8 @@ def record(outcome: Outcome, reason: str = "", ended: int | None = None) -> JobR
         outcome=outcome,
         reason=reason,
         ended_us=None if ended is None else us(ended),
+        counted=outcome is not Outcome.RUNNING,
+        deleted=deleted,
     )
 
 
@@ -70,7 +74,7 @@ def test_a_job_that_is_deleted_while_it_runs_was_deleted() -> None:
     part = seen(job())
     part.gone("job-train", at_us=us(40))
 
-    assert part.drain_changed() == {"job-train": record(Outcome.DELETED, ended=40)}
+    assert part.drain_changed() == {"job-train": record(Outcome.DELETED, ended=40, deleted=True)}
     assert part.drain() == {"job-train": None}
 
 
@@ -87,16 +91,16 @@ def test_a_job_that_is_missing_from_a_list_ended_unobserved() -> None:
     part = seen(job(), job("other"))
     part.listed({"job-other"}, at_us=us(50))
 
-    assert part.drain_changed()["job-train"] == record(Outcome.UNKNOWN, ended=50)
+    assert part.drain_changed()["job-train"] == record(Outcome.UNKNOWN, ended=50, deleted=True)
     assert part.drain().keys() == {"job-train", "job-other"}
 
 
 def test_a_restart_continues_with_the_known_jobs() -> None:
-    part = Jobs()
+    part = Jobs(Totals(accounting_start_us=us(0)))
     part.restore([record(Outcome.RUNNING)], at_us=us(30))
     part.listed((), at_us=us(50))
 
-    assert part.drain_changed() == {"job-train": record(Outcome.UNKNOWN, ended=50)}
+    assert part.drain_changed() == {"job-train": record(Outcome.UNKNOWN, ended=50, deleted=True)}
 
 
 def test_only_jobs_whose_pods_request_gpus_are_kept() -> None:

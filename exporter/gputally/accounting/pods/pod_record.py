@@ -6,13 +6,18 @@ from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import End, Ending, Gap
 from gputally.model.pod import PodRecord
 
-POD_READING = "4"
+POD_READING = "5"
 """Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 
 def has_same_revision(before: PodRecord, record: PodRecord) -> bool:
     """Whether all fields of an allocation's revision are equal, apart from the segments."""
     return _revision_fields(before) == _revision_fields(record)
+
+
+def counts_equally(before: PodRecord, record: PodRecord) -> bool:
+    """Whether both have the same revision, and are final or not: only then they count as jobs."""
+    return has_same_revision(before, record) and (before.ending is None) == (record.ending is None)
 
 
 def _revision_fields(record: PodRecord) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from gputally.accounting.pods import lifetime
 from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.pods.handover import Handover
 from gputally.accounting.pods.pod_index import PodIndex
-from gputally.accounting.pods.pod_record import has_same_revision, upgraded
+from gputally.accounting.pods.pod_record import counts_equally, has_same_revision, upgraded
 from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.release import released
@@ -24,7 +24,6 @@ from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
-from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Gap
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
@@ -38,7 +37,7 @@ from gputally.shares.request import effective_units
 class Pods:
     """Pod records by UID."""
 
-    def __init__(self, rules: Rules, pricing: Pricing, totals: Totals, limiter: LabelLimiter, nodes: Nodes) -> None:
+    def __init__(self, rules: Rules, pricing: Pricing, posting: Posting, limiter: LabelLimiter, nodes: Nodes) -> None:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
@@ -46,7 +45,7 @@ class Pods:
         self._pricing = pricing
         self._nodes = nodes
         self._limit = limiter.limit_pod
-        self._posting = Posting(totals)
+        self._posting = posting
         self.namespaces = Namespaces(rules)
         self.unaccepted = Unaccepted()
         self.provisional = Provisional()
@@ -178,6 +177,7 @@ class Pods:
             if known.left_us is not None:
                 self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+            self._posting.jobs.restore_pod(known)
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
         if record := self.records.get(pod.metadata.uid):
@@ -255,11 +255,11 @@ class Pods:
             until_us=None if record.accepted else lapsed_us(record, at_us),
             prices=self._pricing.keeping(posted, until_us=since_us),
         )
-        if before and segments is posted and has_same_revision(before, record):
+        if before and segments is posted and counts_equally(before, record):
             return record
         record = replace(record, segments=segments)
         kept = alike(posted, segments) if posted else 0
-        self._posting.post(before, record, kept=kept, at_us=at_us)
+        record = self._posting.post(before, record, kept=kept, at_us=at_us)
         self._update_nodes(before, record, kept=kept, at_us=at_us)
         if before is None or not (len(posted) == kept == len(segments) and has_same_revision(before, record)):
             record = self.handover.revise(record, at_us=at_us)
@@ -296,4 +296,4 @@ class Pods:
         self._awaiting_node.pop(record.uid, None)
         self.index.drop(record)
         self.handover.drop(record.uid)
-        return record
+        return self._posting.jobs.forget_pod(record, at_us=at_us)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.pods.segments import held
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.pod import PodRecord
@@ -16,15 +17,20 @@ _BOUNDS = (*map(str, SCHEDULING_BOUNDS_S), BEYOND)
 class Posting:
     """Keeps the totals equal to the sum over all posted records."""
 
-    def __init__(self, totals: Totals) -> None:
+    def __init__(self, totals: Totals, jobs: Jobs) -> None:
         self._totals = totals
+        self.jobs = jobs
 
-    def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> None:
-        """Replace `before` by `after` in the totals; the first `kept` segments of both are equal."""
+    def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> PodRecord:
+        """Replace `before` by `after` in the totals; the first `kept` segments of both are equal.
+
+        Returns `after`, with how it counts as a job.
+        """
         self._totals.allocate(before.segments[kept:] if before else (), after.segments[kept:], at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
         self._gap(before, after, at_us=at_us)
+        return self.jobs.post(before, after, kept=kept, at_us=at_us)
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:
         """Count the time from creation to binding, once, for pods bound since the accounting start."""

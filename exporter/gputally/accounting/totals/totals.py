@@ -25,6 +25,8 @@ class Total(StrEnum):
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
     TENANT_PREEMPTIONS = "tenant_preemptions"
+    JOB = "job"
+    """GPU-time of ended jobs, by outcome."""
     SCHEDULED = "scheduled"
     """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
@@ -53,7 +55,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
-    Total.TENANT_PREEMPTIONS: ("tier", "tenant"),
+    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }

@@ -148,6 +148,10 @@ class Usage:
                     found[each.pool, side] = found.get((each.pool, side), 0) + quantity
         return found
 
+    def keeps(self, uid: str) -> bool:
+        """Whether a deleted pod may still be amended."""
+        return self._departed.get(uid) is not None
+
     def touch_all(self) -> None:
         """Mark every kept deleted pod as changed."""
         self._departed.touch_all()

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
-from gputally.accounting.jobs import JobRecord, job_uid
+from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary

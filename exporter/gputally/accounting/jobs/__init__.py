@@ -1,0 +1,1 @@
+"""Jobs: how they end, and the GPU-time that counts then."""

@@ -1,0 +1,55 @@
+"""The GPU-time of the pods of one job, by exported tier and tenant."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from gputally.model.allocation import Segment
+
+Payer = tuple[str, str]
+"""The exported tier and tenant."""
+Lines = dict[Payer, tuple[int, int]]
+"""GPU-time (µs·µGPU) as lines a + b·t."""
+NOTHING: Final[Mapping[Payer, tuple[int, int]]] = {}
+
+
+def lines_of(segments: Sequence[Segment], *, from_us: int) -> Lines:
+    """What the segments allocate from `from_us` on."""
+    found: Lines = {}
+    for each in segments:
+        payer, quantity, start_us = each.labels[:2], each.quantity, max(each.start_us, from_us)
+        a, b = found.get(payer, (0, 0))
+        if each.end_us is None:
+            found[payer] = a - quantity * start_us, b + quantity
+        else:
+            found[payer] = a + quantity * max(0, each.end_us - start_us), b
+    return found
+
+
+class JobTime:
+    """The pods of one Job. `present` are its pods in the working state, `departed` deleted ones that may be amended."""
+
+    __slots__ = ("departed", "lines", "present")
+
+    def __init__(self, forgotten: Iterable[tuple[str, str, int]] = ()) -> None:
+        self.lines: Lines = {(tier, tenant): (amount, 0) for tier, tenant, amount in forgotten}
+        self.present: set[str] = set()
+        self.departed: set[str] = set()
+
+    @property
+    def holds_gpus(self) -> bool:
+        """Whether any of its pods holds GPUs."""
+        return any(b for _, b in self.lines.values())
+
+    def add(self, lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> None:
+        """Add lines, or take them back."""
+        for payer, (a, b) in lines.items():
+            known_a, known_b = self.lines.get(payer, (0, 0))
+            self.lines[payer] = known_a + sign * a, known_b + sign * b
+
+
+def with_forgotten(known: Iterable[tuple[str, str, int]], lines: Lines) -> Iterator[tuple[str, str, int]]:
+    """The time of forgotten pods with that of further ones, which have ended."""
+    found = {(tier, tenant): amount for tier, tenant, amount in known}
+    for payer, (a, _) in lines.items():
+        found[payer] = found.get(payer, 0) + a
+    return ((*payer, amount) for payer, amount in found.items())

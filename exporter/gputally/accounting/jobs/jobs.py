@@ -1,0 +1,220 @@
+"""Jobs of batch/v1 whose pods request GPUs, and the GPU-time that counts when a job ends.
+
+A pod that no such Job controls is a job of its own. The GPU-time of a job counts under its outcome as long as the job
+has ended and none of its pods holds GPUs; whatever corrects it later also corrects the counters. Jobs are an optional
+resource.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from gputally.accounting.jobs.job_record import JobRecord, job_uid, record_of
+from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, lines_of, with_forgotten
+from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.allocation import Outcome
+from gputally.model.kube import Job, Kind, Object
+from gputally.model.pod import PodRecord
+
+
+class Jobs(StatePart[JobRecord]):
+    """Jobs by UID: those that exist, and deleted ones until their pods are final.
+
+    `is_watched` says that a list of Jobs was complete at any time. Until then a pod does not wait for its Job.
+    """
+
+    name = "job"
+    kinds = (Kind.JOBS,)
+
+    def __init__(self, totals: Totals, *, is_watched: bool = False) -> None:
+        self._totals = totals
+        self._is_watched = is_watched
+        self._jobs: dict[str, JobRecord] = {}
+        self._times: dict[str, JobTime] = {}
+        """By UID of the Job, also of Jobs that were not observed yet."""
+        self._changed: dict[str, JobRecord] = {}
+        self._touched: set[str] = set()
+        self._with_departed: set[str] = set()
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        if isinstance(found, Job):
+            record, known = record_of(found, at_us), self._jobs.get(found.metadata.uid)
+            if known:
+                record = replace(record, forgotten=known.forgotten, counted=known.counted, deleted=known.deleted)
+            self._update(record.uid, record, at_us=at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`: a Job that had not ended was deleted."""
+        self._delete(uid, Outcome.DELETED, at_us)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`: nobody observed how a missing Job ended."""
+        self._is_watched = True
+        for uid in self.known().difference(uids):
+            self._delete(uid, Outcome.UNKNOWN, at_us)
+
+    def restore(self, documents: Iterable[JobRecord], *, at_us: int) -> None:
+        """See `StatePart.restore`; comes before the pods."""
+        for each in documents:
+            ended_us = None if each.ended_us is None else min(each.ended_us, at_us)
+            self._jobs[each.uid] = replace(each, ended_us=ended_us)
+            if each.forgotten:
+                self._times[each.uid] = JobTime(each.forgotten)
+
+    def restore_pod(self, record: PodRecord) -> None:
+        """Restore a pod of the working state, as it was posted."""
+        uid = job_uid(record.owner)
+        if uid and record.counted is None:
+            time = self._times.setdefault(uid, JobTime())
+            time.present.add(record.uid)
+            time.add(self._lines(record))
+
+    def restore_departed(self, records: Iterable[PodRecord]) -> None:
+        """Restore deleted pods that may still be amended; their Jobs are restored."""
+        for record in records:
+            uid = job_uid(record.owner)
+            if uid in self._jobs and record.counted is None:
+                self._times.setdefault(uid, JobTime()).departed.add(record.uid)
+                self._with_departed.add(uid)
+
+    def known(self) -> set[str]:
+        """UIDs of the Jobs that are known to exist."""
+        return {uid for uid, job in self._jobs.items() if not job.deleted}
+
+    def drain(self) -> dict[str, JobRecord | None]:
+        """See `StatePart.drain`."""
+        changed = {uid: self._jobs.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def drain_changed(self) -> dict[str, JobRecord]:
+        """Jobs since the last call that are new, or whose end is."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._touched.update(self._jobs)
+        self._changed |= self._jobs
+
+    def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> PodRecord:
+        """A pod changed; the first `kept` segments did not. Returns it with how it counts, if it is its own job."""
+        uid = job_uid(after.owner)
+        if uid is None or (before and before.counted):
+            return self._post_alone(before, after, at_us=at_us)
+        time = self._times.setdefault(uid, JobTime())
+        if after.ending and uid not in self._jobs and not self._is_watched:
+            time.present.discard(after.uid)
+            time.add(self._lines(before), -1)
+            self._forget_released(uid)
+            return self._post_alone(None, after, at_us=at_us)
+        change = JobTime()
+        change.add(self._lines(before, kept), -1)
+        change.add(self._lines(after, kept))
+        if after.uid in time.departed:
+            self._forget_time(uid, change)
+        else:
+            time.present.add(after.uid)
+        self._update(uid, self._jobs.get(uid), change, at_us=at_us)
+        return after
+
+    def forget_pod(self, record: PodRecord, *, at_us: int) -> PodRecord:
+        """A deleted pod leaves the working state. Without its Job it is its own job: nothing can observe that later."""
+        uid = job_uid(record.owner)
+        time = self._times.get(uid) if uid else None
+        if uid is None or time is None or record.uid not in time.present:
+            return record
+        time.present.discard(record.uid)
+        change = JobTime()
+        change.add(self._lines(record))
+        if uid not in self._jobs:
+            time.add(change.lines, -1)
+            record = self._post_alone(None, record, at_us=at_us)
+        elif change.lines:
+            time.departed.add(record.uid)
+            self._with_departed.add(uid)
+            self._forget_time(uid, change)
+        self._forget_released(uid)
+        return record
+
+    def forget_departed(self, is_kept: Callable[[str], bool]) -> None:
+        """Forget deleted pods that are not kept any more: they are final. So are deleted Jobs without other pods."""
+        for uid in tuple(self._with_departed):
+            time = self._times[uid]
+            time.departed = set(filter(is_kept, time.departed))
+            if not time.departed:
+                self._with_departed.discard(uid)
+                self._forget_released(uid)
+
+    def open_time(self) -> Iterable[JobTime]:
+        """The time of Jobs that does not count yet."""
+        return (time for uid, time in self._times.items() if uid not in self._jobs or not self._jobs[uid].counted)
+
+    def _post_alone(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> PodRecord:
+        """Count a pod that is its own job, once its own object shows its end: that of its node is provisional."""
+        counted, outcome = before.counted if before else None, outcome_of(after) if after.ending else None
+        if counted:
+            self._count(counted, self._lines(before), -1, at_us=at_us)
+        if outcome:
+            self._count(outcome, self._lines(after), 1, at_us=at_us)
+        return after if outcome is after.counted else replace(after, counted=outcome)
+
+    def _lines(self, record: PodRecord | None, kept: int = 0) -> Mapping[Payer, tuple[int, int]]:
+        segments = record.segments[kept:] if record else ()
+        return lines_of(segments, from_us=self._totals.accounting_start_us) if segments else NOTHING
+
+    def _update(self, uid: str, record: JobRecord | None, change: JobTime | None = None, *, at_us: int) -> None:
+        """Apply a change of a Job or of the time of its pods, and correct what counts by the difference."""
+        known, time = self._jobs.get(uid), self._times.get(uid)
+        if time and known and known.counted:
+            self._count(known.outcome, time.lines, -1, at_us=at_us)
+        if time and change:
+            time.add(change.lines)
+        if record:
+            counted = record.outcome is not Outcome.RUNNING and not (time and time.holds_gpus)
+            if time and counted:
+                self._count(record.outcome, time.lines, 1, at_us=at_us)
+            self._keep(replace(record, counted=counted))
+
+    def _count(self, outcome: Outcome, lines: Mapping[Payer, tuple[int, int]], sign: int, *, at_us: int) -> None:
+        for payer, (a, _) in lines.items():
+            if a:
+                self._totals.count(Total.JOB, (*payer, outcome.value), sign * a, at_us=at_us)
+
+    def _keep(self, record: JobRecord) -> None:
+        known = self._jobs.get(record.uid)
+        if known != record:
+            self._jobs[record.uid] = record
+            self._touched.add(record.uid)
+            if known is None or (known.outcome, known.reason, known.ended_us) != _end_of(record):
+                self._changed[record.uid] = record
+
+    def _forget_time(self, uid: str, change: JobTime) -> None:
+        """The time of a forgotten pod is kept with its Job: a restart does not know the pod."""
+        job = self._jobs[uid]
+        self._keep(replace(job, forgotten=tuple(with_forgotten(job.forgotten, change.lines))))
+
+    def _delete(self, uid: str, outcome: Outcome, at_us: int) -> None:
+        record = self._jobs.get(uid)
+        if record is None or record.deleted:
+            return
+        if record.outcome is Outcome.RUNNING:
+            record = replace(record, outcome=outcome, ended_us=at_us)
+        self._update(uid, replace(record, deleted=True), at_us=at_us)
+        self._forget_released(uid)
+
+    def _forget_released(self, uid: str) -> None:
+        """Forget a deleted Job, or one that nobody observed, without pods that may change."""
+        job, time = self._jobs.get(uid), self._times.get(uid)
+        if (time and (time.present or time.departed)) or (job and not job.deleted):
+            return
+        self._times.pop(uid, None)
+        if self._jobs.pop(uid, None):
+            self._touched.add(uid)
+
+
+def _end_of(record: JobRecord) -> tuple[Outcome, str, int | None]:
+    return record.outcome, record.reason, record.ended_us
