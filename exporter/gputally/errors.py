@@ -8,7 +8,8 @@ GputallyError            shown in one line; all else is a bug
 │  └─ VersionExpired     code 410: list again
 ├─ MalformedObject       skip this object, count it
 ├─ LedgerError           leave the file untouched
-│  └─ LedgerUnwritable   keep accounting in memory, write later
+│  ├─ LedgerUnwritable   keep accounting in memory, write later
+│  └─ DetailRolledUp     ask for sums of whole days, exit status 2
 ├─ AddressTaken          choose another address
 ├─ AggregatorUnreachable exit status 8
 ├─ KubeletError          exit status 6
@@ -91,6 +92,12 @@ class LedgerUnwritable(LedgerError):
 
 class LedgerDamaged(LedgerError):
     """Rows of the ledger cannot be read, or contradict each other; the readable rows are still correct."""
+
+
+class DetailRolledUp(LedgerError):
+    """A question about single allocations or parts of a day, of which the retention left only sums by day."""
+
+    exit_status = 2
 
 
 class AddressTaken(GputallyError):

@@ -16,6 +16,7 @@ from gputally.accounting.present import at_present
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
+from gputally.aggregator.ledger_retention import keep_rolled_up
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
@@ -37,7 +38,7 @@ from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
@@ -122,6 +123,8 @@ async def aggregate(
             patience_s = CONFIRMED_US / US_PER_SECOND + settings.api_patience_s
             await wait_until_confirmed(server_time, request, patience_s=patience_s)
             ledger.bind(cluster)
+            if settings.retention_days:
+                await asyncio.to_thread(ledger.prepare_retention)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
             pipeline = _pipeline(fleet, ledger, clock=clock)
@@ -196,6 +199,9 @@ async def _run(
         tasks.create_task(owners.run(), name="owners")
         tasks.create_task(writer.keep_flushed(), name="ledger")
         tasks.create_task(keep_checked(writer.ledger.check, health.ledger, clock=clock), name="ledger check")
+        if settings.retention_days:
+            kept = keep_rolled_up(writer, retention_us=settings.retention_days * US_PER_DAY, clock=clock)
+            tasks.create_task(kept, name="ledger retention")
         watch_all(api, pipeline, clock=clock, tasks=tasks)
         tasks.create_task(intake.release(), name="release")
         tasks.create_task(freeze_heap(intake), name="freeze heap")

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypeVar
 
 from gputally.accounting.changes import Changes
 from gputally.aggregator.accountant import Accountant
@@ -15,6 +15,7 @@ from gputally.model.health import LedgerHealth
 from gputally.process.clock import Clock
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 ROOM: Final = 500_000
 """Limit of pending rows in memory (some 500 MiB), above which the watches pause; the API server keeps later events."""
@@ -65,6 +66,11 @@ class LedgerWriter:
             finally:
                 if self._unwritten:
                     self._accountant.changed.set()
+
+    async def run_between(self, call: Callable[[], Result]) -> Result:
+        """Run a short call in the thread that writes, between two writes."""
+        async with self._writing:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def keep_flushed(self) -> None:
         """Forever: write the ledger soon after each change."""

@@ -1,11 +1,12 @@
 """All settings of the aggregator: the source of flags, environment variables and help."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from gputally.errors import ConfigError
+from gputally.errors import ConfigError, Problem
 from gputally.model.rules import AgentMarks
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import (
@@ -26,6 +27,10 @@ from gputally.setting import (
 )
 
 DEFAULT_ADDRESS: Final = ":9836"
+LEAST_RETENTION_DAYS: Final = 62
+"""This month and the last one, on any day and in any time zone."""
+_DURATION: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[dwy])", re.ASCII)
+_UNIT_DAYS: Final = {"d": 1, "w": 7, "y": 365}
 
 
 SETTINGS: Final = (
@@ -34,6 +39,8 @@ SETTINGS: Final = (
     Setting("prices.file", "", "FILE", "price book (YAML); without it, no cost is calculated or exported"),
     Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; use "
             "one ledger per process and cluster"),
+    Setting("ledger.retention", "", "DURATION", "how long to keep single allocations, at least 62d, e.g. 400d; "
+            "older ones are rolled up into daily rows with the same sums; empty keeps all"),
     Setting("kubeconfig", "", "FILE", "kubeconfig; default is KUBECONFIG, ~/.kube/config or the pod's service account"),
     Setting("context", "", "NAME", "context of the kubeconfig; default is its current context"),
     Setting("api.patience", "15", "SECONDS", "how long to wait at startup for an API server that does not respond"),
@@ -70,6 +77,7 @@ class Settings:
     config: Path | None
     prices: Path | None
     ledger: str
+    retention_days: int | None = None
     kubeconfig: str = ""
     context: str = ""
     api_patience_s: int = 15
@@ -88,7 +96,7 @@ class Settings:
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all problems."""
     problems = [
-        *missing(values, "ledger"),
+        *_no_ledger(values),
         *not_a_number(values, "api.patience"),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
@@ -110,6 +118,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         config=file(values["config.file"]),
         prices=file(values["prices.file"]),
         ledger=values["ledger"],
+        retention_days=_days(values["ledger.retention"]),
         kubeconfig=values["kubeconfig"],
         context=values["context"],
         api_patience_s=int(values["api.patience"]),
@@ -124,6 +133,23 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         log_level=values["log.level"],
         log_format=values["log.format"],
     )
+
+
+def _days(text: str) -> int | None:
+    """The days of a duration such as 400d, 60w or 2y; None if it is empty or not valid."""
+    found = _DURATION.fullmatch(text)
+    return int(found["count"]) * _UNIT_DAYS[found["unit"]] if found else None
+
+
+def _no_ledger(values: Mapping[str, Any]) -> list[Problem]:
+    """There is no file, or the retention is neither empty nor a sufficient duration."""
+    problems, text = missing(values, "ledger"), values["ledger.retention"]
+    days = _days(text)
+    if not text or (days and days >= LEAST_RETENTION_DAYS):
+        return problems
+    problem = "is too short" if days is not None else "is not a duration"
+    least = f"use {LEAST_RETENTION_DAYS}d or more, such as 400d, so that the last month always has all details"
+    return [*problems, Problem("", "--ledger.retention", f"'{text}' {problem}; {least}")]
 
 
 def _agents(values: Mapping[str, Any]) -> AgentOptions:

@@ -57,12 +57,31 @@ class Ledger(Protocol):
         Each step may run in another thread. Raises: LedgerDamaged, LedgerUnwritable if it cannot be read now.
         """
 
+    def prepare_retention(self) -> None:
+        """Make the storage able to give space back, which may rebuild all of it once. Call it before the accounting.
+
+        Raises: LedgerUnwritable.
+        """
+
+    def roll_up(self, before_us: int) -> Iterator[int]:
+        """Leave only daily rows of the allocations that ended before `before_us`, a midnight in UTC; give space back.
+
+        Each step is one small transaction, and must run as `write` does; writes may continue in between. Each sum over
+        whole days stays the same. Yields the number of allocations rolled up so far. What may still change stays.
+
+        Raises: LedgerUnwritable; the rest is rolled up by a later call.
+        """
+
 
 class LedgerReader(Protocol):
     """Reads a ledger while any process writes it, without locks and without writes.
 
     Its calls block; they raise LedgerError. Long reads use many short transactions: an allocation that is revised
     during a read is returned in either revision, complete. Records without an end extend to `state().accounted_us`.
+
+    Of allocations that ended before `state().detail_start_us`, only sums by day may be left. Sums raise DetailRolledUp
+    if the window or a cut divides such a day, or by pod; `allocations`, `segments`, `usage` and `gaps` for a window
+    that starts before.
     """
 
     def __enter__(self) -> Self:

@@ -24,12 +24,14 @@ class LedgerState(Struct, frozen=True, kw_only=True):
     """The scope of a ledger. `cluster` is the UID of the cluster's kube-system namespace, None before the first start.
 
     Counters exclude the time before `accounting_start_us`. The ledger is complete up to `accounted_us`, where records
-    without an end are cut off.
+    without an end are cut off. From `detail_start_us` on, single allocations are known; of those that ended before,
+    only sums by day may be left. None if nothing was rolled up.
     """
 
     cluster: str | None
     accounting_start_us: int
     accounted_us: int
+    detail_start_us: int | None = None
 
 
 class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):

@@ -18,13 +18,14 @@ _WRITTEN: Final = {True: "yes, a process writes it", False: "no", None: "unknown
 
 
 class LedgerRows(Struct, frozen=True, kw_only=True):
-    """Allocations, segments and preemptions by their latest revision; rows of usage by hour."""
+    """Allocations, segments and preemptions by their latest revision; rows of usage by hour; sums by day."""
 
     open_allocations: int
     ended_allocations: int
     segments: int
     preemptions: int
     usage_rows: int
+    daily_rows: int
 
 
 class InfoDocument(Struct, frozen=True, kw_only=True):
@@ -45,6 +46,7 @@ class InfoDocument(Struct, frozen=True, kw_only=True):
     is_written: bool | None
     accounting_start: datetime | None
     accounted_until: datetime | None
+    detail_start: datetime | None
     rows: LedgerRows | None
     backups: list[BackupFile]
 
@@ -74,6 +76,7 @@ def _document(ledger: str, facts: LedgerFacts, now: datetime) -> InfoDocument:
         is_written=facts.is_written,
         accounting_start=_time(contents.accounting_start_us) if contents else None,
         accounted_until=_time(contents.accounted_us) if contents else None,
+        detail_start=_time(contents.detail_start_us) if contents else None,
         rows=_rows(contents) if contents else None,
         backups=facts.backups,
     )
@@ -86,6 +89,7 @@ def _rows(contents: LedgerContents) -> LedgerRows:
         segments=contents.segments,
         preemptions=contents.preemptions,
         usage_rows=contents.usage_rows,
+        daily_rows=contents.daily_rows,
     )
 
 
@@ -122,6 +126,8 @@ def _contents(document: InfoDocument, rows: LedgerRows) -> Iterator[tuple[str, s
     yield "Accounting start", instant(start) if start else "not yet"
     if until:
         yield "Accounted until", f"{instant(until)}, {age((document.at - until).total_seconds())}"
+    if document.detail_start:
+        yield "Details from", f"{instant(document.detail_start)}; {rows.daily_rows:,} daily rows of what ended before"
     yield "Open allocations", f"{rows.open_allocations:,}"
     yield "Ended allocations", f"{rows.ended_allocations:,}"
     yield "Segments", f"{rows.segments:,}"

@@ -8,6 +8,7 @@ from typing import Final
 
 US_PER_SECOND: Final = 1_000_000
 US_PER_HOUR: Final = 3600 * US_PER_SECOND
+US_PER_DAY: Final = 24 * US_PER_HOUR
 GPU: Final = 1_000_000
 """Micro-GPUs of one whole physical GPU."""
 GPU_SECOND: Final = US_PER_SECOND * GPU

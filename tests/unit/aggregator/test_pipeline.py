@@ -59,6 +59,12 @@ class SlowLedger:
         self.written.append(changes)
         return 0, 0
 
+    def prepare_retention(self) -> None:
+        pass
+
+    def roll_up(self, before_us: int) -> Iterator[int]:
+        return iter(())
+
     def bind(self, cluster: str) -> None:
         raise NotImplementedError
 

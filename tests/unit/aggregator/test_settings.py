@@ -150,3 +150,18 @@ def test_the_url_of_grafana_is_one() -> None:
     assert problems("--web.grafana-url", "grafana") == [
         "--web.grafana-url: 'grafana' is not a URL; use a URL such as https://grafana.example.com"
     ]
+
+
+@pytest.mark.parametrize(("text", "days"), [("", None), ("62d", 62), ("400d", 400), ("9w", 63), ("2y", 730)])
+def test_the_retention_is_a_number_of_days_weeks_or_years(text: str, days: int | None) -> None:
+    assert parsed("--ledger.retention", text).retention_days == days
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("61d", "is too short"), ("8w", "is too short"), ("400", "is not a duration"), ("0d", "is not a duration")],
+)
+def test_a_retention_that_might_lose_details_of_the_last_month_is_rejected(text: str, problem: str) -> None:
+    remedy = "use 62d or more, such as 400d, so that the last month always has all details"
+
+    assert problems("--ledger.retention", text) == [f"--ledger.retention: '{text}' {problem}; {remedy}"]

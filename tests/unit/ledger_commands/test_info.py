@@ -18,7 +18,14 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.unit.ledger.older_ledger import written_by
 from tests.unit.ledger_commands.sample import CLUSTER, Runner, abandoned, change, closed, in_use, names
 
-ROWS = {"open_allocations": 3, "ended_allocations": 300, "segments": 606, "preemptions": 1, "usage_rows": 2}
+ROWS = {
+    "open_allocations": 3,
+    "ended_allocations": 300,
+    "segments": 606,
+    "preemptions": 1,
+    "usage_rows": 2,
+    "daily_rows": 0,
+}
 
 
 def test_it_tells_the_truth_about_a_ledger_in_use(run: Runner, tmp_path: Path) -> None:
@@ -40,6 +47,7 @@ def test_it_tells_the_truth_about_a_ledger_in_use(run: Runner, tmp_path: Path) -
         "is_written": True,
         "accounting_start": "1970-01-01T00:16:40Z",
         "accounted_until": "1970-01-01T01:40:00Z",
+        "detail_start": None,
         "rows": ROWS,
         "backups": [],
     }

@@ -1,9 +1,10 @@
 """Allocations as rows: each revision stores its changes to the previous one; texts and prices are stored by number."""
 
 import json
+import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -13,11 +14,15 @@ from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
+from gputally.ledger.sqlite.retention.rolled_pods import rolled_up
 from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_columns, price_of, segment_of
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
 from gputally.model.price import Price
 
+logger = logging.getLogger(__name__)
+
+_SHOWN: Final = 5
 _LAST: Final = """
 SELECT p.uid, p.id, r.number, r.revision, r.segments
 FROM json_each(?) AS wanted
@@ -83,14 +88,19 @@ class AllocationTables:
         self._texts = Dictionary(connection, "texts", ("text",))
         self._terms = Dictionary(connection, "terms", TERMS)
         self._prices = Dictionary(connection, "prices", ("price_key",), PRICE)
+        self.ignored = 0
+        """Revisions of allocations that are rolled up."""
         self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
 
     def append(self, changes: Changes) -> Line:
         """Add the missing revisions, and return the increase of the sum of all current segments, from the rows."""
         known = self._known(changes.revisions)
-        old = self._old(changes.revisions.keys() - known.keys())
+        unknown = changes.revisions.keys() - known.keys()
+        old, late = self._old(unknown), self._rolled_up(unknown)
         plans = []
         for uid, record in changes.revisions.items():
+            if uid in late:
+                continue
             pod, number, revision, previous = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
             if record.revision > revision:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
@@ -142,6 +152,17 @@ class AllocationTables:
             spans = found.setdefault(uid, {revision: []})[revision]
             spans += [(start_us, end_us, quantity)] if start_us is not None else []
         return found
+
+    def _rolled_up(self, uids: Collection[str]) -> set[str]:
+        """Pods that are rolled up: nothing may add their time again, or correct it."""
+        late = rolled_up(self._connection, uids) if uids else set()
+        if late:
+            self.ignored += len(late)
+            logger.warning(
+                "%d late changes of allocations that --ledger.retention rolled up are ignored, of the pods %s",
+                *(len(late), ", ".join(sorted(late)[:_SHOWN])),
+            )
+        return late
 
     def _replaced(self, plans: Iterable[_Plan]) -> Iterable[Span]:
         wanted = [(plan.pod, plan.unchanged, plan.previous) for plan in plans if plan.unchanged < plan.previous]

@@ -13,6 +13,8 @@ _PAGE: Final = "pod_uid > :after AND pod_uid <= :upto"
 
 TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
 META: Final = "SELECT key, value FROM meta"
+ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"
+"""Changes whenever allocations are rolled up."""
 NEXT_PAGE: Final = """
 SELECT uid FROM pods WHERE uid > :after
 UNION SELECT pod_uid FROM old_allocations WHERE pod_uid > :after
@@ -48,13 +50,16 @@ ORDER BY pod_uid, revision
 """All revisions of the allocations that overlap the window."""
 ALLOCATION: Final = f"{_ALLOCATIONS} WHERE pod_uid = :uid ORDER BY revision"
 
-LAST_ALLOCATED: Final = f"""
-WITH RECURSIVE lineage (node_uid, bound_to) AS (
+_LINEAGE: Final = """
+lineage (node_uid, bound_to) AS (
     SELECT node_uid, node_uid FROM node_ends
     UNION SELECT l.node_uid, r.continues FROM lineage l JOIN reregistrations r ON r.node_uid = l.bound_to
-)
+)"""
+_LOST: Final = "(SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end))"
+LAST_ALLOCATED: Final = f"""
+WITH RECURSIVE {_LINEAGE}
 SELECT e.node_uid, max(min(e.gone_by_us, ifnull(s.end_us, :accounted)))
-FROM (SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end)) e
+FROM {_LOST} e
 JOIN lineage l ON l.node_uid = e.node_uid
 JOIN (SELECT * FROM allocation_segments WHERE {_PAGE} AND quantity > 0) s
   ON s.node_uid = l.bound_to AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
@@ -64,6 +69,32 @@ GROUP BY e.node_uid
 
 A pod is on the node that it was bound to, and on those that continue it; another one may have the same name.
 """
+_HELD: Final = """
+held AS (
+    SELECT node_uid_text, at_us AS from_us,
+           sum(change) OVER (PARTITION BY node_uid_text ORDER BY at_us) AS quantity,
+           lead(at_us) OVER (PARTITION BY node_uid_text ORDER BY at_us) AS to_us
+    FROM node_steps
+)"""
+"""What was allocated on each node by allocations that are rolled up."""
+LAST_ROLLED_UP: Final = f"""
+WITH RECURSIVE {_LINEAGE}, {_HELD}
+SELECT e.node_uid, max(min(e.gone_by_us, s.to_us))
+FROM {_LOST} e
+JOIN lineage l ON l.node_uid = e.node_uid
+JOIN texts t ON t.text = l.bound_to
+JOIN held s ON s.node_uid_text = t.id AND s.quantity > 0 AND s.from_us < e.gone_by_us AND s.to_us > e.gone_us
+GROUP BY e.node_uid
+"""  # noqa: S608 (literals only)
+"""The same of allocations that are rolled up."""
+ROLLED_STEPS: Final = f"""
+WITH {_HELD}
+SELECT node_uid_text, quantity, max(from_us, :start) AS start_us, min(to_us, :end) AS end_us
+FROM held
+WHERE quantity > 0 AND from_us < :end AND to_us > :start
+  AND :start < (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us')
+"""  # noqa: S608 (literals only)
+"""Node, µGPU, start and end of what was allocated by allocations that are rolled up."""
 CAPACITY: Final = f"""
 WITH facts AS (
     SELECT c.*, c.from_us AS start_us, min(

@@ -8,6 +8,7 @@ from pathlib import Path
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
 from gputally.ledger.sqlite.backup import back_up, usable_backups
+from gputally.ledger.sqlite.retention.free_pages import new_files_can_shrink
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
@@ -80,6 +81,7 @@ def expect_current(path: Path, version: int) -> None:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
+        new_files_can_shrink(connection)
         connection.executescript(
             "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
         )  # fails for a read-only file, which SQLite opens silently

@@ -19,6 +19,8 @@ from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.lock import Lock
+from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
+from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.model.allocation import Terms
@@ -87,6 +89,20 @@ class SqliteLedger:
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""
         return integrity.slices(self.path)
+
+    def prepare_retention(self) -> None:
+        """See `Ledger.prepare_retention`."""
+        with converted_errors(self.path):
+            make_shrinkable(self._connection, self.path)
+
+    def roll_up(self, before_us: int) -> Iterator[int]:
+        """See `Ledger.roll_up`."""
+        roll_up = RollUp(self._connection, self._transaction, before_us=before_us)
+        with converted_errors(self.path):
+            for _ in roll_up.steps():
+                yield roll_up.pods
+            for _ in release_pages(self._connection):
+                yield roll_up.pods
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,12 +1,12 @@
 """The reader of a ledger in one SQLite file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from gputally.errors import LedgerError
+from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -27,12 +27,16 @@ from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
+from gputally.ledger.sqlite.sums.allocated_time import Jobs, ReadPlan, Sums, SumsBy, read_sums
+from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.measured_time import read_measured
+from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.units import to_datetime
 
+Found = TypeVar("Found")
 _LAST: Final = b""
 """Sorts after every text."""
 
@@ -73,26 +77,31 @@ class SqliteLedgerReader:
             raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
         accounted_us = max(int(meta[key]) for key in ("accounting_start_us", "at_us", "evaluated_us") if key in meta)
         return LedgerState(
-            cluster=meta.get("cluster"), accounting_start_us=int(meta["accounting_start_us"]), accounted_us=accounted_us
+            cluster=meta.get("cluster"),
+            accounting_start_us=int(meta["accounting_start_us"]),
+            accounted_us=accounted_us,
+            detail_start_us=int(meta["detail_start_us"]) if "detail_start_us" in meta else None,
         )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""
-        bounds = self._bounds(window)
+        bounds = self._detailed(window)
         for page in self._pages():
             latest = {row[0]: row for row in self._rows(queries.ALLOCATIONS, bounds, page)}
             yield from map(_allocation, latest.values())
+        self._detailed(window)
 
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """See `LedgerReader.segments`."""
-        bounds = self._bounds(window)
+        bounds = self._detailed(window)
         for page in self._pages():
             yield from map(_segment, self._rows(queries.SEGMENTS, bounds, page))
+        self._detailed(window)
 
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        return _allocated(read_sums(self._rows, self._bounds(window), SumsBy(by), ReadPlan(cuts, self.page_pods))[0])
+        return _allocated(self._sums(window, SumsBy(by), cuts)[0])
 
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
@@ -100,15 +109,20 @@ class SqliteLedgerReader:
         """See `LedgerReader.allocated_with_jobs`."""
         _expect(by, DIMENSIONS)
         _expect(jobs_by, by)
-        plan = ReadPlan(cuts, self.page_pods)
-        sums, jobs = read_sums(self._rows, self._bounds(window), SumsBy(by, jobs_by), plan)
+        sums, jobs = self._sums(window, SumsBy(by, jobs_by), cuts)
         sets = [JobSet(labels, price, found, period) for (labels, price, period), found in jobs.items()]
         return _allocated(sums), sets
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`."""
         _expect(by, MEASURED_DIMENSIONS)
-        sums = read_measured(self._rows, self._bounds(window), by, ReadPlan(cuts, self.page_pods))
+        bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
+
+        def read() -> dict[Key, list[int]]:
+            expect_whole_days(self._rows, bounds, by, cuts)
+            return read_measured(self._rows, bounds, by, plan)
+
+        sums = self._undisturbed(read)
         found = [
             MeasuredTime(labels, price, measured, used, burst, energy, period)
             for (labels, price, period), (measured, used, burst, energy) in sums.items()
@@ -118,6 +132,7 @@ class SqliteLedgerReader:
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
+        self._detailed(window)
         for start_us in self._hours(window):
             yield from map(usage_rows.assignment_hour, self._rows(usage_rows.ASSIGNED_IN_HOUR, {"start": start_us}))
 
@@ -129,11 +144,12 @@ class SqliteLedgerReader:
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
         bounds = self._bounds(window)
-        return read_capacity(self._rows, bounds, self._last_allocated(bounds))
+        return read_capacity(self._rows, bounds, self._undisturbed(lambda: self._last_allocated(bounds)))
 
     def allocated_steps(self, window: Window) -> Iterator[NodeSteps]:
         """See `LedgerReader.allocated_steps`."""
-        return read_steps(self._rows, self._bounds(window), self.page_pods)
+        bounds = self._bounds(window)
+        yield from self._undisturbed(lambda: list(read_steps(self._rows, bounds, self.page_pods)))
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
@@ -143,7 +159,7 @@ class SqliteLedgerReader:
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
-        bounds = self._bounds(window)
+        bounds = self._detailed(window)
         yield from (_gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
         for page in self._pages():
             for (uid,) in self._rows(queries.ENDED_IN_GAP, bounds, page):
@@ -154,6 +170,40 @@ class SqliteLedgerReader:
     def _bounds(self, window: Window) -> dict[str, int]:
         return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
 
+    def _detailed(self, window: Window) -> dict[str, int]:
+        """The bounds of a window of which single allocations are known. Raises: DetailRolledUp."""
+        detail_us = self.state().detail_start_us
+        if detail_us is not None and window.start_us < detail_us:
+            raise DetailRolledUp(
+                f"single allocations and hours are known only from {to_datetime(detail_us):%Y-%m-%d} UTC on; use a "
+                "later period, or a backup from before"
+            )
+        return self._bounds(window)
+
+    def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, Jobs]:
+        bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
+
+        def read() -> tuple[Sums, Jobs]:
+            expect_whole_days(self._rows, bounds, sums_by.by, cuts)
+            return read_sums(self._rows, bounds, sums_by, plan)
+
+        return self._undisturbed(read)
+
+    def _undisturbed(self, read: Callable[[], Found]) -> Found:
+        """The result of a read that sees each allocation once.
+
+        Allocations that are rolled up while their pages are read would count twice or not at all. Then the read is
+        repeated in one transaction, at the price of a larger WAL.
+        """
+        before, found = self._rows(queries.ROLL_UPS), read()
+        if self._rows(queries.ROLL_UPS) == before:
+            return found
+        self._rows("BEGIN")
+        try:
+            return read()
+        finally:
+            self._rows("ROLLBACK")
+
     def _last_allocated(self, bounds: Mapping[str, int]) -> dict[str, int]:
         """The end (µs) of the last allocation on each node that was deleted at an unknown time in the window."""
         ends = dict[str, int]()
@@ -161,6 +211,8 @@ class SqliteLedgerReader:
             for page in self._pages():
                 for uid, end_us in self._rows(queries.LAST_ALLOCATED, bounds, page):
                     ends[uid] = max(end_us, ends.get(uid, 0))
+            for uid, end_us in self._rows(queries.LAST_ROLLED_UP, bounds):
+                ends[uid] = max(end_us, ends.get(uid, 0))
         return ends
 
     def _pages(self) -> Iterator[_Page]:

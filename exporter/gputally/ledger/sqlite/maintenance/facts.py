@@ -16,6 +16,8 @@ from gputally.ledger.sqlite.schema import newest_schema, version_of
 _META: Final = (
     "SELECT key, CAST(value AS INTEGER) FROM meta WHERE key IN ('accounting_start_us', 'at_us', 'evaluated_us')"
 )
+_DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
+_DAILY_ROWS: Final = "SELECT count(*) FROM daily_rows"
 _PODS: Final = """
 SELECT count(*), ifnull(sum(end_us IS NULL), 0), ifnull(sum(segments), 0) FROM pod_revisions r
 WHERE number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
@@ -31,15 +33,21 @@ _USAGE: Final = "SELECT (SELECT count(*) FROM usage_hours) + (SELECT count(*) FR
 
 
 class LedgerContents(Struct, frozen=True, kw_only=True):
-    """The contents, by the latest revision of each allocation. Times are µs, None before the first write."""
+    """The contents, by the latest revision of each allocation. Times are µs, None before the first write.
+
+    `daily_rows` have the sums of the allocations that were rolled up, which ended before `detail_start_us`; None if the
+    ledger has all allocations.
+    """
 
     accounting_start_us: int | None
     accounted_us: int | None
+    detail_start_us: int | None
     open_allocations: int
     ended_allocations: int
     segments: int
     preemptions: int
     usage_rows: int
+    daily_rows: int
 
 
 class BackupFile(Struct, frozen=True, kw_only=True):
@@ -103,15 +111,18 @@ def contents_of(connection: sqlite3.Connection) -> LedgerContents:
         return found
 
     meta = dict(connection.execute(_META))
+    detail_start = connection.execute(_DETAIL_START).fetchone()
     pods, still_open, segments = connection.execute(_PODS).fetchone()
     return LedgerContents(
         accounting_start_us=meta.get("accounting_start_us"),
         accounted_us=accounted_us(connection),
+        detail_start_us=detail_start[0] if detail_start else None,
         open_allocations=still_open,
         ended_allocations=pods - still_open + count(_OLD_PODS),
         segments=segments + count(_OLD_SEGMENTS),
         preemptions=count(_PREEMPTIONS),
         usage_rows=count(_USAGE),
+        daily_rows=count(_DAILY_ROWS),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.sqlite.segment_rows import TERMS, Row, price_of
+from gputally.ledger.sqlite.sums.daily_sums import daily_allocated
 from gputally.ledger.sqlite.sums.job_sets import JobSets
 from gputally.ledger.sqlite.sums.names import Key, Names, Rows
 from gputally.ledger.sqlite.sums.segment_pages import older_segments, segment_pages
@@ -36,6 +37,7 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: Read
     sums = _AllocatedSums(Names(rows, own), sums_by, plan.cuts)
     for segments in segment_pages(rows, bounds, own, page=plan.page, with_jobs=sums.jobs is not None):
         sums.add(segments)
+    sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=sums.jobs is not None))
     found = sums.found()
     sums.add_older(found, older_segments(rows, bounds, sums_by.by))
     return found, sums.jobs.found() if sums.jobs else {}
@@ -60,6 +62,13 @@ class _AllocatedSums:
                 sums[row] += quantity * (piece[2] - piece[1])
                 if jobs is not None:
                     jobs.add(row, namespace, kind, job)
+
+    def add_daily(self, found: Iterable[tuple[Row, int, Row]]) -> None:
+        """Add daily rows."""
+        for row, gpu_time, (namespace, kind, job) in found:
+            self._sums[row] += gpu_time
+            if self.jobs is not None:
+                self.jobs.add(row, namespace, kind, job)
 
     def found(self) -> Sums:
         """The sums by the texts of dimensions."""

@@ -48,6 +48,8 @@ def read_steps(rows: Rows, bounds: Mapping[str, Any], page: int) -> Iterator[Nod
     for segments in segment_pages(rows, bounds, ("node_uid",), page=page):
         for uid, _, _, *span, _, _, _ in segments:
             _hold(numbered[uid], *span)
+    for uid, *span in rows(queries.ROLLED_STEPS, bounds):
+        _hold(numbered[uid], *span)
     texts: dict[int, str] = dict(rows(queries.TEXTS, {"ids": json.encode(list(numbered)).decode()}))
     for uid, steps in numbered.items():
         named[texts[uid]] = steps

@@ -1,0 +1,47 @@
+"""Rolls old allocations up into daily rows, slow enough not to delay anything else."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from gputally.aggregator.ledger_writer import LedgerWriter
+from gputally.errors import LedgerUnwritable
+from gputally.model.units import US_PER_DAY, to_datetime
+from gputally.process.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 3_600.0
+"""Pause between two passes; those that find nothing are short."""
+REST: Final = 9
+"""Ratio of the pause after a step to the step's duration."""
+_END: Final = object()
+
+
+async def keep_rolled_up(writer: LedgerWriter, *, retention_us: int, clock: Clock) -> None:
+    """Forever: roll up what ended before the retention, by whole days (UTC)."""
+    while True:
+        before_us = (clock() - retention_us) // US_PER_DAY * US_PER_DAY
+        try:
+            pods = await _run(writer, writer.ledger.roll_up(before_us))
+        except LedgerUnwritable as error:
+            logger.warning("%s; --ledger.retention continues later", error)
+        else:
+            if pods:
+                before = f"{to_datetime(before_us):%Y-%m-%d}"
+                logger.info("%d allocations that ended before %s are rolled up into daily rows", pods, before)
+        await asyncio.sleep(INTERVAL_SECONDS)
+
+
+async def _run(writer: LedgerWriter, steps: Iterator[int]) -> int:
+    """Take all steps, each between two writes; returns how many allocations they rolled up."""
+    pods = 0
+    while True:
+        started = time.monotonic()
+        result = await writer.run_between(lambda: next(steps, _END))
+        if not isinstance(result, int):
+            return pods
+        pods = result
+        await asyncio.sleep(REST * (time.monotonic() - started))

@@ -1,0 +1,58 @@
+"""Gives free pages of the file back to the file system, in small steps."""
+
+import logging
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+_INCREMENTAL: Final = 2
+_PAGES: Final = 100
+"""Pages moved in one step, in some ms."""
+_KEPT: Final = 256
+"""Free pages that stay for the next writes: 1 MiB."""
+_MIB: Final = 1 << 20
+
+
+def new_files_can_shrink(connection: sqlite3.Connection) -> None:
+    """Let a file without content shrink later; others are not changed."""
+    if _value(connection, "page_count") == 0:
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+
+
+def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
+    """Rebuild a file of an older version once, so that it can shrink; without the space for that, it stops growing.
+
+    Raises: sqlite3's errors.
+    """
+    if _value(connection, "auto_vacuum") == _INCREMENTAL:
+        return
+    size = _value(connection, "page_count") * _value(connection, "page_size")
+    needed, free = 2 * size, shutil.disk_usage(path.parent).free
+    if free < needed:
+        logger.warning(
+            "%s: its size can decrease only after it was rebuilt once, which needs %d MiB, but %d MiB are free; until "
+            "then, the space that --ledger.retention frees is reused; free some space and restart",
+            *(path, needed // _MIB, free // _MIB),
+        )
+        return
+    logger.info("%s: is rebuilt once, so that --ledger.retention can reduce its size (%d MiB)", path, size // _MIB)
+    connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def release_pages(connection: sqlite3.Connection) -> Iterator[None]:
+    """Give free pages back, some in each step. Raises: sqlite3's errors."""
+    if _value(connection, "auto_vacuum") == _INCREMENTAL:
+        while _value(connection, "freelist_count") > _KEPT:
+            connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+            yield
+
+
+def _value(connection: sqlite3.Connection, name: str) -> int:
+    found: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return found

@@ -1,0 +1,169 @@
+"""Over random histories, sums of whole days are the same before and after they are rolled up into daily rows."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import combinations, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gputally.accounting.jobs import JobRecord
+from gputally.ledger.open import open_reader
+from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, Window
+from gputally.ledger.sqlite.retention import roll_up
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.allocation import End, Outcome, Result, State
+from gputally.model.measured.usage_record import AssignmentHour
+from gputally.model.pod import PodRecord
+from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
+from tests.contract.records import BALANCED, OPENED_S, PRICE, line, pod, segment, step, us
+from tests.contract.test_measured_time import WHOLE, hour
+from tests.contract.test_usage import reported
+from tests.property.examples import examples
+
+DAY = 86_400
+DAYS = 5
+CHEAP = replace(PRICE, key="cheap")
+SUMMED = tuple(each for each in DIMENSIONS if each != "name")
+MEASURED = tuple(each for each in MEASURED_DIMENSIONS if each != "name")
+JOBS = {
+    uid: JobRecord(uid=uid, namespace="ml", name=uid, created_us=0, outcome=outcome)
+    for uid, outcome in (("job-1", Outcome.SUCCEEDED), ("job-2", Outcome.RUNNING))
+}
+times = st.one_of(st.integers(0, DAYS * DAY), st.integers(0, DAYS).map(lambda day: day * DAY))
+
+
+@st.composite
+def pods(draw: st.DrawFn, uid: str) -> PodRecord:
+    """A pod of two resources, of which labels and price change; it may last, and its Job too."""
+    cuts = sorted(draw(st.lists(times, min_size=2, max_size=4, unique=True)))
+    parts = [
+        segment(
+            start,
+            end,
+            tenant=draw(st.sampled_from(["red", "blue"])),
+            state=draw(st.sampled_from([State.STARTING, State.RUNNING])),
+            price=draw(st.sampled_from([PRICE, CHEAP, None])),
+            resource=draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig"])),
+            quantity=draw(st.sampled_from([0, 1, GPU, 200 * GPU + 1])),
+        )
+        for start, end in pairwise(cuts)
+    ]
+    if draw(st.sampled_from([False, False, True])):
+        parts[-1] = replace(parts[-1], end_us=None)
+    uncontrolled = pod(uid)
+    owner = uncontrolled.owner and replace(uncontrolled.owner, uid=draw(st.sampled_from([*JOBS, "job-3"])))
+    return pod(
+        uid,
+        *parts,
+        end_us=parts[-1].end_us,
+        end_by=None if parts[-1].end_us is None else End.VANISHED,
+        gap=None,
+        namespace=draw(st.sampled_from(["ml", "web"])),
+        job=draw(st.sampled_from(["train", "serve"])),
+        node_uid=draw(st.sampled_from(["node-1", "node-2"])),
+        owner=draw(st.sampled_from([None, owner])),
+        result=draw(st.sampled_from([None, Result("Succeeded", "", 0), Result("Failed", "Error", 1)])),
+    )
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[PodRecord], list[AssignmentHour]]:
+    """Pods and what was measured of them, also before and after their allocation."""
+    found = [draw(pods(f"pod-{number}")) for number in range(draw(st.integers(1, 5)))]
+    spans = draw(st.lists(st.tuples(times, st.integers(0, 3600)), max_size=5))
+    hours = [
+        hour(
+            start,
+            start + length,
+            since=number,
+            used=draw(st.integers(0, length)),
+            burst=draw(st.integers(0, 3)),
+            energy=draw(st.integers(0, 10**9)),
+            of=replace(
+                WHOLE,
+                pod_uid=draw(st.sampled_from(found)).uid,
+                resource=draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig", "other"])),
+                ahead_us=us(draw(st.integers(-5, 5))),
+            ),
+        )
+        for number, (start, length) in enumerate(spans)
+    ]
+    return found, [replace(each, open=False) for each in hours]
+
+
+def write(ledger: Ledger, found: Sequence[PodRecord], hours: Sequence[AssignmentHour]) -> None:
+    """Each pod is recorded when it ends, or as it begins."""
+    known: list[PodRecord] = []
+    for each in sorted(found, key=_recorded_us):
+        known.append(each)
+        at, live = _recorded_us(each) // US_PER_SECOND, line(*known)
+        working = {} if each.end_us else {each.uid: each}
+        assert ledger.write(step(each, at=at, live=live, pods=working, jobs=JOBS)) == BALANCED
+    ledger.write(reported(*hours, at=(DAYS + 1) * DAY))
+
+
+def _recorded_us(record: PodRecord) -> int:
+    return record.end_us or record.segments[0].start_us
+
+
+def all_sums(reader: LedgerReader, window: Window, cuts: Sequence[int]) -> Iterator[object]:
+    """Everything a report reads: sums and jobs by single, some and all dimensions, and what nodes had allocated."""
+    for by in ((), *combinations(SUMMED, 1), SUMMED[:3], SUMMED[-3:], SUMMED):
+        times, jobs = reader.allocated_with_jobs(window, by, jobs_by=by[:1], cuts=cuts)
+        yield by, times, sorted((each.labels, str(each.price), each.period, len(each.jobs)) for each in jobs)
+        yield by, reader.allocated(window, by, cuts=cuts)
+    for by in ((), *combinations(MEASURED, 1), MEASURED):
+        yield by, reader.measured(window, by, cuts=cuts)
+    yield [levels(each) for each in reader.allocated_steps(window) if levels(each)]
+
+
+def levels(node: NodeSteps) -> list[tuple[str, int, int]]:
+    """The µGPU allocated on a node, from each instant on at which it changes."""
+    level, found = 0, dict[int, int]()
+    for at_us, change in node.steps:
+        level += change
+        found[at_us] = level
+    changes = pairwise([(0, 0), *found.items()])
+    return [(node.node_uid, at_us, after) for (_, before), (at_us, after) in changes if before != after]
+
+
+@given(histories(), st.integers(1, DAYS + 1), st.data())
+@examples(40)
+def test_sums_of_whole_days_stay_the_same(
+    history: tuple[list[PodRecord], list[AssignmentHour]], day: int, data: st.DataObject
+) -> None:
+    size = data.draw(st.sampled_from([1, 2, 50]))
+    bounds = sorted(data.draw(st.sets(st.integers(0, DAYS + 1), min_size=2, max_size=4)))
+    first, *cuts, last = (each * US_PER_DAY for each in bounds)
+    queries = [(Window(first, last), cuts), (Window(us(OPENED_S), last), [])]
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "ledger.db"
+        for name in ("_PAGE", "_PODS", "_HOURS"):
+            patch.setattr(roll_up, name, size)
+        with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
+            write(ledger, *history)
+            before = [list(all_sums(reader, *each)) for each in queries]
+            for _ in ledger.roll_up(day * US_PER_DAY):
+                assert [list(all_sums(reader, *each)) for each in queries] == before
+            list(ledger.check())
+            assert known(path).isdisjoint(final(*history, day=day))
+
+
+def final(found: Sequence[PodRecord], hours: Sequence[AssignmentHour], *, day: int) -> set[str]:
+    """The pods whose allocation and usage ended before this day, and whose Job has ended."""
+    measured = {each.assignment.pod_uid for each in hours if each.hour.to_us - each.assignment.ahead_us > us(day * DAY)}
+    ended = {each.uid for each in found if each.end_us and each.end_us <= us(day * DAY)}
+    return ended - measured - {each.uid for each in found if each.owner and each.owner.uid == "job-2"}
+
+
+def known(path: Path) -> set[str]:
+    """The pods that have rows of their own."""
+    with closing(sqlite3.connect(path)) as connection:
+        return {uid for (uid,) in connection.execute("SELECT uid FROM pods")}
