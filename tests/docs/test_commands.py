@@ -23,6 +23,7 @@ REPORT = {
     "--focus-version",
     "--decimals",
     "--history",
+    "--preview",
     "--time-zone",
     "--top",
     "--unallocated",

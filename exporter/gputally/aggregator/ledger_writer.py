@@ -10,6 +10,7 @@ from typing import Final
 from gputally.accounting.changes import Changes
 from gputally.aggregator.accountant import Accountant
 from gputally.errors import LedgerUnwritable
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import LedgerHealth
 from gputally.process.clock import Clock
@@ -65,6 +66,11 @@ class LedgerWriter:
             finally:
                 if self._unwritten:
                     self._accountant.changed.set()
+
+    async def close_period(self, period: ClosedPeriod) -> None:
+        """Append the closed period to the ledger. Raises: LedgerError."""
+        async with self._writing:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.ledger.close_period, period)
 
     async def keep_flushed(self) -> None:
         """Forever: write the ledger soon after each change."""
