@@ -16,6 +16,7 @@ from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
 from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
+from gputally.ledger_commands.invoices.period_flags import add_periods_command
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.setting import Parser, add_flags
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
+    add_periods_command(commands)
     _add_showback_flags(
         _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")
     )

@@ -59,6 +59,11 @@ class Accountant:
                 self.fleet.reconcile()
             then()
 
+    def advance(self, *, now_us: int) -> None:
+        """Account everything up to `now_us`, also if nothing changed since."""
+        with self._exclusive():
+            self.fleet.advance(now_us)
+
     def publish(self, *, now_us: int, difference: tuple[int, int] | None) -> Snapshot:
         """The snapshot to export at `now_us`. `difference` is from the ledger, see `snapshot.publish`."""
         with self._exclusive():

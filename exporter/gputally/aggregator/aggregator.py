@@ -18,6 +18,7 @@ from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.ledger_retention import keep_rolled_up
 from gputally.aggregator.owner_walk import OwnerWalk
+from gputally.aggregator.period_closer import PeriodCloser
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
 from gputally.aggregator.status import health_sections, pod_sections
@@ -38,6 +39,7 @@ from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
+from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
@@ -75,6 +77,10 @@ pods are reaccounted."""
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
 _STARTING_THRESHOLD: Final = 50_000
 """Threshold of the garbage collector during the initial lists, which create little garbage."""
+
+
+Background = Callable[[], Coroutine[None, None, None]]
+"""A task that never ends."""
 
 
 class RunningAggregator:
@@ -132,14 +138,22 @@ async def aggregate(
             pipeline.health.certificates = _certificates(policies, pulled)
             try:
                 agents = puller(client, pipeline, pulled, clock=clock)
-                background = {
+                background: dict[str, Background] = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_confirmed, server_time, request),
+                    **_closer(settings, rules, pipeline, clock),
                 }
                 running = RunningAggregator(pipeline, policies)
                 await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
+
+
+def _closer(settings: Settings, rules: Rules, pipeline: Pipeline, clock: Clock) -> dict[str, Background]:
+    """What closes periods, if any are to be closed."""
+    if rules.closing is None:
+        return {}
+    return {"closing": PeriodCloser(settings.ledger, rules.closing, pipeline, clock=clock).run}
 
 
 @contextmanager
@@ -182,7 +196,7 @@ async def _run(
     settings: Settings,
     *,
     clock: Clock,
-    background: Mapping[str, Callable[[], Coroutine[None, None, None]]],
+    background: Mapping[str, Background],
     started: Callable[[RunningAggregator], None] | None,
 ) -> None:
     """Serve and run all tasks; `background` holds further ones by name."""

@@ -5,11 +5,13 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from gputally.accounting.changes import Changes
 from gputally.aggregator.accountant import Accountant
 from gputally.errors import LedgerUnwritable
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import LedgerHealth
 from gputally.process.clock import Clock
@@ -71,6 +73,10 @@ class LedgerWriter:
         """Run a short call in the thread that writes, between two writes."""
         async with self._writing:
             return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    async def close_period(self, period: ClosedPeriod) -> None:
+        """Append the closed period to the ledger. Raises: LedgerError."""
+        await self.run_between(partial(self.ledger.close_period, period))
 
     async def keep_flushed(self) -> None:
         """Forever: write the ledger soon after each change."""

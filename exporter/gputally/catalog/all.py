@@ -9,6 +9,7 @@ from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import capacity_metrics as capacity
+from gputally.catalog.aggregator import closing_metrics as closing
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import pending_metrics as pending
@@ -33,7 +34,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
 """Metrics of the fleet: rows from a Snapshot."""
 PODS: Final[tuple[Metric[pods.PodsView], ...]] = pods.METRICS
 """Metrics of `/metrics/pods`: rows from a PodsView."""
-HEALTH: Final = (*health.METRICS, *agents.METRICS)
+HEALTH: Final = (*health.METRICS, *closing.METRICS, *agents.METRICS)
 """Metrics of the exporter's own health: rows from a Health."""
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,

@@ -1,4 +1,4 @@
-"""The configuration file: tiers, tenants, GPU resources, node pools and limits. See examples/config.yaml."""
+"""The configuration file: tiers, tenants, GPU resources, node pools, limits, closing. See examples/config.yaml."""
 
 from pathlib import Path
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from gputally.config.closing_section import closing
 from gputally.config.digest import digest
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of, value, values
@@ -43,7 +44,9 @@ def with_agents(found: Rules, marks: AgentMarks) -> Rules:
 
 def rules(root: Field) -> Rules:
     """The rules of a file; invalid if `root` has problems."""
-    section = root.section("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits")
+    section = root.section(
+        *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "closing")
+    )
     default = Rules()
     written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
     by_tier = section.read("tiers", tiers, Tiers(default.tiers, default.known_tiers, default.serving))
@@ -59,6 +62,7 @@ def rules(root: Field) -> Rules:
         hami_basis=section.read("hami", _hami_basis, default.hami_basis),
         kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
+        closing=section.read("closing", closing, default.closing),
     )
     if len(by_tier.known) > found.limits.tiers:
         section["tiers"].refuse(
@@ -99,5 +103,5 @@ def _limits(field: Field) -> Limits:
 
 
 def _with_digest(found: Rules) -> Rules:
-    """The rules with their digest, which excludes `serving`: it does not affect the classification of pods."""
-    return replace(found, digest=digest(replace(found, serving=())))
+    """The rules with their digest, which excludes what does not affect the classification of pods."""
+    return replace(found, digest=digest(replace(found, serving=(), closing=None)))

@@ -7,6 +7,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -103,6 +104,10 @@ class JoinedReader:
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
         return self._live.gaps(window)
+
+    def closed_periods(self) -> list[ClosedPeriod]:
+        """See `LedgerReader.closed_periods`; imported jobs are never closed."""
+        return self._live.closed_periods()
 
     def _parts(self, window: Window) -> Iterator[tuple[LedgerReader, Window]]:
         """The parts of the window before and after the accounting start of the cluster."""

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from gputally.accounting.changes import Changes, Saved
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -49,6 +50,12 @@ class Ledger(Protocol):
 
         Returns: the live line of `changes` minus the sum of the ledger's own segments, which must be (0, 0).
         Raises: LedgerUnwritable if the ledger cannot be written now; the same changes may be written later.
+        """
+
+    def close_period(self, period: ClosedPeriod) -> None:
+        """Append a closed period with its hash, all of it or nothing.
+
+        Raises: LedgerError if it does not follow the last closed period; LedgerUnwritable as `write` does.
         """
 
     def check(self) -> Iterator[None]:
@@ -147,3 +154,6 @@ class LedgerReader(Protocol):
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """Observation gaps clipped to the window, by subject, then UID and start."""
+
+    def closed_periods(self) -> list[ClosedPeriod]:
+        """The closed periods with their lines, in order."""

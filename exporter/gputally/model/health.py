@@ -83,6 +83,14 @@ class OwnersHealth(Struct, kw_only=True):
     """By result."""
 
 
+class ClosingHealth(Struct, kw_only=True):
+    """Health of the closing of periods; updated by the closer. `last_end_us` is the end of the last closed period."""
+
+    periods: int = 0
+    last_end_us: int | None = None
+    failures: int = 0
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, separate from its measurements."""
 
@@ -93,6 +101,8 @@ class Health(Struct, kw_only=True):
     clock: ClockHealth = field(default_factory=ClockHealth)
     agents: AgentsHealth = field(default_factory=AgentsHealth)
     owners: OwnersHealth = field(default_factory=OwnersHealth)
+    closing: ClosingHealth | None = None
+    """None if no periods are closed."""
     skipped: dict[Kind, int] = field(default_factory=dict)
     """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0

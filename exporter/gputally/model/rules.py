@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.billing.closing_rules import Closing
+
 
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods that match all criteria get `tier`; an absent criterion matches every pod.
@@ -114,7 +116,8 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
 
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
     the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
-    the sharing schemes, which apply unless `built_in_resources` is off. `digest` changes with the content.
+    the sharing schemes, which apply unless `built_in_resources` is off. No period is closed without `closing`. `digest`
+    changes with what affects the classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -135,4 +138,5 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     kai: KaiNames = KaiNames()
     limits: Limits = Limits()
     agents: AgentMarks = AgentMarks()
+    closing: Closing | None = None
     digest: str = ""

@@ -6,20 +6,17 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from gputally.ledger.records import Window
+from gputally.model.billing.calendar_period import Days, day_of, month_of, named_days, quarter_of, week_of, year_of
 from gputally.model.units import to_datetime, to_us
 
 FORMS: Final = (
-    "today, yesterday, week, last-week, month, last-month, year, last-year, all, 12h, 7d, 4w, 2026, 2026-10, "
-    "2026-10-31, or FROM/TO with dates or times such as 2026-10-01T06:00"
+    "today, yesterday, week, last-week, month, last-month, year, last-year, all, 12h, 7d, 4w, 2026, 2026-Q4, "
+    "2026-10, 2026-10-31, or FROM/TO with dates or times such as 2026-10-01T06:00"
 )
 """What `parse_window` accepts; a period without an end lasts to the cut-off."""
 
 _SPAN: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_CALENDAR: Final = re.compile(r"(?P<year>\d{4})(-(?P<month>\d\d)(-(?P<day>\d\d))?)?")
-
-Days = tuple[date, date]
-"""[first day, day after the last)."""
 
 
 def parse_window(text: str, *, now_us: int, zone: tzinfo) -> Window:
@@ -34,9 +31,9 @@ def parse_window(text: str, *, now_us: int, zone: tzinfo) -> Window:
         length = int(match["count"]) * _UNITS[match["unit"]]
         return Window(to_us(now.astimezone(UTC) - length), now_us)
     if named := _NAMED.get(text):
-        return _window(named(now.date()), zone)
+        return days_window(named(now.date()), zone)
     try:
-        return _from_to(text, now_us=now_us, zone=zone) if "/" in text else _window(_calendar(text), zone)
+        return _from_to(text, now_us=now_us, zone=zone) if "/" in text else days_window(named_days(text), zone)
     except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is not a period; use {FORMS}") from None
 
@@ -55,69 +52,40 @@ def _instant(text: str, zone: tzinfo) -> int:
     return to_us(instant if instant.tzinfo else instant.replace(tzinfo=zone))
 
 
-def _calendar(text: str) -> Days:
-    match = _CALENDAR.fullmatch(text)
-    if not match:
-        raise ValueError(text)
-    if match["day"]:
-        first = date.fromisoformat(text)
-        return first, first + timedelta(days=1)
-    if match["month"]:
-        return _month(date(int(match["year"]), int(match["month"]), 1))
-    return _year(date(int(match["year"]), 1, 1))
-
-
-def _day(day: date) -> Days:
-    return day, day + timedelta(days=1)
-
-
-def _week(day: date) -> Days:
-    monday = day - timedelta(days=day.weekday())
-    return monday, monday + timedelta(weeks=1)
-
-
-def _month(day: date) -> Days:
-    first = day.replace(day=1)
-    return first, (first + timedelta(days=31)).replace(day=1)
-
-
-def _year(day: date) -> Days:
-    return date(day.year, 1, 1), date(day.year + 1, 1, 1)
-
-
 def _before(period: Callable[[date], Days]) -> Callable[[date], Days]:
     """The period before that of a day."""
     return lambda day: period(period(day)[0] - timedelta(days=1))
 
 
 _NAMED: Final[dict[str, Callable[[date], Days]]] = {
-    "today": _day,
-    "yesterday": _before(_day),
-    "week": _week,
-    "last-week": _before(_week),
-    "month": _month,
-    "last-month": _before(_month),
-    "year": _year,
-    "last-year": _before(_year),
+    "today": day_of,
+    "yesterday": _before(day_of),
+    "week": week_of,
+    "last-week": _before(week_of),
+    "month": month_of,
+    "last-month": _before(month_of),
+    "year": year_of,
+    "last-year": _before(year_of),
 }
 
 
 def previous(window: Window, *, zone: tzinfo, until_us: int) -> Window:
-    """The period before `window`: the day, week, month or year before one, otherwise one of the same length.
+    """The period before `window`: the day, week, month, quarter or year before one, otherwise one of the same length.
 
     If `window` is complete only to `until_us`, the previous one has the same length so far.
     """
     first = to_datetime(window.start_us).astimezone(zone).date()
     length_us = window.end_us - window.start_us
     before = Window(window.start_us - length_us, window.start_us)
-    for period in (_day, _week, _month, _year):
-        if _window(period(first), zone) == window:
-            before = _window(_before(period)(first), zone)
+    for period in (day_of, week_of, month_of, quarter_of, year_of):
+        if days_window(period(first), zone) == window:
+            before = days_window(_before(period)(first), zone)
     if until_us < window.end_us:
         return Window(before.start_us, min(before.end_us, before.start_us + max(0, until_us - window.start_us)))
     return before
 
 
-def _window(days: Days, zone: tzinfo) -> Window:
+def days_window(days: Days, zone: tzinfo) -> Window:
+    """From the first midnight of these days in `zone` to the last."""
     first, after = (to_us(datetime.combine(day, time(), zone)) for day in days)
     return Window(first, after)

@@ -9,7 +9,7 @@ import resource
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from typing import Final
+from typing import Final, NamedTuple
 
 from gputally.report_api.report_request import InvalidRequest
 
@@ -17,6 +17,10 @@ MEMORY_BYTES: Final = 256 * 2**20
 """Limit of a report's memory, so that the container's limit is never reached."""
 OUTPUT_BYTES: Final = 8 * 2**20
 TIMEOUT_SECONDS: Final = 120.0
+PREVIEW_MEMORY_BYTES: Final = 128 * 2**20
+"""Limit for a period to close, which may run beside a report."""
+PREVIEW_BYTES: Final = 32 * 2**20
+PREVIEW_SECONDS: Final = 1800.0
 MAX_WAITING: Final = 8
 """Requests that may wait while one report is in progress."""
 KEPT_SECONDS: Final = 60.0
@@ -25,7 +29,7 @@ _MAX_KEPT: Final = 4
 _NICENESS: Final = 10
 _REJECTED: Final = 2
 """Exit status of a command with invalid flags."""
-_COMMAND: Final = (sys.executable, "-P", "-m", "gputally", "report")
+_PROGRAM: Final = (sys.executable, "-P", "-m", "gputally")
 _REJECTION: Final = re.compile(r".*: error: (argument )?(--)?|^gputally: (--)?", re.DOTALL)
 """What precedes the name of a parameter in the message of a command."""
 _SMALLER: Final = "choose a shorter period, fewer dimensions or top, or run gputally report on a copy of the ledger"
@@ -66,37 +70,54 @@ class ReportRunner:
         return self._kept[arguments][1] if arguments in self._kept else None
 
     async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
-        body = await _output((*_COMMAND, f"--ledger={self._ledger}", *arguments))
+        command = (*_PROGRAM, "report", f"--ledger={self._ledger}", *arguments)
+        body = await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
         while len(self._kept) >= _MAX_KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[arguments] = time.monotonic(), body
         return body
 
 
-async def _output(command: tuple[str, ...]) -> bytes:
+async def preview_period(ledger: str, *, name: str, zone: str) -> bytes:
+    """What `gputally periods --preview` prints as JSON: the period as it would be closed now.
+
+    Raises: InvalidRequest, ReportUnavailable.
+    """
+    command = (*_PROGRAM, "periods", f"--ledger={ledger}", f"--time-zone={zone}", "--preview", "--output=json", name)
+    return await _output(command, _Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS))
+
+
+class _Limits(NamedTuple):
+    memory_bytes: int
+    output_bytes: int
+    seconds: float
+
+
+async def _output(command: tuple[str, ...], limits: _Limits) -> bytes:
+    """What the command prints. Raises: InvalidRequest, ReportUnavailable."""
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
     try:
-        _restrain(process.pid)
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            body, errors = await _read(process)
+        _restrain(process.pid, limits.memory_bytes)
+        async with asyncio.timeout(limits.seconds):
+            body, errors = await _read(process, limits.output_bytes)
             status = await process.wait()
     except TimeoutError:
-        raise ReportUnavailable(f"the report took more than {TIMEOUT_SECONDS:.0f} s; {_SMALLER}") from None
+        raise ReportUnavailable(f"the report took more than {limits.seconds:.0f} s; {_SMALLER}") from None
     finally:
         await _ended(process)
     if status:
-        raise _failure(status, errors.decode(errors="replace"))
+        raise _failure(status, errors.decode(errors="replace"), limits.memory_bytes)
     return body
 
 
-def _restrain(pid: int) -> None:
+def _restrain(pid: int, memory_bytes: int) -> None:
     """Limit the memory of the process, and prefer others for the CPU."""
     with contextlib.suppress(ProcessLookupError):  # it has ended already
-        resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
         os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
 
 
-async def _read(process: Process) -> tuple[bytes, bytes]:
+async def _read(process: Process, max_bytes: int) -> tuple[bytes, bytes]:
     """Its output and its errors. Raises: ReportUnavailable if they are too long."""
     assert process.stdout
     assert process.stderr
@@ -105,8 +126,8 @@ async def _read(process: Process) -> tuple[bytes, bytes]:
     try:
         while part := await process.stdout.read(2**16):
             body += part
-            if len(body) > OUTPUT_BYTES:
-                raise ReportUnavailable(f"the report is longer than {OUTPUT_BYTES >> 20} MiB; {_SMALLER}")
+            if len(body) > max_bytes:
+                raise ReportUnavailable(f"the report is longer than {max_bytes >> 20} MiB; {_SMALLER}")
         return bytes(body), await errors
     finally:
         errors.cancel()
@@ -120,10 +141,10 @@ async def _ended(process: Process) -> None:
         await process.wait()
 
 
-def _failure(status: int, errors: str) -> Exception:
+def _failure(status: int, errors: str, memory_bytes: int) -> Exception:
     if status == _REJECTED:
         return InvalidRequest(_REJECTION.sub("", errors).strip())
     if "MemoryError" in errors or "out of memory" in errors:
-        return ReportUnavailable(f"the report needs more than {MEMORY_BYTES >> 20} MiB; {_SMALLER}")
+        return ReportUnavailable(f"the report needs more than {memory_bytes >> 20} MiB; {_SMALLER}")
     logger.error("a report failed with exit status %d: %s", status, errors.strip()[-2000:])
     return ReportUnavailable("the report failed; see the log")

@@ -16,6 +16,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.aggregator import ledger_writer
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.errors import LedgerError, LedgerUnwritable
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
@@ -66,6 +67,9 @@ class SlowLedger:
         return iter(())
 
     def bind(self, cluster: str) -> None:
+        raise NotImplementedError
+
+    def close_period(self, period: ClosedPeriod) -> None:
         raise NotImplementedError
 
     def check(self) -> Iterator[None]:

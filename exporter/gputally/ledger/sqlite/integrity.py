@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gputally.errors import LedgerDamaged, LedgerUnwritable
+from gputally.ledger.sqlite.closed_rows import check_chain
 
 _SLICE: Final = 5_000
 """Rows checked by one statement, in a few ms: longer reads prevent SQLite from reusing the WAL."""
@@ -62,6 +63,7 @@ def slices(path: Path) -> Iterator[None]:
 def steps(file: sqlite3.Connection) -> Iterator[None]:
     """The same with an open connection to a ledger of the current schema. Raises: LedgerDamaged, sqlite3's errors."""
     last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
+    yield from check_chain(file)
     yield from _expect(_unbalanced(file) or _incomplete(file, last - _NEWEST, last))
     for first in range(0, last, _NEWEST):
         yield from _expect(_incomplete(file, first, first + _NEWEST))

@@ -15,9 +15,11 @@ from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
 from gputally.errors import LedgerError
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
+from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
@@ -85,6 +87,11 @@ class SqliteLedger:
         if changes.live is None:
             return None
         return changes.live[0] - balance[0], changes.live[1] - balance[1]
+
+    def close_period(self, period: ClosedPeriod) -> None:
+        """See `Ledger.close_period`."""
+        with converted_errors(self.path), self._transaction():
+            append_period(self._connection, period)
 
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from gputally.errors import DetailRolledUp, LedgerError
+from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -24,6 +25,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import queries, usage_rows
+from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
@@ -166,6 +168,10 @@ class SqliteLedgerReader:
                 latest = _allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
                 yield from _gap_of(latest, window)
         yield from (_gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
+
+    def closed_periods(self) -> list[ClosedPeriod]:
+        """See `LedgerReader.closed_periods`."""
+        return read_closed(self._rows)
 
     def _bounds(self, window: Window) -> dict[str, int]:
         return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}

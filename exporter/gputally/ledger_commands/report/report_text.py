@@ -93,7 +93,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     else:
         _write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or _EMPTY:
-            _write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
+            write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
 
 
 def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
@@ -121,7 +121,7 @@ def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, o
         return
     _write_heading(file, about, output)
     for table in tables:
-        _write_table(file, *table, output=output)
+        write_table(file, *table, output=output)
 
 
 def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
@@ -177,7 +177,8 @@ def _write_heading(file: TextIO, text: str, output: str) -> None:
     file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
 
 
-def _write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, output: str) -> None:
+def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, output: str) -> None:
+    """Write a table for people, as `table` or `markdown`."""
     if output == "table":
         write_rows(file, head, rows, output="table")
         return

@@ -1,0 +1,1 @@
+"""`gputally periods`: closed periods and their invoices."""

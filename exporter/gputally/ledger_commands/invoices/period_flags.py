@@ -1,0 +1,76 @@
+"""The flags of `gputally periods`."""
+
+import argparse
+from argparse import ArgumentTypeError, Namespace
+from typing import Final
+
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
+from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.report.invoice import INVOICE_DIMENSIONS
+from gputally.setting import Parser, add_flags
+
+_DIMENSIONS: Final = ", ".join(INVOICE_DIMENSIONS)
+_EXAMPLES: Final = f"""\
+The aggregator closes periods: docs/closing.md. Without PERIOD, all closed periods are listed. With it, its invoice:
+what it was closed with, and as rows of their own the corrections of earlier periods. The hashes of all closed periods
+are verified each time.
+
+Works beside a running aggregator: it never blocks it and changes nothing.
+
+exit status: 0 verified, 4 a closed period was changed
+
+{PLUGIN_HELP}
+examples:
+  gputally periods --ledger gputally.db
+  gputally periods 2026-10 --by tenant,tier
+  gputally periods 2026-10 --by tenant --output csv > october.csv
+  gputally periods 2026-11 --preview
+"""
+
+
+def add_periods_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `periods`."""
+    command = add_command(commands, "periods", "list closed periods, or show the invoice of one", _EXAMPLES)
+    command.set_defaults(run=_periods)
+    add_flags(command, (LEDGER,))
+    add = command.add_argument
+    add("period", nargs="?", metavar="PERIOD", help="the name of a closed period, such as 2026-10")
+    add(
+        "--by",
+        type=_dimensions,
+        metavar="DIMENSION,...",
+        default=("tenant", "tier"),
+        help=f"what a row stands for: {_DIMENSIONS} [default: tenant,tier]",
+    )
+    add(
+        "--preview",
+        action="store_true",
+        help="what would be stored if PERIOD, a month, quarter, year, day or FROM/TO, were closed next",
+    )
+    add("--time-zone", metavar="ZONE", default="UTC", help="of a preview, e.g. Europe/Berlin [default: UTC]")
+    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
+    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
+
+
+def _dimensions(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in INVOICE_DIMENSIONS]:
+        raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {_DIMENSIONS}")
+    return names
+
+
+def _periods(parsed: Namespace) -> int:
+    from gputally.ledger_commands.invoices.periods_command import (  # noqa: PLC0415 - imports SQLite
+        PeriodOptions,
+        periods,
+    )
+
+    options = PeriodOptions(
+        period=parsed.period,
+        by=parsed.by,
+        preview=parsed.preview,
+        time_zone=parsed.time_zone,
+        output=parsed.output,
+        decimals=parsed.decimals,
+    )
+    return periods(parsed.ledger, options)

@@ -1,0 +1,1 @@
+"""Calendar periods, and which of them are closed."""

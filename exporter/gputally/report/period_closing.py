@@ -1,0 +1,112 @@
+"""Closes periods: which one is next, and what its totals and the corrections of earlier ones are."""
+
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from typing import NamedTuple
+
+from gputally.errors import LedgerError
+from gputally.ledger.closed_period import LINE_DIMENSIONS, ClosedLine, ClosedPeriod, LineKey, sums_of
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import Window
+from gputally.model.billing.calendar_period import days_of, name_of, named_days
+from gputally.model.billing.closing_rules import Closing
+from gputally.model.units import to_datetime
+from gputally.report.windows import days_window
+
+
+class NextPeriod(NamedTuple):
+    """A period to close at `due_us` (µs) at the earliest."""
+
+    name: str
+    window: Window
+    due_us: int
+
+
+def next_period(closing: Closing, *, zone: tzinfo, start_us: int, last_us: int | None) -> NextPeriod | None:
+    """The period to close next, since periods close in order.
+
+    `start_us` is the accounting start, and `last_us` the end of the last closed period, if there is one.
+    """
+    after_us = max(start_us, last_us or 0)
+    found = [_named(name, zone) for name in closing.closed]
+    candidates = [each for each in found if each.window.end_us > after_us and each.window.start_us >= (last_us or 0)]
+    if closing.period:
+        candidates.append(_scheduled(closing, zone, after_us, is_first=last_us is None))
+    return min(candidates, key=lambda each: each.window, default=None)
+
+
+def unclosable(closing: Closing, closed: Sequence[ClosedPeriod], *, zone: tzinfo, start_us: int) -> list[str]:
+    """The named periods that will not be closed: over before the accounting start, or begun before the last closed end.
+
+    `closed` are all closed periods, and `start_us` is the accounting start.
+    """
+    names, last_us = {each.name for each in closed}, max((each.end_us for each in closed), default=0)
+    windows = {name: _named(name, zone).window for name in closing.closed if name not in names}
+    return [name for name, window in windows.items() if window.start_us < last_us or window.end_us <= start_us]
+
+
+def _named(name: str, zone: tzinfo) -> NextPeriod:
+    window = days_window(named_days(name), zone)
+    return NextPeriod(name, window, window.end_us)
+
+
+def _scheduled(closing: Closing, zone: tzinfo, after_us: int, *, is_first: bool) -> NextPeriod:
+    """The calendar period that contains `after_us`; without the part that is closed already."""
+    assert closing.period
+    since = to_datetime(after_us).astimezone(zone)
+    days = days_of(closing.period, since.date())
+    window = days_window(days, zone)
+    name = name_of(days)
+    if not is_first and window.start_us < after_us:
+        window, name = Window(after_us, window.end_us), f"{_edge(since)}/{days[1]}"
+    return NextPeriod(name, window, window.end_us + closing.after_us)
+
+
+def _edge(at: datetime) -> str:
+    """A date if it is midnight."""
+    return f"{at.date()}" if at.time() == at.min.time() else at.isoformat()
+
+
+def draft_period(reader: LedgerReader, *, name: str, window: Window, zone: str) -> ClosedPeriod:
+    """The period as the ledger has it now, to be closed next: not closed yet, without version, price book and hash.
+
+    Its lines are its own totals, and for each closed period what the ledger has now that neither that period nor later
+    corrections have. Raises: LedgerError, also if it overlaps a closed period or is not accounted to its end.
+    """
+    state, closed = reader.state(), reader.closed_periods()
+    last = closed[-1] if closed else None
+    if last and window.start_us < last.end_us:
+        raise LedgerError(f"{name} begins before the end of {last.name}, which is closed; choose a later period")
+    window = Window(max(window.start_us, state.accounting_start_us), window.end_us)
+    if not window.start_us < window.end_us <= state.accounted_us:
+        raise LedgerError(f"{name} is not accounted to its end yet, or was before the accounting start")
+    number = len(closed) + 1
+    windows = {each.number: Window(each.start_us, each.end_us) for each in closed} | {number: window}
+    return ClosedPeriod(
+        number=number,
+        name=name,
+        start_us=window.start_us,
+        end_us=window.end_us,
+        zone=zone,
+        cluster=state.cluster or "",
+        closed_us=0,
+        accounted_us=state.accounted_us,
+        version="",
+        price_book="",
+        previous=last.hash if last else "",
+        lines=tuple(_lines(reader, windows, closed)),
+    )
+
+
+def _lines(reader: LedgerReader, windows: dict[int, Window], closed: Sequence[ClosedPeriod]) -> list[ClosedLine]:
+    """What the ledger has of these periods, by number, minus what is closed of them. All are read at once."""
+    missing = {key: -gpu_time for key, gpu_time in sums_of(closed).items()}
+    edges = sorted({edge for window in windows.values() for edge in window})
+    numbers = {window.start_us: number for number, window in windows.items()}
+    of_period = [numbers.get(edge) for edge in edges]
+    for each in reader.allocated(Window(edges[0], edges[-1]), LINE_DIMENSIONS, cuts=edges[1:-1]):
+        if (number := of_period[each.period]) is not None:
+            key = number, LineKey(each.labels, each.price)
+            missing[key] = missing.get(key, 0) + each.gpu_time
+    lines = (ClosedLine(of=of, key=key, gpu_time=gpu_time) for (of, key), gpu_time in missing.items() if gpu_time)
+    return sorted(lines, key=lambda line: (-line.of, line.fields))
