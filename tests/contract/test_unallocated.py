@@ -108,6 +108,16 @@ def test_pods_that_outlive_their_node_hold_nothing_of_another_one_with_its_name(
     assert [(each.gpu_model, each.pool, each.gpu_time) for each in outlived] == [("H100", "a", 3 * 8 * GPU_HOUR)]
 
 
+def test_capacity_before_the_window_does_not_count_where_pods_outlived_a_node(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    ledger.write(node("node-1", (5, WHOLE), gone=10))
+    ledger.write(node("node-2", (6, WHOLE), gone=8))
+    ledger.write(held(6, 15, gpus=2))
+
+    assert found(reader, 12, 16) == {}
+
+
 def test_filters_on_what_capacity_has_keep_it_and_others_do_not(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(priced((1, TWO)))
     ledger.write(node("node-1", (5, WHOLE)))

@@ -14,8 +14,11 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model import history
+from gputally.model.node import CapacityState
+from gputally.model.price import Price
 from gputally.model.units import COST_UNIT
 from gputally.report.capacity_cells import read_capacity_cells
+from gputally.report.node_assets import read_node_assets
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes
@@ -77,6 +80,44 @@ def test_the_states_of_capacity_follow_from_the_file(cluster: Cluster, data: st.
         replay.flush()
 
         assert capacity_in_file(path) == +truth_of(cluster, prices).capacity
+
+
+@given(clusters(outages=True), price_lists(), st.data())
+@examples(25)
+def test_allocated_time_by_node_has_the_price_of_its_capacity(
+    cluster: Cluster, prices: Prices, data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        replay = new_replay(prices)
+        replay.memory = Filed(path)
+        for _ in with_crashes(replay, cluster.log, lambda: data.draw(st.sampled_from(STEPS))):
+            pass
+        replay.flush()
+
+        assert allocated_by_node(path) == allocated_capacity(path)
+
+
+def allocated_by_node(path: Path) -> Counter[tuple[str, str, Price | None]]:
+    """Allocated GPU-time of [OPENED, HORIZON) by the model and pool of the node, and the price of its capacity."""
+    window, found = Window(us(OPENED), us(HORIZON)), Counter[tuple[str, str, Price | None]]()
+    with open_reader(str(path)) as reader:
+        nodes = read_node_assets(reader, window)
+        cuts = nodes.cuts()
+        for each in reader.allocated(window, ("tenant", "node_uid"), cuts=cuts):
+            known = nodes.at(each.labels[1], (window.start_us, *cuts)[each.period])
+            found[known.asset.gpu_model, known.asset.pool, known.price] += each.gpu_time
+    return found
+
+
+def allocated_capacity(path: Path) -> Counter[tuple[str, str, Price | None]]:
+    """The same from what nodes offered."""
+    found = Counter[tuple[str, str, Price | None]]()
+    with open_reader(str(path)) as reader:
+        for each in read_capacity_cells(reader, Window(us(OPENED), us(HORIZON))):
+            if each.state is CapacityState.ALLOCATED:
+                found[each.gpu_model, each.pool, each.price] += each.gpu_time
+    return found
 
 
 def physical_in_file(path: Path) -> int:

@@ -1,20 +1,19 @@
 """The capacity of a period by state, from what nodes offered and what was allocated on them."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from gputally.accounting.nodes.capacity import divide
 from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import CapacityRecord, NodeSteps, Window
+from gputally.ledger.records import CapacityRecord, Window
 from gputally.model.node import CapacityState
-from gputally.model.price import Asset, Price, Purchase
-
-NO_NODE: Final = Asset(gpu_model="unknown", pool="none")
-"""Of allocations on nodes that were never observed."""
+from gputally.model.price import Price, Purchase
+from gputally.report.node_assets import NO_NODE
+from gputally.report.offered_nodes import OfferedNodes
 
 
 class CapacityCell(NamedTuple):
@@ -30,59 +29,27 @@ class CapacityCell(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A time in which a node offers the same and the same is allocated; its `last` offer may have ended."""
+    """A time in which a node offers the same and the same is allocated; the `offer` may have ended, or be the next."""
 
     start_us: int
     end_us: int
-    last: CapacityRecord | None
+    offer: CapacityRecord | None
     allocated: int
 
     @property
     def exists(self) -> bool:
-        """Whether the node still exists."""
-        return self.last is not None and self.start_us < self.last.end_us
-
-
-class OfferedNodes:
-    """What each node offered in a window, by UID and in chronological order."""
-
-    def __init__(self, records: Iterable[CapacityRecord]) -> None:
-        self.offered: dict[str, list[CapacityRecord]] = {}
-        for each in sorted(records, key=lambda record: record.start_us):
-            self.offered.setdefault(each.node_uid, []).append(each)
-        self._next = {found[0].continues: uid for uid, found in self.offered.items() if found[0].continues}
-
-    def recall(self, earlier: Iterable[CapacityRecord]) -> None:
-        """Take the last record of each node that ended before the window."""
-        last = {each.node_uid: each for each in sorted(earlier, key=lambda record: record.start_us)}
-        for uid, each in last.items():
-            self.offered.setdefault(uid, [each])
-
-    def moved(self, found: Iterable[NodeSteps]) -> dict[str, list[tuple[int, int]]]:
-        """The steps of each node, with those of an earlier one that it continues."""
-        steps: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for each in found:
-            uid, rest = each.node_uid, list(each.steps)
-            while (following := self._next.get(uid)) is not None:
-                born_us = self.offered[following][0].start_us
-                passed = bisect_left(rest, born_us, key=lambda step: step[0])
-                level = sum(change for _, change in rest[:passed])
-                steps[uid] += [*rest[:passed], (born_us, -level)]
-                uid, rest = following, [(born_us, level), *rest[passed:]]
-            steps[uid] += rest
-        return steps
+        """Whether the node exists."""
+        return self.offer is not None and self.offer.start_us <= self.start_us < self.offer.end_us
 
 
 def read_capacity_cells(reader: LedgerReader, window: Window, cuts: Sequence[int] = ()) -> list[CapacityCell]:
     """Capacity + overcommitted = allocated + all other states, at every instant. Raises: LedgerError."""
-    nodes = OfferedNodes(reader.capacity(window))
+    nodes = OfferedNodes(reader, window)
     steps = nodes.moved(reader.allocated_steps(window))
-    if steps.keys() - nodes.offered.keys():  # pods that outlived their node, or whose node was never observed
-        nodes.recall(reader.capacity(Window(0, window.start_us)))
     sums: defaultdict[tuple[CapacityState, str, str, Purchase, Price | None, int], int] = defaultdict(int)
-    for uid in nodes.offered.keys() | steps.keys():
-        for span in _spans(nodes.offered.get(uid, []), steps.get(uid, ())):
-            asset, price = (span.last.asset, span.last.price) if span.last else (NO_NODE, None)
+    for uid in {*nodes.uids, *steps}:
+        for span in _spans(nodes.records(uid), steps.get(uid, ()), window.start_us):
+            asset, price = (span.offer.asset, span.offer.price) if span.offer else (NO_NODE, None)
             for state, quantity in _states(span):
                 for piece in pieces(span.start_us, span.end_us, cuts):
                     key = state, asset.gpu_model, asset.pool, asset.purchase, price, piece.period
@@ -90,22 +57,24 @@ def read_capacity_cells(reader: LedgerReader, window: Window, cuts: Sequence[int
     return [CapacityCell(*key, gpu_time) for key, gpu_time in sums.items() if gpu_time]
 
 
-def _spans(offered: Sequence[CapacityRecord], steps: Sequence[tuple[int, int]]) -> Iterator[_Span]:
+def _spans(offered: Sequence[CapacityRecord], steps: Sequence[tuple[int, int]], since_us: int) -> Iterator[_Span]:
+    """The spans from `since_us` on; before the first offer, it tells the price, and after the last, that one."""
     starts = [each.start_us for each in offered]
     changes: Counter[int] = Counter()
     for at_us, change in steps:
         changes[at_us] += change
-    instants = sorted({*starts, *(each.end_us for each in offered), *changes})
+    bounds = {*starts, *(each.end_us for each in offered), *changes}
+    instants = sorted(at_us for at_us in bounds if at_us >= since_us)
     allocated = 0
     for start_us, end_us in pairwise(instants):
         allocated += changes[start_us]
-        found = bisect_right(starts, start_us)
-        yield _Span(start_us, end_us, offered[found - 1] if found else None, allocated)
+        found = max(1, bisect_right(starts, start_us))
+        yield _Span(start_us, end_us, offered[found - 1] if offered else None, allocated)
 
 
 def _states(span: _Span) -> Iterator[tuple[CapacityState, int]]:
-    if span.last and span.exists:
-        yield from divide(span.last, span.allocated)
+    if span.offer and span.exists:
+        yield from divide(span.offer, span.allocated)
     else:
         yield CapacityState.ALLOCATED, span.allocated
         yield CapacityState.OVERCOMMITTED, span.allocated

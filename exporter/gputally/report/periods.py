@@ -1,5 +1,6 @@
 """Dimensions of time: days, weeks and months of a period, and hours of the day or days of the week over all of it."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple
@@ -24,6 +25,11 @@ class Periods(NamedTuple):
 
     cuts: tuple[int, ...]
     values: tuple[Mapping[str, str], ...]
+
+    def divided(self, cuts: Iterable[int]) -> "Periods":
+        """The same periods, each divided at those `cuts` that are inside it; the parts have its values."""
+        every = tuple(sorted({*self.cuts, *cuts}))
+        return Periods(every, (self.values[0], *(self.values[bisect_right(self.cuts, at_us)] for at_us in every)))
 
 
 def periods_of(dimensions: Iterable[str], window: Window, calendar: Calendar) -> Periods:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
 from gputally.report.named_hours import BUSINESS_HOURS, name_of, parse_hours
-from gputally.report.periods import TIME_DIMENSIONS, Calendar, periods_of
+from gputally.report.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
 from gputally.report.windows import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -125,3 +125,11 @@ def test_cuts_are_inside_and_ascend_and_each_period_has_the_values_of_all_its_mi
     for values, (begin, end) in zip(found.values, pairwise((start, *found.cuts, window.end_us)), strict=True):
         for at_us in (begin, end - 1):
             assert periods_of(dimensions, Window(at_us, at_us + 1), calendar).values == (values,)
+
+
+def test_more_cuts_divide_periods_that_keep_their_values() -> None:
+    a, b, c = ({"day": each} for each in "abc")
+    days = Periods((10, 20), (a, b, c))
+
+    assert days.divided((20, 5, 13)) == Periods((5, 10, 13, 20), (a, a, b, b, c))
+    assert days.divided(()) == days
