@@ -14,6 +14,7 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.explain.explain_flags import add_explain_command
 from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.invoices.period_flags import add_periods_command
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
+    add_explain_command(commands)
     add_periods_command(commands)
     _add_showback_flags(
         _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")

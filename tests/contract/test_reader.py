@@ -132,6 +132,8 @@ def test_an_allocation_has_all_fields_of_its_latest_revision(ledger: Ledger, rea
 
     [found] = reader.allocations(window(1100, 1101))
 
+    assert reader.allocation("a") == found
+    assert reader.allocation("nobody") is None
     assert (found.pod_uid, found.revision, found.recorded_us, found.job) == ("a", 7, us(1300), "tune")
     assert (found.namespace, found.name, found.node, found.node_uid) == ("ml", "pod-a", "n1", "node-1")
     assert (found.class_name, found.priority, found.job_kind) == ("low", -5, "Job")

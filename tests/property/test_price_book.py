@@ -1,9 +1,11 @@
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.price_key import PriceKey
 from gputally.model.price import Asset, Basis, Purchase
 from gputally.model.units import PICO
 
@@ -72,3 +74,26 @@ def test_the_price_is_that_of_the_first_rule_that_fits_and_has_begun(book: Price
 
     price = book.price_of(asset, tier=None, at_us=at_us)
     assert (price and price.per_gpu_hour) == (expected and expected.per_gpu_hour)
+
+
+@given(books(), assets(), st.sampled_from([*TIERS, None]), INSTANTS)
+def test_the_key_of_a_price_names_its_rule_date_and_multiplier(
+    book: PriceBook, asset: Asset, tier: str | None, at_us: int
+) -> None:
+    price = book.price_of(asset, tier=tier, at_us=at_us)
+    key = PriceKey.parse(price.key) if price else None
+
+    if price:
+        assert key is not None
+        assert str(key) == price.key
+        assert key.purchase == price.purchase == asset.purchase
+        assert key.multiplier == dict(book.tiers).get(tier or "", Decimal(1))
+        rates = {dated.per_gpu_hour for rule in book.rules if rule.id == key.rule for dated in rule.prices}
+        assert price.per_gpu_hour in {rate * key.multiplier for rate in rates}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h100", "book/on-demand", "0123456789ab/h100@0:spot", "a/b/spot/always/x", "a/b/spot/always/1"]
+)
+def test_a_key_of_another_form_is_not_taken_apart(text: str) -> None:
+    assert PriceKey.parse(text) is None

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.accounting.jobs import JobRecord
+from gputally.accounting.jobs.job_record import JobRecord
 from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, Window

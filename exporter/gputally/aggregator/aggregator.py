@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,9 +16,8 @@ from gputally.accounting.present import at_present
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
-from gputally.aggregator.ledger_retention import keep_rolled_up
+from gputally.aggregator.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
-from gputally.aggregator.period_closer import PeriodCloser
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
 from gputally.aggregator.status import health_sections, pod_sections
@@ -39,8 +38,7 @@ from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
-from gputally.model.rules import Rules
-from gputally.model.units import US_PER_DAY, US_PER_SECOND
+from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
@@ -77,10 +75,6 @@ pods are reaccounted."""
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
 _STARTING_THRESHOLD: Final = 50_000
 """Threshold of the garbage collector during the initial lists, which create little garbage."""
-
-
-Background = Callable[[], Coroutine[None, None, None]]
-"""A task that never ends."""
 
 
 class RunningAggregator:
@@ -141,19 +135,12 @@ async def aggregate(
                 background: dict[str, Background] = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_confirmed, server_time, request),
-                    **_closer(settings, rules, pipeline, clock),
+                    **optional_tasks(settings, rules, pipeline, clock=clock),
                 }
                 running = RunningAggregator(pipeline, policies)
                 await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
-
-
-def _closer(settings: Settings, rules: Rules, pipeline: Pipeline, clock: Clock) -> dict[str, Background]:
-    """What closes periods, if any are to be closed."""
-    if rules.closing is None:
-        return {}
-    return {"closing": PeriodCloser(settings.ledger, rules.closing, pipeline, clock=clock).run}
 
 
 @contextmanager
@@ -213,9 +200,6 @@ async def _run(
         tasks.create_task(owners.run(), name="owners")
         tasks.create_task(writer.keep_flushed(), name="ledger")
         tasks.create_task(keep_checked(writer.ledger.check, health.ledger, clock=clock), name="ledger check")
-        if settings.retention_days:
-            kept = keep_rolled_up(writer, retention_us=settings.retention_days * US_PER_DAY, clock=clock)
-            tasks.create_task(kept, name="ledger retention")
         watch_all(api, pipeline, clock=clock, tasks=tasks)
         tasks.create_task(intake.release(), name="release")
         tasks.create_task(freeze_heap(intake), name="freeze heap")

@@ -57,6 +57,10 @@ class JoinedReader:
         """See `LedgerReader.allocations`."""
         return chain.from_iterable(reader.allocations(part) for reader, part in self._parts(window))
 
+    def allocation(self, pod_uid: str) -> AllocationRecord | None:
+        """See `LedgerReader.allocation`; imported jobs have UIDs of their own."""
+        return self._live.allocation(pod_uid) or self._history.allocation(pod_uid)
+
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """See `LedgerReader.segments`."""
         return chain.from_iterable(reader.segments(part) for reader, part in self._parts(window))

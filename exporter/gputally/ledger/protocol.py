@@ -105,6 +105,9 @@ class LedgerReader(Protocol):
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """Allocations that overlap the window, in their latest revision, by pod UID."""
 
+    def allocation(self, pod_uid: str) -> AllocationRecord | None:
+        """The allocation of a pod in its latest revision; None for an unknown pod."""
+
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """Segments clipped to the window, by pod UID and start; each has an end."""
 

@@ -19,7 +19,7 @@ from gputally.importing.row_cells import Rejected, TimeBase
 from gputally.ledger.open import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
-from gputally.ledger_commands.report.report_command import time_zone
+from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.model.units import to_us
 
 _SHOWN: Final = 20

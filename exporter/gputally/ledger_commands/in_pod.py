@@ -1,4 +1,4 @@
-"""`kubectl gputally report`, `periods` and `ledger`: they run in the aggregator's pod, where its ledger is."""
+"""`kubectl gputally report` and other commands that run in the aggregator's pod, where its ledger is."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from typing import Final
 from gputally.errors import AggregatorUnreachable
 from gputally.setting import variable
 
-COMMANDS: Final = ("report", "periods", "ledger")
+COMMANDS: Final = ("report", "explain", "periods", "ledger")
 PLUGIN_HELP: Final = """\
 as kubectl gputally, without --ledger: runs in the aggregator's pod
   -n, --namespace NAMESPACE   its namespace [default: gputally]

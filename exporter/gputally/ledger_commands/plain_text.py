@@ -108,10 +108,12 @@ def _texts(row: Row) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """NULL is empty, bytes are text if they can be read as such, or else hexadecimal."""
+    """NULL is empty, bytes are text if they can be read as such, or else hexadecimal; decimals have no exponent."""
     if isinstance(value, bytes):
         try:
             return value.decode()
         except UnicodeDecodeError:
             return f"0x{value.hex()}"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return "" if value is None else str(value)

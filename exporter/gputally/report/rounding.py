@@ -1,6 +1,7 @@
 """Rounding by largest remainder: rounded parts add up to the rounded total."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
@@ -23,3 +24,21 @@ def apportioned(parts: Sequence[Fraction], *, total: int) -> list[int]:
     order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
     more = set(order[:extra])
     return [each + rounds + (place in more) for place, each in enumerate(floors)]
+
+
+class RunningSums:
+    """Rounds a stream of amounts to `places` decimals of `unit`, so that they always add up to their rounded sum."""
+
+    def __init__(self, unit: int, places: int) -> None:
+        self._unit = unit
+        self._places = places
+        self._sums: dict[Hashable, int] = {}
+
+    def add(self, value: int, *, of: Hashable = None) -> Decimal:
+        """The rounded `value`, one of those that have the sum `of`."""
+        before = self._sums.get(of, 0)
+        self._sums[of] = before + value
+        return Decimal(self._rounded(before + value) - self._rounded(before)).scaleb(-self._places)
+
+    def _rounded(self, value: int) -> int:
+        return rounded(Fraction(value * 10**self._places, self._unit))

@@ -16,6 +16,7 @@ IN_POD = ["-n", "gputally", "deploy/gputally-aggregator", "--", "gputally"]
     ("arguments", "command"),
     [
         ("report --window 7d --by tenant", ["kubectl", "exec", *IN_POD, "report", "--window", "7d", "--by", "tenant"]),
+        ("explain --window 7d --top 3", ["kubectl", "exec", *IN_POD, "explain", "--window", "7d", "--top", "3"]),
         (
             "ledger query --context=east -n gpu --deployment tally-aggregator -",
             [

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from gputally.accounting.prices.price_key import DIGEST_PREFIX, PriceKey
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import PICO, to_datetime
 
@@ -16,7 +17,6 @@ ALWAYS = 0
 """The `from_us` of a price without a start date: no pod is older than the epoch."""
 _EXACT = Context(prec=60, traps=[Inexact])
 """A price that must be rounded is a bug of the reader."""
-_DIGEST_PREFIX = 12
 
 
 class Trait(StrEnum):
@@ -146,9 +146,15 @@ def _from_us(price: DatedPrice) -> int:
 
 def _price(book: PriceBook, rule: PriceRule, dated: DatedPrice, purchase: Purchase, multiplier: Decimal) -> Price:
     per_gpu_hour = _EXACT.multiply(dated.per_gpu_hour, multiplier)
-    since = shown_instant(dated.from_us)
+    key = PriceKey(
+        book=book.digest[:DIGEST_PREFIX],
+        rule=rule.id,
+        purchase=purchase.value,
+        since=shown_instant(dated.from_us),
+        multiplier=multiplier,
+    )
     return Price(
-        key=f"{book.digest[:_DIGEST_PREFIX]}/{rule.id}/{purchase}/{since}/x{multiplier.normalize():f}",
+        key=str(key),
         currency=book.currency,
         per_gpu_hour=per_gpu_hour,
         rate=int(_EXACT.to_integral_exact(_EXACT.multiply(per_gpu_hour, Decimal(PICO)))),

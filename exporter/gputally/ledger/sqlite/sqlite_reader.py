@@ -93,6 +93,11 @@ class SqliteLedgerReader:
             yield from map(_allocation, latest.values())
         self._detailed(window)
 
+    def allocation(self, pod_uid: str) -> AllocationRecord | None:
+        """See `LedgerReader.allocation`."""
+        revisions = self._rows(queries.ALLOCATION, {"uid": pod_uid})
+        return _allocation(revisions[-1]) if revisions else None
+
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """See `LedgerReader.segments`."""
         bounds = self._detailed(window)

@@ -11,7 +11,7 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger_commands.invoices.period_text import Invoice, write_invoice, write_list
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report.report_command import time_zone
+from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.ledger_commands.report.report_text import PLACES
 from gputally.report.period_closing import draft_period
 from gputally.report.windows import parse_window

@@ -1,20 +1,15 @@
 """`gputally report`: GPU-hours and cost of a period."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
-from gputally.ledger.joined import JoinedReader
-from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import LedgerState, Window
+from gputally.ledger.records import Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
+from gputally.ledger_commands.report.report_scope import accounted, reading, require_time, time_zone, window_of
 from gputally.ledger_commands.report.report_text import (
     PLACES,
     BillReport,
@@ -31,7 +26,7 @@ from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.named_hours import BUSINESS_HOURS, NamedHours
 from gputally.report.periods import RECURRING, Calendar
 from gputally.report.report_query import Filter, ReportQuery
-from gputally.report.windows import parse_window, previous
+from gputally.report.windows import previous
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
@@ -63,13 +58,13 @@ def report(ledger: str, options: ReportOptions) -> int:
         raise ConfigError([Problem("", "--unallocated", f"cannot be combined with {other}; omit one of them")])
     zone = time_zone(options.time_zone)
     calendar = Calendar(zone, options.hours or BUSINESS_HOURS)
-    with ending_at_once(), _reading(ledger, options.history) as reader, ProgressLine() as progress:
+    with ending_at_once(), reading(ledger, options.history) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
-        window = _window(options.window, state, zone)
-        query = ReportQuery(window=_accounted(window, state), by=options.by, filters=options.filters, calendar=calendar)
+        window = window_of(options.window, state, zone)
+        query = ReportQuery(window=accounted(window, state), by=options.by, filters=options.filters, calendar=calendar)
         scope = Scope(query=query, state=state)
-        _require_time(query.window, options.window, "window", scope)
+        require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
         elif options.compare is None:
@@ -114,17 +109,6 @@ def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
         sys.stderr.write(f"gputally: {count:,} charges; {hours}\n")
 
 
-@contextmanager
-def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
-    with ExitStack() as open_files:
-        live = open_files.enter_context(reading_once(ledger))
-        yield (
-            live
-            if history is None
-            else JoinedReader(history=open_files.enter_context(reading_once(history)), live=live)
-        )
-
-
 def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
     name, state, zone = options.compare or "", scope.state, scope.query.calendar.zone
@@ -134,10 +118,10 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     earlier = (
         previous(window, zone=zone, until_us=state.accounted_us)
         if name == "previous"
-        else _window(name, state, zone, flag="compare")
+        else window_of(name, state, zone, flag="compare")
     )
-    before = structs.replace(scope.query, window=_accounted(earlier, state))
-    _require_time(before.window, name, "compare", scope)
+    before = structs.replace(scope.query, window=accounted(earlier, state))
+    require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
 
@@ -149,30 +133,3 @@ def _warn_of_clipping(scope: Scope, before: Window, options: ReportOptions) -> N
         hours = f"{then / US_PER_HOUR:,.1f} h against {now / US_PER_HOUR:,.1f} h"
         period = f"'{options.compare}' is accounted only from {scope.period(before)}"
         sys.stderr.write(f"gputally: {period}, {hours}; the change of quantity includes that\n")
-
-
-def time_zone(name: str) -> tzinfo:
-    """The zone of the flag --time-zone. Raises: ConfigError."""
-    try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        text = f"unknown time zone '{name}'; use a name such as UTC, Europe/Berlin or America/New_York"
-        raise ConfigError([Problem("", "--time-zone", text)]) from None
-
-
-def _window(text: str, state: LedgerState, zone: tzinfo, *, flag: str = "window") -> Window:
-    try:
-        return parse_window(text, now_us=state.accounted_us, zone=zone)
-    except ValueError as error:
-        raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
-
-
-def _accounted(window: Window, state: LedgerState) -> Window:
-    """The accounted part of the window."""
-    return Window(max(window.start_us, state.accounting_start_us), min(window.end_us, state.accounted_us))
-
-
-def _require_time(window: Window, text: str, flag: str, scope: Scope) -> None:
-    if window.start_us >= window.end_us:
-        problem = f"nothing is accounted in '{text}': {scope.accounted}; choose a period within that time"
-        raise ConfigError([Problem("", f"--{flag}", problem)])

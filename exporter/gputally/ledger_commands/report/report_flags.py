@@ -16,16 +16,19 @@ _DIMENSIONS: Final = ", ".join(COLUMNS)
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 
-_EXAMPLES: Final = f"""\
-Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
-ledger is complete, and begins at the accounting start at the earliest. Rows always add up to the total.
-
+PERIODS: Final = """\
 A period is one of
   today, yesterday, week, last-week, month, last-month, year, last-year, all
   12h, 7d, 4w                   the last hours, days or weeks
   2026, 2026-10, 2026-10-31     a year, month or day
   2026-10-01/2026-10-15T06:00   from and to
+"""
+"""What --window accepts, for people."""
+_EXAMPLES: Final = f"""\
+Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
+ledger is complete, and begins at the accounting start at the earliest. Rows always add up to the total.
 
+{PERIODS}
 A comparison splits each difference: jobs that only one of the periods has; of the others, more or fewer GPU-hours, a
 mix of dearer or cheaper models, tiers and purchase options, and prices.
 
@@ -47,21 +50,17 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     command = add_command(commands, "report", "report GPU-hours and cost of a period, from a ledger", _EXAMPLES)
     command.set_defaults(run=_report)
     add_flags(command, (LEDGER,))
+    add_scope_flags(command)
+    add_dimensions_flag(command)
     _add_choice_flags(command)
     _add_output_flags(command)
 
 
-def _add_choice_flags(command: ArgumentParser) -> None:
+def add_scope_flags(command: ArgumentParser) -> None:
+    """Add the flags that say what to read; see `ScopeOptions`."""
     add = command.add_argument
     add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
     add("--window", metavar="PERIOD", default="month", help="see below [default: month, up to now]")
-    add(
-        "--by",
-        type=_dimensions,
-        metavar="DIMENSION,...",
-        default=("tenant",),
-        help=f"what a row stands for: {_DIMENSIONS} [default: tenant]",
-    )
     add(
         "--where",
         type=_filter,
@@ -70,12 +69,6 @@ def _add_choice_flags(command: ArgumentParser) -> None:
         default=[],
         help="only these allocations; a value may have the wildcards * and ?; may be repeated",
     )
-    add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
-    add(
-        "--unallocated",
-        action="store_true",
-        help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
-    )
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
     add(
         "--hours",
@@ -83,7 +76,35 @@ def _add_choice_flags(command: ArgumentParser) -> None:
         metavar="HOURS",
         action="append",
         default=[],
-        help="what --by hours means: [NAME=]DAYS FROM-TO; may be repeated [default: business=Mon-Fri 9-17]",
+        help="what the dimension hours means: [NAME=]DAYS FROM-TO; may be repeated [default: business=Mon-Fri 9-17]",
+    )
+
+
+def add_dimensions_flag(command: ArgumentParser) -> None:
+    """Add --by."""
+    command.add_argument(
+        "--by",
+        type=_dimensions,
+        metavar="DIMENSION,...",
+        default=("tenant",),
+        help=f"what a row stands for: {_DIMENSIONS} [default: tenant]",
+    )
+
+
+def add_rows_flags(command: ArgumentParser, *, top: str) -> None:
+    """Add --top, with this help, and --decimals."""
+    command.add_argument("--top", type=_count, metavar="N", help=f"only the N {top}; one row adds up the others")
+    help_text = "of amounts, 0 to 9 [default: 2; csv, json: 6]"
+    command.add_argument("--decimals", type=int, choices=range(10), metavar="N", help=help_text)
+
+
+def _add_choice_flags(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
+    add(
+        "--unallocated",
+        action="store_true",
+        help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
     )
 
 
@@ -95,13 +116,7 @@ def _add_output_flags(command: ArgumentParser) -> None:
         default="table",
         help="focus: charges by hour and pod for FinOps tools, whatever --by says [default: table]",
     )
-    add(
-        "--top",
-        type=_count,
-        metavar="N",
-        help="only the N rows with the highest cost, or the largest change; one row adds up the others",
-    )
-    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
+    add_rows_flags(command, top="rows with the highest cost, or the largest change")
     add("--focus-version", choices=VERSIONS, default=VERSIONS[0], help="of the FOCUS columns [default: %(default)s]")
 
 

@@ -200,9 +200,9 @@ def _write_json(
     document = {
         "version": VERSION,
         "cluster": scope.state.cluster,
-        "window": _times(scope.query.window, scope.query.calendar.zone),
-        "compared_to": _times(before, scope.query.calendar.zone) if before else None,
-        "accounted": _times(
+        "window": times(scope.query.window, scope.query.calendar.zone),
+        "compared_to": times(before, scope.query.calendar.zone) if before else None,
+        "accounted": times(
             Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.calendar.zone
         ),
         "by": scope.query.by,
@@ -214,6 +214,7 @@ def _write_json(
     file.write(json.format(encoder.encode(document), indent=2).decode() + "\n")
 
 
-def _times(window: Window, zone: tzinfo) -> dict[str, datetime]:
+def times(window: Window, zone: tzinfo) -> dict[str, datetime]:
+    """A period in a document."""
     start, end = (to_datetime(us).astimezone(zone) for us in window)
     return {"from": start, "to": end}

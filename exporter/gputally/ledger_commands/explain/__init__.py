@@ -1,0 +1,1 @@
+"""`gputally explain`: from a number of a report to its allocations."""

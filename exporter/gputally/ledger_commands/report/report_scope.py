@@ -1,0 +1,96 @@
+"""What a command reads of which ledger: the period, the filters and the time zone."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, tzinfo
+from typing import Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec import Struct
+
+from gputally.errors import ConfigError, Problem
+from gputally.ledger.joined import JoinedReader
+from gputally.ledger.open import reading_once
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import LedgerState, Window
+from gputally.ledger_commands.report.report_text import Scope
+from gputally.report.named_hours import BUSINESS_HOURS, NamedHours
+from gputally.report.periods import Calendar
+from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.windows import parse_window
+
+
+@contextmanager
+def reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
+    """A reader of the ledger, and of the imported history before it. Raises: LedgerError."""
+    with ExitStack() as open_files:
+        live = open_files.enter_context(reading_once(ledger))
+        yield (
+            live
+            if history is None
+            else JoinedReader(history=open_files.enter_context(reading_once(history)), live=live)
+        )
+
+
+class ScopeOptions(Struct, frozen=True, kw_only=True):
+    """The flags that say what to read."""
+
+    ledger: str
+    history: str | None
+    window: str
+    filters: tuple[Filter, ...]
+    time_zone: str
+    hours: tuple[NamedHours, ...]
+
+    @classmethod
+    def of(cls, parsed: Namespace) -> Self:
+        """Those of the command line."""
+        filters, hours = tuple(parsed.where), tuple(parsed.hours)
+        names = ("ledger", "history", "window", "time_zone")
+        return cls(**{name: getattr(parsed, name) for name in names}, filters=filters, hours=hours)
+
+
+@contextmanager
+def reading_scope(options: ScopeOptions, *, by: tuple[str, ...] = ()) -> Iterator[tuple[LedgerReader, Scope]]:
+    """A reader, and the accounted part of the period.
+
+    Raises: LedgerError, and ConfigError for a wrong or empty period or a wrong zone.
+    """
+    calendar = Calendar(time_zone(options.time_zone), options.hours or BUSINESS_HOURS)
+    with reading(options.ledger, options.history) as reader:
+        state = reader.state()
+        window = accounted(window_of(options.window, state, calendar.zone), state)
+        query = ReportQuery(window=window, by=by, filters=options.filters, calendar=calendar)
+        scope = Scope(query=query, state=state)
+        require_time(window, options.window, "window", scope)
+        yield reader, scope
+
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of the flag --time-zone. Raises: ConfigError."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        text = f"unknown time zone '{name}'; use a name such as UTC, Europe/Berlin or America/New_York"
+        raise ConfigError([Problem("", "--time-zone", text)]) from None
+
+
+def window_of(text: str, state: LedgerState, zone: tzinfo, *, flag: str = "window") -> Window:
+    """The period of a flag. Raises: ConfigError."""
+    try:
+        return parse_window(text, now_us=state.accounted_us, zone=zone)
+    except ValueError as error:
+        raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
+
+
+def accounted(window: Window, state: LedgerState) -> Window:
+    """The accounted part of the window."""
+    return Window(max(window.start_us, state.accounting_start_us), min(window.end_us, state.accounted_us))
+
+
+def require_time(window: Window, text: str, flag: str, scope: Scope) -> None:
+    """Raises: ConfigError if the accounted part of a period is empty."""
+    if window.start_us >= window.end_us:
+        problem = f"nothing is accounted in '{text}': {scope.accounted}; choose a period within that time"
+        raise ConfigError([Problem("", f"--{flag}", problem)])
