@@ -17,8 +17,8 @@ from gputally.model import history
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT
-from gputally.report.capacity_cells import read_capacity_cells
-from gputally.report.node_assets import read_node_assets
+from gputally.report.capacity.capacity_cells import read_capacity_cells
+from gputally.report.capacity.node_assets import read_node_assets
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes

@@ -16,8 +16,8 @@ from gputally.model.billing.closing_rules import Closing
 from gputally.model.health import ClosingHealth
 from gputally.process.clock import Clock
 from gputally.process.once import Once
-from gputally.report.period_closing import NextPeriod, next_period, unclosable
-from gputally.report.period_document import period_in
+from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable
+from gputally.report.closing.period_document import period_in
 from gputally.report_api.report_process import ReportUnavailable, preview_period
 from gputally.report_api.report_request import InvalidRequest
 

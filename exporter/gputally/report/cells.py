@@ -9,7 +9,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
-from gputally.report.capacity_cells import read_capacity_cells
+from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.report_query import ReportQuery
 
 _STORED: Final = {"pod": "name"}

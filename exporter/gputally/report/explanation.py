@@ -14,7 +14,7 @@ from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
 from gputally.model.allocation import Gap, Segment
-from gputally.report.periods import Periods
+from gputally.report.calendar.periods import Periods
 from gputally.report.report_query import ReportQuery
 
 

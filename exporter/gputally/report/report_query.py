@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.ledger.records import Window
-from gputally.report.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
+from gputally.report.calendar.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "tier": ("tier",),

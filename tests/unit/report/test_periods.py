@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
-from gputally.report.named_hours import BUSINESS_HOURS, name_of, parse_hours
-from gputally.report.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
-from gputally.report.windows import parse_window
+from gputally.report.calendar.named_hours import BUSINESS_HOURS, name_of, parse_hours
+from gputally.report.calendar.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
+from gputally.report.calendar.windows import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = (UTC, BERLIN, ZoneInfo("Asia/Kathmandu"), ZoneInfo("America/Sao_Paulo"), ZoneInfo("Australia/Lord_Howe"))

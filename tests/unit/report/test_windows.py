@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
-from gputally.report.windows import parse_window, previous
+from gputally.report.calendar.windows import parse_window, previous
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
-from gputally.report.invoice import INVOICE_DIMENSIONS
+from gputally.report.closing.invoice import INVOICE_DIMENSIONS
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(INVOICE_DIMENSIONS)

@@ -12,8 +12,8 @@ from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.ledger_commands.plain_text import instant, write_rows
 from gputally.ledger_commands.report.report_text import write_table
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.report.invoice import invoice_of
-from gputally.report.period_document import VERSION, document_of, header_of
+from gputally.report.closing.invoice import invoice_of
+from gputally.report.closing.period_document import VERSION, document_of, header_of
 from gputally.report.rounded_rows import BillRow, RowChoice, rows_of
 from gputally.report.rounding import rounded
 

@@ -20,13 +20,13 @@ from gputally.ledger_commands.report.report_text import (
 )
 from gputally.model.units import GPU_HOUR, US_PER_HOUR
 from gputally.report.bill import Bill, bill_of
+from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
+from gputally.report.calendar.periods import RECURRING, Calendar
+from gputally.report.calendar.windows import previous
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
-from gputally.report.named_hours import BUSINESS_HOURS, NamedHours
-from gputally.report.periods import RECURRING, Calendar
 from gputally.report.report_query import Filter, ReportQuery
-from gputally.report.windows import previous
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.report.calendar.named_hours import NamedHours, parse_hours
 from gputally.report.focus import VERSIONS
-from gputally.report.named_hours import NamedHours, parse_hours
 from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.setting import Parser, add_flags
 

@@ -15,10 +15,10 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.report.report_text import Scope
-from gputally.report.named_hours import BUSINESS_HOURS, NamedHours
-from gputally.report.periods import Calendar
+from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
+from gputally.report.calendar.periods import Calendar
+from gputally.report.calendar.windows import parse_window
 from gputally.report.report_query import Filter, ReportQuery
-from gputally.report.windows import parse_window
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from gputally.ledger.records import Window
 from gputally.model.billing.calendar_period import days_of, name_of, named_days
 from gputally.model.billing.closing_rules import Closing
 from gputally.model.units import to_datetime
-from gputally.report.windows import days_window
+from gputally.report.calendar.windows import days_window
 
 
 class NextPeriod(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.price import Asset, Price
-from gputally.report.offered_nodes import OfferedNodes
+from gputally.report.capacity.offered_nodes import OfferedNodes
 
 NO_NODE: Final = Asset(gpu_model="unknown", pool="none")
 """Of allocations on nodes that were never observed."""

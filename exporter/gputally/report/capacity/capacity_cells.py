@@ -12,8 +12,8 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import CapacityRecord, Window
 from gputally.model.node import CapacityState
 from gputally.model.price import Price, Purchase
-from gputally.report.node_assets import NO_NODE
-from gputally.report.offered_nodes import OfferedNodes
+from gputally.report.capacity.node_assets import NO_NODE
+from gputally.report.capacity.offered_nodes import OfferedNodes
 
 
 class CapacityCell(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_datetime, to_us
-from gputally.report.named_hours import BUSINESS_HOURS, NamedHours, name_of, next_change
+from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours, name_of, next_change
 
 
 class Calendar(NamedTuple):

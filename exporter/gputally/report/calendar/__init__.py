@@ -1,0 +1,1 @@
+"""Periods, dimensions of time and named hours of reports."""

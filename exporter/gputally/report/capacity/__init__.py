@@ -1,0 +1,1 @@
+"""What nodes offered, at which price."""

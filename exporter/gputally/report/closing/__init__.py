@@ -1,0 +1,1 @@
+"""Closing a period: its lines, hashes and corrections."""
