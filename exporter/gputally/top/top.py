@@ -1,6 +1,7 @@
 """Runs `gputally top`: once, or live until the user quits."""
 
 import asyncio
+import os
 import sys
 import termios
 import tty
@@ -91,10 +92,24 @@ def _keys() -> Iterator["asyncio.Queue[str]"]:
         yield keys
         return
     before, loop = termios.tcgetattr(sys.stdin), asyncio.get_running_loop()
+
+    def read() -> None:
+        for key in _pressed() or "q":
+            keys.put_nowait(key)
+
     tty.setcbreak(sys.stdin)
-    loop.add_reader(sys.stdin, lambda: keys.put_nowait(sys.stdin.read(1)))
+    loop.add_reader(sys.stdin, read)
     try:
         yield keys
     finally:
         loop.remove_reader(sys.stdin)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal was closed
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _pressed() -> str:
+    """The pressed keys; "" once the terminal is closed, whose input would be ready forever."""
+    try:
+        return os.read(sys.stdin.fileno(), 64).decode(errors="replace")
+    except OSError:
+        return ""
