@@ -9,7 +9,7 @@ from gputally.errors import LedgerDamaged, LedgerError
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain, sums_of
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
 from gputally.report.closing.period_closing import draft_period
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
@@ -17,6 +17,9 @@ from tests.core.closings import close, completed, truth
 
 FIRST, SECOND, THIRD = (Window(us(start), us(start + 1000)) for start in (1000, 2000, 3000))
 GPU_SECOND = GPU * US_PER_SECOND
+DAY = 86_400
+START = 79_200
+"""22:00."""
 
 
 def totals(period: ClosedPeriod) -> dict[tuple[int, str], int]:
@@ -106,6 +109,28 @@ def test_a_period_that_failed_halfway_is_not_there(ledger: Ledger, reader: Ledge
 
     assert reader.closed_periods() == []
     ledger.close_period(draft)
+
+
+def test_a_closed_period_of_any_time_zone_is_compared_after_its_details_are_rolled_up(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    """Its days end at 22:00 UTC. Of two pods that outlast the first one, only one is still there as a whole."""
+    first, second, third = (Window(us(DAY * number + START), us(DAY * (number + 1) + START)) for number in range(3))
+    ended = pod("a", segment(START + 5, DAY + START + 777))
+    lasting = pod("b", segment(START + 9, None), end_us=None, end_by=None, gap=None)
+    ledger.write(step(ended, lasting, pods={"b": lasting}, at=DAY + START + 777))
+    ledger.write(step(at=2 * DAY + START, live=None))
+    close(ledger, reader, first)
+    ledger.write(step(at=9 * DAY, live=None))
+    ledger.prepare_retention()
+    assert list(ledger.roll_up(2 * US_PER_DAY))[-1] == 1
+
+    closed = close(ledger, reader, second)
+    revised = pod("b", segment(START + 9, START + 1009), revision=2)
+    ledger.write(step(revised, at=9 * DAY, live=None))
+
+    assert totals(closed) == {(2, "red"): 777 + DAY}
+    assert totals(close(ledger, reader, third)) == {(1, "red"): 1009 - DAY, (2, "red"): -DAY}
 
 
 CHANGES = {

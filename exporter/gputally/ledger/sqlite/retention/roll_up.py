@@ -44,6 +44,13 @@ ON CONFLICT (key) DO UPDATE SET value = CASE key
 END
 """
 
+_EDGES: Final = """
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
+UNION SELECT start_us FROM closed_periods
+UNION SELECT end_us FROM closed_periods
+"""
+"""Sums of a closed period are computed again when later ones close, also where it ends within a day in UTC."""
+
 Transaction = Callable[[], AbstractContextManager[None]]
 
 
@@ -80,7 +87,7 @@ class RollUp:
         if not found.uids:
             return True
         uids = {"uids": json.dumps(found.uids)}
-        rows = DailyRows(self._accounting_start_us())
+        rows = DailyRows([edge for (edge,) in self._connection.execute(_EDGES)])
         hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
         rows.add_measured([hour_of(row[2:]) for row in hours], found.segments)
         self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
@@ -97,7 +104,3 @@ class RollUp:
             self._connection.execute(sql, {"uids": json.dumps(uids)})
         self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
         self.pods += len(uids)
-
-    def _accounting_start_us(self) -> int:
-        [value] = self._connection.execute("SELECT value FROM meta WHERE key = 'accounting_start_us'").fetchone()
-        return int(value)

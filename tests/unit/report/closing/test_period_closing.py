@@ -13,8 +13,8 @@ from gputally.ledger.records import Window
 from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.billing.closing_rules import Closing
 from gputally.model.units import US_PER_HOUR, to_us
-from gputally.report.period_closing import NextPeriod, next_period, unclosable
-from gputally.report.windows import parse_window
+from gputally.report.calendar.windows import parse_window
+from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONTHLY = Closing(period=PeriodLength.MONTH, after_us=72 * US_PER_HOUR)
