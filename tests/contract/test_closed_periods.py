@@ -144,8 +144,8 @@ CHANGES = {
     "UPDATE closed_periods SET end_us = end_us + 1 WHERE number = 1": "first was changed",
     "UPDATE closed_periods SET version = '9' WHERE number = 3": "third was changed",
     "DELETE FROM closed_periods WHERE number = 2": "third does not follow",
-    "UPDATE closed_lines SET gpu_time = 'x' WHERE period = 3": "a closed period cannot be read",
-    "UPDATE closed_lines SET per_gpu_hour = 'x' WHERE period = 3": "a closed period cannot be read",
+    "UPDATE closed_lines SET gpu_time = 'x' WHERE period = 3": "a line of closed period number 3 was changed",
+    "UPDATE closed_lines SET per_gpu_hour = 'x' WHERE period = 3": "a line of closed period number 3 was changed",
 }
 
 

@@ -86,7 +86,7 @@ class PeriodCloser:
         with open_reader(self._ledger) as reader:
             closed = reader.closed_periods()
             if broken := broken_chain(closed):
-                raise LedgerDamaged(f"{broken.text}; see docs/closing.md#verification")
+                raise LedgerDamaged(f"{broken.text}; compare it with a backup: docs/closing.md#verification")
             return reader.state().accounting_start_us, closed
 
     async def _close(self, due: NextPeriod) -> None:

@@ -159,4 +159,4 @@ class LedgerReader(Protocol):
         """Observation gaps clipped to the window, by subject, then UID and start."""
 
     def closed_periods(self) -> list[ClosedPeriod]:
-        """The closed periods with their lines, in order."""
+        """The closed periods with their lines, in order. Raises: LedgerDamaged if they cannot be read."""

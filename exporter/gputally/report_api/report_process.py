@@ -41,6 +41,15 @@ class ReportUnavailable(Exception):
     """The report cannot be made now, or not here; the text says why."""
 
 
+class ReportFailed(ReportUnavailable):
+    """The command failed. Its errors are for operators, not for those who asked."""
+
+    def __init__(self, status: int, errors: str) -> None:
+        super().__init__("the report failed; see the log")
+        self.status = status
+        self.errors = errors.strip()[-2000:]
+
+
 class ReportRunner:
     """Runs one report at a time on the ledger at this URL."""
 
@@ -71,7 +80,11 @@ class ReportRunner:
 
     async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
         command = (*_PROGRAM, "report", f"--ledger={self._ledger}", *arguments)
-        body = await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
+        try:
+            body = await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
+        except ReportFailed as error:
+            logger.error("a report failed with exit status %d: %s", error.status, error.errors)  # noqa: TRY400 - its own
+            raise
         while len(self._kept) >= _MAX_KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[arguments] = time.monotonic(), body
@@ -84,7 +97,10 @@ async def preview_period(ledger: str, *, name: str, zone: str) -> bytes:
     Raises: InvalidRequest, ReportUnavailable.
     """
     command = (*_PROGRAM, "periods", f"--ledger={ledger}", f"--time-zone={zone}", "--preview", "--output=json", name)
-    return await _output(command, _Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS))
+    try:
+        return await _output(command, _Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS))
+    except ReportFailed as error:
+        raise ReportUnavailable(error.errors.removeprefix("gputally: ")) from None
 
 
 class _Limits(NamedTuple):
@@ -146,5 +162,4 @@ def _failure(status: int, errors: str, memory_bytes: int) -> Exception:
         return InvalidRequest(_REJECTION.sub("", errors).strip())
     if "MemoryError" in errors or "out of memory" in errors:
         return ReportUnavailable(f"the report needs more than {memory_bytes >> 20} MiB; {_SMALLER}")
-    logger.error("a report failed with exit status %d: %s", status, errors.strip()[-2000:])
-    return ReportUnavailable("the report failed; see the log")
+    return ReportFailed(status, errors)

@@ -40,14 +40,17 @@ rules:
       - {price: 2.21, effective_from: always}
       - {price: 1.99, effective_from: 2026-06-09}
 """
+CHANGED = (
+    "closed period 2026-06-08 was changed: its hash differs; compare it with a backup: docs/closing.md#verification"
+)
 DAY_US = 86_400 * 10**6
 FIRST_END_US = NOON_US + DAY_US // 2
-SPEED = 14_400
+SPEED = 28_800
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[SimCluster]:
-    """A day takes 6 s; the accounting starts at noon."""
+    """A day takes 3 s; the accounting starts at noon."""
     async with SimCluster(seed=1, speed=SPEED, start_us=NOON_US, bookmark_s=0.2) as cluster:
         cluster.run_scenario("s1")
         yield cluster
@@ -72,6 +75,12 @@ async def until_closed(running: RunningAggregator, count: int) -> None:
     health = running.pipeline.health.closing
     assert health
     await until(lambda: health.periods == count)
+
+
+async def until_failed(running: RunningAggregator, count: int) -> None:
+    health = running.pipeline.health.closing
+    assert health
+    await until(lambda: health.failures >= count)
 
 
 async def by_tenant_and_tier(*command: str) -> list[dict[str, str]]:
@@ -143,20 +152,25 @@ async def test_a_failure_is_counted_logged_once_and_repeated(
     assert closed(closing)[0].name == "2026-06-08"
 
 
+@pytest.mark.parametrize("restarted", [False, True])
 async def test_a_ledger_that_was_changed_is_not_closed_further(
-    closing: Settings, cluster: SimCluster, caplog: pytest.LogCaptureFixture
+    closing: Settings, cluster: SimCluster, caplog: pytest.LogCaptureFixture, *, restarted: bool
 ) -> None:
     async with aggregating(closing, cluster) as (running, _):
         await until_closed(running, 1)
-    change(Path(closing.ledger), "UPDATE closed_lines SET tenant = 'other' WHERE ordinal = 0")
-    async with aggregating(closing, cluster) as (running, _):
-        await until_ready(running)
-        health = running.pipeline.health.closing
-        assert health
-        await until(lambda: health.failures > 2)
+        change(Path(closing.ledger), "UPDATE closed_lines SET tenant = 'other' WHERE ordinal = 0")
+        if not restarted:
+            await until_failed(running, 2)
+    if restarted:
+        async with aggregating(closing, cluster) as (running, _):
+            await until_ready(running)
+            await until_failed(running, 2)
 
     assert len(closed(closing)) == 1
-    assert "closed period 2026-06-08 was changed: its hash differs; see docs/closing.md#verification" in caplog.text
+    logged = [each for each in caplog.records if each.name == period_closer.__name__]
+    assert [each.getMessage() for each in logged if each.levelno == logging.ERROR] == [
+        f"a period could not be closed, which is repeated every minute: {CHANGED}"
+    ]
 
 
 async def test_without_the_section_nothing_is_closed(settings: Settings, cluster: SimCluster) -> None:

@@ -25,11 +25,14 @@ _INSERT_LINE: Final = f"INSERT INTO closed_lines VALUES (?, ?, {', '.join('?' * 
 
 
 def read_closed(rows: Rows) -> list[ClosedPeriod]:
-    """All closed periods, in order; one that is closed during the read is left out."""
+    """All closed periods, in order; one that is closed during the read is left out.
+
+    Raises: LedgerDamaged for impossible values.
+    """
     found = [(dict(zip(PERIOD_COLUMNS, row[:-1], strict=True)), row[-1]) for row in rows(_SELECT_PERIODS, {})]
     lines = defaultdict[int, list[ClosedLine]](list)
     for period, *fields in rows(_SELECT_LINES, {}):
-        lines[period].append(line_of(fields))
+        lines[period].append(_line(period, fields))
     return [ClosedPeriod(**each, lines=tuple(lines[each["number"]]), hash=digest) for each, digest in found]
 
 
@@ -49,10 +52,13 @@ def check_chain(connection: Connection) -> Iterator[None]:
     def rows(sql: str, values: Mapping[str, Any]) -> Sequence[Row]:
         return connection.execute(sql, values).fetchall()
 
-    try:
-        broken = broken_chain(read_closed(rows))
-    except (ValueError, ArithmeticError) as error:
-        raise LedgerDamaged(f"a closed period cannot be read: {error}") from None
-    if broken:
+    if broken := broken_chain(read_closed(rows)):
         raise LedgerDamaged(broken.text)
     yield
+
+
+def _line(period: int, fields: Sequence[Any]) -> ClosedLine:
+    try:
+        return line_of(fields)
+    except (ValueError, ArithmeticError):
+        raise LedgerDamaged(f"a line of closed period number {period} was changed: it cannot be read") from None

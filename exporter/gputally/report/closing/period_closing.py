@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
-from gputally.errors import LedgerError
-from gputally.ledger.closed_period import LINE_DIMENSIONS, ClosedLine, ClosedPeriod, LineKey, sums_of
+from gputally.errors import LedgerDamaged, LedgerError
+from gputally.ledger.closed_period import LINE_DIMENSIONS, ClosedLine, ClosedPeriod, LineKey, broken_chain, sums_of
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.billing.calendar_period import days_of, name_of, named_days
@@ -71,9 +71,14 @@ def draft_period(reader: LedgerReader, *, name: str, window: Window, zone: str) 
     """The period as the ledger has it now, to be closed next: not closed yet, without version, price book and hash.
 
     Its lines are its own totals, and for each closed period what the ledger has now that neither that period nor later
-    corrections have. Raises: LedgerError, also if it overlaps a closed period or is not accounted to its end.
+    corrections have.
+
+    Raises: LedgerDamaged if one was changed; LedgerError, also if it overlaps a closed period or is not accounted to
+    its end.
     """
     state, closed = reader.state(), reader.closed_periods()
+    if broken := broken_chain(closed):
+        raise LedgerDamaged(f"{broken.text}; compare it with a backup: docs/closing.md#verification")
     last = closed[-1] if closed else None
     if last and window.start_us < last.end_us:
         raise LedgerError(f"{name} begins before the end of {last.name}, which is closed; choose a later period")
