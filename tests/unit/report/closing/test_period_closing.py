@@ -15,6 +15,7 @@ from gputally.model.billing.closing_rules import Closing
 from gputally.model.units import US_PER_HOUR, to_us
 from gputally.report.calendar.windows import parse_window
 from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable
+from tests.property.examples import examples
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONTHLY = Closing(period=PeriodLength.MONTH, after_us=72 * US_PER_HOUR)
@@ -121,6 +122,7 @@ def test_named_periods_that_can_no_longer_be_closed_are_reported() -> None:
     st.integers(at("2020-01-01"), at("2040-01-01")),
     st.integers(1, 8),
 )
+@examples(50)
 def test_periods_follow_each_other_without_a_gap_and_have_names_that_mean_them(
     length: PeriodLength, zone: str, start_us: int, count: int
 ) -> None:
