@@ -3,12 +3,14 @@
 import logging
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 logger = logging.getLogger(__name__)
 
+Transaction = Callable[[], AbstractContextManager[None]]
 _INCREMENTAL: Final = 2
 _PAGES: Final = 100
 """Pages moved in one step, in some ms."""
@@ -45,12 +47,13 @@ def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def release_pages(connection: sqlite3.Connection) -> Iterator[None]:
+def release_pages(connection: sqlite3.Connection, transaction: Transaction) -> Iterator[None]:
     """Give free pages back, some in each step. Raises: sqlite3's errors."""
-    if _value(connection, "auto_vacuum") == _INCREMENTAL:
-        while _value(connection, "freelist_count") > _KEPT:
-            connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
-            yield
+    while _value(connection, "auto_vacuum") == _INCREMENTAL and _value(connection, "freelist_count") > _KEPT:
+        with transaction():
+            for _ in range(_PAGES):  # Python takes only the first of the steps that SQLite needs for more than one
+                connection.execute("PRAGMA incremental_vacuum(1)")
+        yield
 
 
 def _value(connection: sqlite3.Connection, name: str) -> int:

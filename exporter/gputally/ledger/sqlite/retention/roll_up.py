@@ -2,20 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gputally.ledger.sqlite.retention.daily_rows import DailyRows, hour_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedPods, EndedPodsReader
+from gputally.ledger.sqlite.retention.free_pages import Transaction
 from gputally.ledger.sqlite.retention.rolled_pods import uid_hash
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED
 
 _PAGE: Final = 500
 """Pods looked at in one step."""
-_PODS: Final = 50
+_PODS: Final = 25
 """Pods rolled up in one transaction."""
-_HOURS: Final = 1_000
+_HOURS: Final = 500
 """Hours of usage rolled up in one transaction."""
 _OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
 _UIDS: Final = "(SELECT value FROM json_each(:uids))"
@@ -43,8 +43,6 @@ ON CONFLICT (key) DO UPDATE SET value = CASE key
     ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
 END
 """
-
-Transaction = Callable[[], AbstractContextManager[None]]
 
 
 class RollUp:

@@ -18,6 +18,7 @@ Amounts = tuple[int, ...]
 _PERIODS: Final = """
 SELECT id, start_us, end_us FROM rolled_periods WHERE start_us < :end AND end_us > :start ORDER BY start_us
 """
+_DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
 _MEASURED: Final = ("measured", "used", "burst")
 
 
@@ -26,7 +27,8 @@ def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], 
     periods = rows(_PERIODS, bounds)
     if not periods:
         return
-    detail = to_datetime(periods[-1][2])
+    [(detail_us,)] = rows(_DETAIL_START, {})
+    detail = to_datetime(detail_us)
     if POD_NAME in by:
         problem = f"pods are not known before {detail:%Y-%m-%d}"
     elif (at_us := _divided(periods, (bounds["start"], *cuts, bounds["end"]))) is not None:
