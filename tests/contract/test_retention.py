@@ -10,11 +10,14 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import Gap, State
+from gputally.model.measured.usage_record import GpuKey, UnallocatedHour
+from gputally.model.measured.usage_report import GpuHour
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
+from gputally.model.units import GPU, US_PER_DAY, US_PER_HOUR, US_PER_SECOND
 from tests.contract.conftest import BackEnd
 from tests.contract.records import BALANCED, FACTS, OPENED_S, pod, segment, segments_of, step, us
+from tests.contract.test_usage import reported
 
 DAY = 86_400
 OLD = pod("old", segment(DAY, 2 * DAY + 7), end_us=us(2 * DAY + 7), gap=None)
@@ -186,3 +189,22 @@ def test_a_read_that_is_overtaken_counts_each_allocation_once(
     assert by_day(reader, "state") == before
     assert before[1, (State.RUNNING.value,)] == DAY
     assert seen[-1] == ""
+
+
+def test_usage_outside_any_allocation_has_one_row_for_each_gpu_and_day(ledger: Ledger, reader: LedgerReader) -> None:
+    def hour(number: int, *, is_open: bool = False) -> UnallocatedHour:
+        start_us = number * US_PER_HOUR
+        found = GpuHour(start_us=start_us, unattributed=number, energy=1)
+        return UnallocatedHour(key=GpuKey("e1", "GPU-0", start_us), node="n1", hour=found, open=is_open)
+
+    hours = [hour(number) for number in (3, 23, 24, 47, 48, 71, 72)]
+    ledger.write(reported(*hours, hour(50, is_open=True), at=9 * DAY))
+    rolled(ledger, day=3)
+
+    found = list(reader.unallocated_usage(Window(0, 9 * US_PER_DAY)))
+    assert [(each.key.start_us // US_PER_HOUR, each.hour.unattributed, each.hour.energy) for each in found] == [
+        *((0, 26, 2), (24, 71, 2)),
+        *((48, 48, 1), (50, 50, 1), (71, 71, 1), (72, 72, 1)),
+    ]
+    with pytest.raises(DetailRolledUp):
+        reader.unallocated_usage(Window(US_PER_HOUR, 9 * US_PER_DAY))

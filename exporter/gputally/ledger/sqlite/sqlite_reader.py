@@ -36,7 +36,7 @@ from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.units import to_datetime
+from gputally.model.units import US_PER_DAY, to_datetime
 
 Found = TypeVar("Found")
 _LAST: Final = b""
@@ -146,6 +146,8 @@ class SqliteLedgerReader:
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
         bounds = {"start": window.start_us, "end": window.end_us}
+        if any(us % US_PER_DAY for us in window):
+            self._detailed(window)
         return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:

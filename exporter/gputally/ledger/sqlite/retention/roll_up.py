@@ -8,7 +8,8 @@ from typing import Final
 from gputally.ledger.sqlite.retention.daily_rows import DailyRows, hour_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedPods, EndedPodsReader
 from gputally.ledger.sqlite.retention.free_pages import Transaction
-from gputally.ledger.sqlite.retention.rolled_pods import uid_hash
+from gputally.ledger.sqlite.retention.rolled_pods import MARK, uid_hash
+from gputally.ledger.sqlite.retention.unallocated_days import roll_up_unallocated
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED
 
 _PAGE: Final = 500
@@ -36,13 +37,6 @@ _DELETE: Final = (
     f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
 )
 _REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
-_MARK: Final = """
-INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
-ON CONFLICT (key) DO UPDATE SET value = CASE key
-    WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
-    ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
-END
-"""
 
 
 class RollUp:
@@ -72,6 +66,7 @@ class RollUp:
                 if self._roll_up(found):
                     older, is_last = str(found.after), found.is_last
             yield
+        yield from roll_up_unallocated(self._connection, self._transaction, before_us=self._before_us)
 
     def _roll_up(self, found: EndedPods) -> bool:
         """Roll up hours of usage of these pods, and if those were the last ones, the pods. Whether these are done."""
@@ -87,7 +82,7 @@ class RollUp:
             rows.add_allocated(found.segments)
             self._delete(found.uids)
         rows.write(self._connection)
-        self._connection.execute(_MARK, {"before": str(self._before_us)})
+        self._connection.execute(MARK, {"before": str(self._before_us)})
         return is_done
 
     def _delete(self, uids: Sequence[str]) -> None:
