@@ -1,6 +1,7 @@
 """Gives free pages of the file back to the file system, in small steps."""
 
 import logging
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ _PAGES: Final = 100
 _KEPT: Final = 256
 """Free pages that stay for the next writes: 1 MiB."""
 _MIB: Final = 1 << 20
+_FOLDER: Final = "SQLITE_TMPDIR"
 
 
 def new_files_can_shrink(connection: sqlite3.Connection) -> None:
@@ -26,10 +28,7 @@ def new_files_can_shrink(connection: sqlite3.Connection) -> None:
 
 
 def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
-    """Rebuild a file of an older version once, so that it can shrink; without the space for that, it stops growing.
-
-    Raises: sqlite3's errors.
-    """
+    """Rebuild a file of an older version once, so that it can shrink. If that is not possible, it reuses its space."""
     if _value(connection, "auto_vacuum") == _INCREMENTAL:
         return
     size = _value(connection, "page_count") * _value(connection, "page_size")
@@ -42,9 +41,24 @@ def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
         )
         return
     logger.info("%s: is rebuilt once, so that --ledger.retention can reduce its size (%d MiB)", path, size // _MIB)
-    connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-    connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    try:
+        _rebuild(connection, path.parent)
+    except sqlite3.OperationalError as error:
+        logger.warning("%s: cannot be rebuilt: %s; until that works at a start, its freed space is reused", path, error)
+
+
+def _rebuild(connection: sqlite3.Connection, folder: Path) -> None:
+    """SQLite's temporary copy goes to `folder`, since the usual one may be small or read-only in a container."""
+    before = os.environ.get(_FOLDER)
+    os.environ[_FOLDER] = str(folder.absolute())
+    try:
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        del os.environ[_FOLDER]
+        if before is not None:
+            os.environ[_FOLDER] = before
 
 
 def release_pages(connection: sqlite3.Connection, transaction: Transaction) -> Iterator[None]:
