@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.units import US_PER_DAY
-from gputally.report.periods import TIME_DIMENSIONS
+from gputally.report.calendar.periods import TIME_DIMENSIONS
 from gputally.report.report_query import COLUMNS
 from tests.contract.records import FACTS, pod, segment, step, us
 from tests.contract.test_measured_time import hour
