@@ -87,6 +87,17 @@ def test_what_needs_more_detail_is_rejected_with_the_date_from_which_it_is_there
     assert found.err.endswith(f"gputally: {problem}, of which the retention left daily sums; {REMEDY}\n")
 
 
+def test_explain_says_where_details_begin(run: Runner, path: Path) -> None:
+    roll_up(path)
+
+    found = run("explain", "--window", "all", "--ledger", path)
+
+    detail = "single allocations and hours are known only from 1970-01-03 UTC on; use a later period, or a backup"
+    assert (found.status, found.out) == (2, "")
+    assert f"gputally: {detail} from before\n" in found.err
+    assert run("explain", "--window", "1970-01-03", "--ledger", path).status == 0
+
+
 def test_info_shows_where_details_begin(run: Runner, path: Path) -> None:
     roll_up(path)
 

@@ -34,10 +34,10 @@ _Key = tuple[tuple[int, int], Row]
 
 
 class DailyRows:
-    """Collects rows, which `write` adds to those in the file."""
+    """Collects rows, which `write` adds to those in the file. `edges` (µs) divide days, see `day_parts`."""
 
-    def __init__(self, accounting_start_us: int) -> None:
-        self._accounting_start_us = accounting_start_us
+    def __init__(self, edges: Sequence[int]) -> None:
+        self._edges = edges
         self._pods: defaultdict[_Key, set[str]] = defaultdict(set)
         self._gpu_time: Counter[_Key] = Counter()
         self._measured: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
@@ -48,7 +48,7 @@ class DailyRows:
         lasting = [each for each in segments if each.start_us < each.end_us]
         if not lasting:
             return
-        parts = day_parts((us for each in lasting for us in (each.start_us, each.end_us)), self._accounting_start_us)
+        parts = day_parts((us for each in lasting for us in (each.start_us, each.end_us)), self._edges)
         cuts = parts.cuts
         for each in lasting:
             self._steps[each.node_uid, each.start_us] += each.quantity
@@ -63,7 +63,7 @@ class DailyRows:
         if not hours:
             return
         of_pods = parts_of((each.uid, each.resource, each.start_us, each.labels) for each in segments)
-        parts = day_parts((us for *_, hour in hours for us in hour[:2]), self._accounting_start_us)
+        parts = day_parts((us for *_, hour in hours for us in hour[:2]), self._edges)
         cuts = parts.cuts
         for uid, resource, hour in hours:
             known = of_pods.get((uid, resource)) or of_pods.get((uid, ""), [])

@@ -1,4 +1,4 @@
-"""Days (UTC), the periods of daily rows; the day of the accounting start has two parts, since counters begin there."""
+"""Days (UTC), the periods of daily rows; the accounting start and the edges of closed periods divide them further."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -21,11 +21,10 @@ class DayParts(NamedTuple):
         return self.bounds[number], self.bounds[number + 1]
 
 
-def day_parts(instants: Iterable[int], accounting_start_us: int) -> DayParts:
-    """The periods that cover all of these instants, which are not all the same."""
+def day_parts(instants: Iterable[int], edges: Iterable[int]) -> DayParts:
+    """The periods that cover all of these instants, which are not all the same; `edges` divide days."""
     found = sorted(instants)
     first_us = found[0] // US_PER_DAY * US_PER_DAY
     bounds = {*range(first_us, found[-1] + US_PER_DAY, US_PER_DAY)}
-    if first_us < accounting_start_us < max(bounds):
-        bounds.add(accounting_start_us)
-    return DayParts(sorted(bounds))
+    last_us = max(bounds)
+    return DayParts(sorted(bounds.union(us for us in edges if first_us < us < last_us)))

@@ -27,6 +27,11 @@ CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
 CROSS JOIN usage_hours h ON h.assignment = a.assignment
 LIMIT :hours
 """  # noqa: S608 (literals only)
+_EDGES: Final = """
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
+UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
+"""
+"""Where sums of parts of days are asked for."""
 _DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
 _DELETE: Final = (
     f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
@@ -73,7 +78,7 @@ class RollUp:
         if not found.uids:
             return True
         uids = {"uids": json.dumps(found.uids)}
-        rows = DailyRows(self._accounting_start_us())
+        rows = DailyRows(self._edges())
         hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
         rows.add_measured([hour_of(row[2:]) for row in hours], found.segments)
         self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
@@ -91,6 +96,5 @@ class RollUp:
         self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
         self.pods += len(uids)
 
-    def _accounting_start_us(self) -> int:
-        [value] = self._connection.execute("SELECT value FROM meta WHERE key = 'accounting_start_us'").fetchone()
-        return int(value)
+    def _edges(self) -> list[int]:
+        return [us for (us,) in self._connection.execute(_EDGES)]

@@ -5,6 +5,7 @@ Parameters are the window [:start, :end) and a :period.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
@@ -93,8 +94,9 @@ def _joined(amounts: Sequence[int]) -> Amounts:
 def _divided(periods: Sequence[Row], instants: Iterable[Any]) -> int | None:
     """The first instant inside one of the periods."""
     starts = [start_us for _, start_us, _ in periods]
+    ends = [*accumulate((end_us for *_, end_us in periods), max)]  # a day may have been divided only later
     for at_us in instants:
         place = bisect_left(starts, at_us) - 1
-        if place >= 0 and at_us < periods[place][2]:
+        if place >= 0 and at_us < ends[place]:
             return int(at_us)
     return None
