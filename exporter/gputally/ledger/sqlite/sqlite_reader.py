@@ -24,7 +24,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.sqlite import queries, record_rows, usage_rows
+from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
@@ -89,19 +89,19 @@ class SqliteLedgerReader:
         bounds = self._detailed(window)
         for page in self._pages():
             latest = {row[0]: row for row in self._rows(queries.ALLOCATIONS, bounds, page)}
-            yield from map(record_rows.allocation, latest.values())
+            yield from map(queries.allocation, latest.values())
         self._detailed(window)
 
     def allocation(self, pod_uid: str) -> AllocationRecord | None:
         """See `LedgerReader.allocation`."""
         revisions = self._rows(queries.ALLOCATION, {"uid": pod_uid})
-        return record_rows.allocation(revisions[-1]) if revisions else None
+        return queries.allocation(revisions[-1]) if revisions else None
 
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """See `LedgerReader.segments`."""
         bounds = self._detailed(window)
         for page in self._pages():
-            yield from map(record_rows.segment, self._rows(queries.SEGMENTS, bounds, page))
+            yield from map(queries.segment, self._rows(queries.SEGMENTS, bounds, page))
         self._detailed(window)
 
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
@@ -168,12 +168,12 @@ class SqliteLedgerReader:
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
         bounds = self._detailed(window)
-        yield from (record_rows.gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
+        yield from (queries.gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
         for page in self._pages():
             for (uid,) in self._rows(queries.ENDED_IN_GAP, bounds, page):
-                latest = record_rows.allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
-                yield from record_rows.gap_of(latest, window)
-        yield from (record_rows.gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
+                latest = queries.allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
+                yield from queries.gap_of(latest, window)
+        yield from (queries.gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`."""
