@@ -185,7 +185,8 @@ def fill(path: Path, pods: int) -> Iterator[Figure]:
 COPY_PODS = f"""
 INSERT INTO pods
 SELECT id + ?, lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' ||
-       hex(randomblob(2)) || '-' || hex(randomblob(6))), namespace_text, name, class_name_text, priority, created_us
+       hex(randomblob(2)) || '-' || hex(randomblob(6))), namespace_text, name, class_name_text, priority, created_us,
+       job_uid_text
 FROM pods WHERE id <= {COPIED}
 """
 

@@ -98,6 +98,7 @@ def covers(refused: str, field: str) -> bool:
         {"rbac": {"extraRules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}]}},
         {"agent": {"web": {"existingSecret": "a"}}},
         {"ledger": {"annotations": {"helm.sh/resource-policy": "delete"}}},
+        {"ledger": {"retention": "400 days"}},
         {"image": {"digest": "sha256:short"}},
         {"commonLabels": {"app.kubernetes.io/name": "other"}},
         {"agent": {"web": {"config": {"tls_server_config": {"cert_file": "a", "key_file": "b"}}}}},

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,11 +11,15 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import Gap, State
+from gputally.model.measured.usage_record import GpuKey, UnallocatedHour
+from gputally.model.measured.usage_report import GpuHour
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
+from gputally.model.units import GPU, US_PER_DAY, US_PER_HOUR, US_PER_SECOND
 from tests.contract.conftest import BackEnd
 from tests.contract.records import BALANCED, FACTS, OPENED_S, pod, segment, segments_of, step, us
+from tests.contract.test_usage import reported
+from tests.core.closings import close
 
 DAY = 86_400
 OLD = pod("old", segment(DAY, 2 * DAY + 7), end_us=us(2 * DAY + 7), gap=None)
@@ -186,3 +191,51 @@ def test_a_read_that_is_overtaken_counts_each_allocation_once(
     assert by_day(reader, "state") == before
     assert before[1, (State.RUNNING.value,)] == DAY
     assert seen[-1] == ""
+
+
+def test_usage_outside_any_allocation_has_one_row_for_each_gpu_and_day(ledger: Ledger, reader: LedgerReader) -> None:
+    def hour(number: int, *, is_open: bool = False) -> UnallocatedHour:
+        start_us = number * US_PER_HOUR
+        found = GpuHour(start_us=start_us, unattributed=number, energy=1)
+        return UnallocatedHour(key=GpuKey("e1", "GPU-0", start_us), node="n1", hour=found, open=is_open)
+
+    hours = [hour(number) for number in (3, 23, 24, 47, 48, 71, 72)]
+    ledger.write(reported(*hours, hour(50, is_open=True), at=9 * DAY))
+    rolled(ledger, day=3)
+
+    found = list(reader.unallocated_usage(Window(0, 9 * US_PER_DAY)))
+    assert [(each.key.start_us // US_PER_HOUR, each.hour.unattributed, each.hour.energy) for each in found] == [
+        *((0, 26, 2), (24, 71, 2)),
+        *((48, 48, 1), (50, 50, 1), (71, 71, 1), (72, 72, 1)),
+    ]
+    with pytest.raises(DetailRolledUp):
+        reader.unallocated_usage(Window(US_PER_HOUR, 9 * US_PER_DAY))
+
+
+def test_closed_periods_that_divide_a_day_can_still_be_corrected(ledger: Ledger, reader: LedgerReader) -> None:
+    """The second period ends in the middle of the third day."""
+    written(ledger, OLD)
+    lasting = pod("lasts", segment(DAY, None), end_us=None, end_by=None, gap=None)
+    ledger.write(step(lasting, at=2 * DAY + 8))
+    edges = [us(each) for each in (OPENED_S, DAY + 7200, 2 * DAY + 5, 4 * DAY)]
+    ledger.write(step(at=9 * DAY))
+    windows = [Window(*each) for each in pairwise(edges)]
+    first, second = (close(ledger, reader, each) for each in windows[:2])
+    assert rolled(ledger, day=3) == 1
+
+    revised = pod("lasts", segment(DAY, DAY + 60), end_us=us(DAY + 60), gap=None, revision=2)
+    ledger.write(step(revised, at=9 * DAY, live=None))
+    third = close(ledger, reader, windows[2])
+
+    assert [sum(line.gpu_time for line in each.lines) // GPU // US_PER_SECOND for each in (first, second)] == [
+        2 * 7200,
+        2 * (DAY - 7200 + 5),
+    ]
+    assert [(line.of, line.gpu_time // GPU // US_PER_SECOND) for line in third.lines] == [
+        (3, 2),
+        (2, -(DAY - 7200 + 5)),
+        (1, 60 - 7200),
+    ]
+    assert reader.allocated(Window(us(OPENED_S), us(2 * DAY + 5)), ()) != []
+    with pytest.raises(DetailRolledUp):
+        reader.allocated(Window(us(OPENED_S), us(2 * DAY + 6)), ())

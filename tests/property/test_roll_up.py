@@ -25,6 +25,7 @@ from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
 from tests.contract.records import BALANCED, OPENED_S, PRICE, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_usage import reported
+from tests.core.closings import close
 from tests.property.examples import examples
 
 DAY = 86_400
@@ -135,7 +136,7 @@ def levels(node: NodeSteps) -> list[tuple[str, int, int]]:
 
 
 @given(histories(), st.integers(1, DAYS + 1), st.data())
-@examples(40)
+@examples(25)
 def test_sums_of_whole_days_stay_the_same(
     history: tuple[list[PodRecord], list[AssignmentHour]], day: int, data: st.DataObject
 ) -> None:
@@ -149,6 +150,10 @@ def test_sums_of_whole_days_stay_the_same(
             patch.setattr(roll_up, name, size)
         with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
             write(ledger, *history)
+            ledger.write(step(at=(DAYS + 1) * DAY, live=None))
+            edge_us = us(data.draw(st.integers(OPENED_S + 1, DAYS * DAY)))
+            close(ledger, reader, Window(us(OPENED_S), edge_us))
+            queries.append((Window(us(OPENED_S), (DAYS + 1) * US_PER_DAY), [edge_us]))
             before = [list(all_sums(reader, *each)) for each in queries]
             for _ in ledger.roll_up(day * US_PER_DAY):
                 assert [list(all_sums(reader, *each)) for each in queries] == before

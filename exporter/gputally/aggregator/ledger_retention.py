@@ -8,6 +8,7 @@ from typing import Final
 
 from gputally.aggregator.ledger_writer import LedgerWriter
 from gputally.errors import LedgerUnwritable
+from gputally.model.health import ClosingHealth
 from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.process.clock import Clock
 
@@ -20,10 +21,18 @@ REST: Final = 9
 _END: Final = object()
 
 
-async def keep_rolled_up(writer: LedgerWriter, *, retention_us: int, clock: Clock) -> None:
-    """Forever: roll up what ended before the retention, by whole days (UTC)."""
+async def keep_rolled_up(
+    writer: LedgerWriter, *, retention_us: int, clock: Clock, closing: ClosingHealth | None = None
+) -> None:
+    """Forever: roll up what ended before the retention, by whole days (UTC).
+
+    With `closing`, only closed periods are rolled up: how they divide days is known, and corrections stay exact.
+    """
     while True:
-        before_us = (clock() - retention_us) // US_PER_DAY * US_PER_DAY
+        before_us = clock() - retention_us
+        if closing:
+            before_us = min(before_us, closing.last_end_us or 0)
+        before_us = before_us // US_PER_DAY * US_PER_DAY
         try:
             pods = await _run(writer, writer.ledger.roll_up(before_us))
         except LedgerUnwritable as error:

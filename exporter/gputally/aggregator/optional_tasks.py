@@ -22,5 +22,7 @@ def optional_tasks(settings: Settings, rules: Rules, pipeline: Pipeline, *, cloc
         tasks["closing"] = PeriodCloser(settings.ledger, rules.closing, pipeline, clock=clock).run
     if settings.retention_days:
         retention_us = settings.retention_days * US_PER_DAY
-        tasks["ledger retention"] = partial(keep_rolled_up, pipeline.writer, retention_us=retention_us, clock=clock)
+        tasks["ledger retention"] = partial(
+            keep_rolled_up, pipeline.writer, retention_us=retention_us, closing=pipeline.health.closing, clock=clock
+        )
     return tasks

@@ -140,7 +140,7 @@ class LedgerReader(Protocol):
         """
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
-        """The same for usage outside any allocation."""
+        """The same for usage outside any allocation. What was rolled up is at the first hour of its day (UTC)."""
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """The capacity of nodes in the window, by node UID and start.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.errors import DetailRolledUp
 from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
@@ -119,7 +120,10 @@ def explain(reader: LedgerReader, query: ReportQuery) -> Iterator[ExplainedPod]:
         found = [(record, each) for record in records for each in _included(record, query, periods)]
         if found:
             allocation = reader.allocation(uid)
-            assert allocation is not None, "it has segments"
+            if allocation is None:
+                raise DetailRolledUp(
+                    f"pod {uid} was rolled up by the retention while it was read; run the command again"
+                )
             yield ExplainedPod(of=found[0][0], allocation=allocation, segments=tuple(each for _, each in found))
 
 

@@ -17,10 +17,13 @@ from gputally.kube.api import Api
 from gputally.kube.reflector.reflector import Resource
 from gputally.kube.reflector.watch import Batches
 from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
+from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster
+from tests.contract.records import pod, segment, step, us
 from tests.core.ledgers import ALWAYS
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import fallen, get, scrape, sum_of
@@ -89,6 +92,22 @@ async def test_asked_to_stop_it_leaves_everything_in_the_ledger(settings: Settin
         held = {each.pod_uid for each in reader.allocations(ALWAYS) if each.end_us is None}
     assert known <= {record.uid for record in saved.pods} | held
     assert len(held) == sum_of(samples, "gputally_allocated_gpus") == 8
+
+
+async def test_with_a_retention_it_rolls_old_allocations_up(settings: Settings, cluster: SimCluster) -> None:
+    path = Path(settings.ledger)
+    with SqliteLedger(path) as ledger:
+        ledger.write(step(pod("old", segment(1000, 2000), end_us=us(2000)), at=2000))
+
+    def rolled_up() -> bool:
+        with open_reader(settings.ledger) as reader:
+            return reader.state().detail_start_us is not None
+
+    async with aggregating(replace(settings, retention_days=62), cluster):
+        await until(rolled_up)
+        with open_reader(settings.ledger) as reader:
+            [found] = reader.allocated(Window(us(1000), US_PER_DAY), ("job",))
+    assert found.gpu_time == 1000 * GPU_SECOND
 
 
 async def test_started_again_it_goes_on_where_it_was(settings: Settings, cluster: SimCluster) -> None:

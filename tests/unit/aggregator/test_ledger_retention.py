@@ -15,6 +15,7 @@ from gputally.aggregator.ledger_retention import keep_rolled_up
 from gputally.aggregator.pipeline import assemble
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.health import ClosingHealth
 from gputally.model.units import US_PER_DAY, US_PER_HOUR
 from tests.contract.records import pod, segment, step, us
 from tests.core.replay import Replay
@@ -62,6 +63,18 @@ async def test_whole_days_older_than_the_retention_are_rolled_up_and_logged(capl
     assert [each.getMessage() for each in caplog.records if "ended" in each.getMessage()] == [
         "3 allocations that ended before 1970-04-11 are rolled up into daily rows"
     ]
+
+
+@pytest.mark.parametrize(("last_end_us", "before"), [(None, 0), (50 * US_PER_DAY + 7, 50), (300 * US_PER_DAY, 100)])
+async def test_only_closed_periods_are_rolled_up(last_end_us: int | None, before: int) -> None:
+    writer: Any = Writer()
+    closing = ClosingHealth(last_end_us=last_end_us)
+    rolling = keep_rolled_up(writer, retention_us=400 * US_PER_DAY, clock=lambda: NOON, closing=closing)
+    task = asyncio.create_task(rolling)
+    await until(lambda: bool(writer.before))
+    task.cancel()
+
+    assert set(writer.before) == {before * US_PER_DAY}
 
 
 async def test_what_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """A ledger gives space back when allocations are rolled up, whichever version created it."""
 
 import logging
+import os
 import shutil
 import signal
 import sqlite3
@@ -106,6 +107,23 @@ def test_without_the_space_to_rebuild_it_the_space_is_reused(
 
     assert "the space that --ledger.retention frees is reused; free some space and restart" in caplog.text
     assert (path.stat().st_size, count(path, "pods")) == (size, 0)
+
+
+def test_a_file_that_cannot_be_rebuilt_does_not_prevent_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = filled(tmp_path / "ledger.db")
+    make_unable_to_shrink(path)
+    monkeypatch.setenv("SQLITE_TMPDIR", "/as before")
+    with SqliteLedger(path) as ledger, closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ledger._connection.execute("PRAGMA busy_timeout = 1")
+        ledger.prepare_retention()
+        other.rollback()
+        assert os.environ["SQLITE_TMPDIR"] == "/as before"
+        assert [0, *ledger.roll_up(US_PER_DAY)][-1] == PODS
+
+    assert "cannot be rebuilt: database is locked; until that works at a start" in caplog.text
 
 
 @pytest.mark.parametrize("version", [1, 3])

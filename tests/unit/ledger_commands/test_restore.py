@@ -13,7 +13,7 @@ import pytest
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
-from tests.unit.ledger.older_ledger import written_by
+from tests.unit.ledger.older_ledger import NEWEST, written_by
 from tests.unit.ledger_commands.sample import (
     CLUSTER,
     LATEST_S,
@@ -70,7 +70,7 @@ def test_the_ledger_is_the_backup_and_the_previous_one_is_kept(
 
     assert (status, out) == (0, "")
     assert err == (
-        f"{path}: restored, schema 10, accounted until 1970-01-01 01:40:00 UTC; the previous ledger is kept as "
+        f"{path}: restored, schema {NEWEST}, accounted until 1970-01-01 01:40:00 UTC; the previous ledger is kept as "
         f"{kept(home)}\n"
     )
     assert names(home) == {"l.db", "l.db.lock", kept(home).name}
@@ -157,7 +157,7 @@ def test_a_backup_of_a_newer_schema_is_refused(run: Runner, home: Path, backup: 
     change(backup, "PRAGMA user_version = 99")
 
     assert (
-        "has schema 99, this gputally reads up to 10; use the newer gputally; nothing"
+        f"has schema 99, this gputally reads up to {NEWEST}; use the newer gputally; nothing"
         in refused(run, home, "--force", backup).err
     )
 

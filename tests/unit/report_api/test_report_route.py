@@ -13,14 +13,18 @@ from aiohttp import ClientResponse, ClientSession
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.units import US_PER_DAY
 from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
-from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
+from tests.contract.records import step
+from tests.fakes.tenants_ledger import BLUE, PODS, RED, tenants_ledger
 from tests.unit.export.test_web import site
 
 ALL = {"window": "all"}
+DAY = 86_400
 
 
 @pytest.fixture
@@ -170,3 +174,19 @@ async def test_the_api_is_described(ledger: Path) -> None:
     assert {each["name"] for each in operation["parameters"]} == set(PARAMETERS)
     assert described["info"]["version"] == "1.2.3"
     assert {"Report", "AllocationsDocument", "PodAllocation"} <= described["components"]["schemas"].keys()
+
+
+async def test_a_period_of_which_only_daily_sums_are_left_is_rejected_without_naming_the_file(ledger: Path) -> None:
+    with SqliteLedger(ledger) as writer:
+        writer.write(step(at=2 * DAY))
+        assert [0, *writer.roll_up(US_PER_DAY)][-1] == len(PODS)
+    async with (
+        served(ledger) as client,
+        client.get(REPORT_PATH, params=ALL | {"by": "hour"}) as answer,
+        client.get(REPORT_PATH, params=ALL) as whole,
+    ):
+        assert answer.status == 400
+        text = await answer.text()
+        assert set(await rows(whole)) == {RED, BLUE, f"{BLUE}s"}
+    assert "1970-01-01 01:00:00 UTC is inside a day before 1970-01-02, of which the retention left daily sums" in text
+    assert ledger.name not in text

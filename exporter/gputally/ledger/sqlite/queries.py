@@ -1,11 +1,16 @@
-"""The queries of the SQLite ledger reader. They use the views, which include the rows of older schemas.
+"""The queries of the SQLite ledger reader, and the records from their rows.
+
+They use the views, which include the rows of older schemas.
 
 Parameters are the window [:start, :end), the end of accounting :accounted, and pods with UIDs in (:after, :upto].
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from gputally.ledger.sqlite.segment_rows import PRICE, TERMS
+from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, SegmentRecord, Window
+from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of, segment_of
+from gputally.model.allocation import End, Gap, Outcome
 
 _FROM: Final = "max(start_us, :start)"
 _TO: Final = "min(ifnull(end_us, :accounted), :end)"
@@ -148,3 +153,38 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
+
+
+def segment(row: Row) -> SegmentRecord:
+    """One row of SEGMENTS."""
+    pods = len(POD_COLUMNS)
+    pod, span, terms, price = row[:pods], row[pods : pods + 3], row[pods + 3 : -5], row[-5:]
+    segment = segment_of(span, terms, price_of(*price) if price[0] else None)
+    values = dict(zip(POD_COLUMNS, pod, strict=True))
+    outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
+    return SegmentRecord(**values | outcomes, segment=segment)
+
+
+def allocation(row: Row) -> AllocationRecord:
+    """One row of ALLOCATION."""
+    *plain, end_by, from_us, to_us, outcome = row
+    return AllocationRecord(
+        **dict(zip(ALLOCATION_COLUMNS, plain, strict=False)),
+        end_by=End(end_by) if end_by else None,
+        gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
+        outcome=Outcome(outcome),
+    )
+
+
+def gap(subject: GapSubject, row: Row) -> ObservationGap:
+    """One gap from its UID, name, start and end."""
+    uid, name, start_us, end_us = row
+    return ObservationGap(subject=subject, uid=uid, name=name, start_us=start_us, end_us=end_us)
+
+
+def gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]:
+    """The gap in which the allocation ended by its latest revision, clipped to the window."""
+    if record.gap:
+        start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
+        if start_us < end_us:
+            yield gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))

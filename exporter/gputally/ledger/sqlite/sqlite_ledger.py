@@ -108,7 +108,7 @@ class SqliteLedger:
         with converted_errors(self.path):
             for _ in roll_up.steps():
                 yield roll_up.pods
-            for _ in release_pages(self._connection):
+            for _ in release_pages(self._connection, self._transaction):
                 yield roll_up.pods
 
     @contextmanager

@@ -27,16 +27,15 @@ from gputally.ledger.records import (
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
-from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
+from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import Jobs, ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
-from gputally.model.allocation import End, Gap, Outcome
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.units import to_datetime
+from gputally.model.units import US_PER_DAY, to_datetime
 
 Found = TypeVar("Found")
 _LAST: Final = b""
@@ -90,19 +89,19 @@ class SqliteLedgerReader:
         bounds = self._detailed(window)
         for page in self._pages():
             latest = {row[0]: row for row in self._rows(queries.ALLOCATIONS, bounds, page)}
-            yield from map(_allocation, latest.values())
+            yield from map(queries.allocation, latest.values())
         self._detailed(window)
 
     def allocation(self, pod_uid: str) -> AllocationRecord | None:
         """See `LedgerReader.allocation`."""
         revisions = self._rows(queries.ALLOCATION, {"uid": pod_uid})
-        return _allocation(revisions[-1]) if revisions else None
+        return queries.allocation(revisions[-1]) if revisions else None
 
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """See `LedgerReader.segments`."""
         bounds = self._detailed(window)
         for page in self._pages():
-            yield from map(_segment, self._rows(queries.SEGMENTS, bounds, page))
+            yield from map(queries.segment, self._rows(queries.SEGMENTS, bounds, page))
         self._detailed(window)
 
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
@@ -146,6 +145,8 @@ class SqliteLedgerReader:
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
         bounds = {"start": window.start_us, "end": window.end_us}
+        if any(us % US_PER_DAY for us in window):
+            self._detailed(window)
         return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
@@ -167,12 +168,12 @@ class SqliteLedgerReader:
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
         bounds = self._detailed(window)
-        yield from (_gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
+        yield from (queries.gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
         for page in self._pages():
             for (uid,) in self._rows(queries.ENDED_IN_GAP, bounds, page):
-                latest = _allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
-                yield from _gap_of(latest, window)
-        yield from (_gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
+                latest = queries.allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
+                yield from queries.gap_of(latest, window)
+        yield from (queries.gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`."""
@@ -266,35 +267,3 @@ def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:
     if unknown := [name for name in by if name not in known]:
         raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(known)}")
-
-
-def _segment(row: Row) -> SegmentRecord:
-    pods = len(queries.POD_COLUMNS)
-    pod, span, terms, price = row[:pods], row[pods : pods + 3], row[pods + 3 : -5], row[-5:]
-    segment = segment_of(span, terms, price_of(*price) if price[0] else None)
-    values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
-    outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
-    return SegmentRecord(**values | outcomes, segment=segment)
-
-
-def _allocation(row: Row) -> AllocationRecord:
-    *plain, end_by, from_us, to_us, outcome = row
-    return AllocationRecord(
-        **dict(zip(queries.ALLOCATION_COLUMNS, plain, strict=False)),
-        end_by=End(end_by) if end_by else None,
-        gap=None if from_us is None else Gap(from_us=from_us, to_us=to_us),
-        outcome=Outcome(outcome),
-    )
-
-
-def _gap(subject: GapSubject, row: Row) -> ObservationGap:
-    uid, name, start_us, end_us = row
-    return ObservationGap(subject=subject, uid=uid, name=name, start_us=start_us, end_us=end_us)
-
-
-def _gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]:
-    """The gap in which the allocation ended by its latest revision, clipped to the window."""
-    if record.gap:
-        start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
-        if start_us < end_us:
-            yield _gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))

@@ -1,20 +1,24 @@
 """Gives free pages of the file back to the file system, in small steps."""
 
 import logging
+import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 logger = logging.getLogger(__name__)
 
+Transaction = Callable[[], AbstractContextManager[None]]
 _INCREMENTAL: Final = 2
 _PAGES: Final = 100
 """Pages moved in one step, in some ms."""
 _KEPT: Final = 256
 """Free pages that stay for the next writes: 1 MiB."""
 _MIB: Final = 1 << 20
+_FOLDER: Final = "SQLITE_TMPDIR"
 
 
 def new_files_can_shrink(connection: sqlite3.Connection) -> None:
@@ -24,10 +28,7 @@ def new_files_can_shrink(connection: sqlite3.Connection) -> None:
 
 
 def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
-    """Rebuild a file of an older version once, so that it can shrink; without the space for that, it stops growing.
-
-    Raises: sqlite3's errors.
-    """
+    """Rebuild a file of an older version once, so that it can shrink. If that is not possible, it reuses its space."""
     if _value(connection, "auto_vacuum") == _INCREMENTAL:
         return
     size = _value(connection, "page_count") * _value(connection, "page_size")
@@ -40,17 +41,33 @@ def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
         )
         return
     logger.info("%s: is rebuilt once, so that --ledger.retention can reduce its size (%d MiB)", path, size // _MIB)
-    connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-    connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    try:
+        _rebuild(connection, path.parent)
+    except sqlite3.OperationalError as error:
+        logger.warning("%s: cannot be rebuilt: %s; until that works at a start, its freed space is reused", path, error)
 
 
-def release_pages(connection: sqlite3.Connection) -> Iterator[None]:
+def _rebuild(connection: sqlite3.Connection, folder: Path) -> None:
+    """SQLite's temporary copy goes to `folder`, since the usual one may be small or read-only in a container."""
+    before = os.environ.get(_FOLDER)
+    os.environ[_FOLDER] = str(folder.absolute())
+    try:
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        del os.environ[_FOLDER]
+        if before is not None:
+            os.environ[_FOLDER] = before
+
+
+def release_pages(connection: sqlite3.Connection, transaction: Transaction) -> Iterator[None]:
     """Give free pages back, some in each step. Raises: sqlite3's errors."""
-    if _value(connection, "auto_vacuum") == _INCREMENTAL:
-        while _value(connection, "freelist_count") > _KEPT:
-            connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
-            yield
+    while _value(connection, "auto_vacuum") == _INCREMENTAL and _value(connection, "freelist_count") > _KEPT:
+        with transaction():
+            for _ in range(_PAGES):  # Python takes only the first of the steps that SQLite needs for more than one
+                connection.execute("PRAGMA incremental_vacuum(1)")
+        yield
 
 
 def _value(connection: sqlite3.Connection, name: str) -> int:

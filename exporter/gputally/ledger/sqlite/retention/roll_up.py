@@ -2,20 +2,21 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gputally.ledger.sqlite.retention.daily_rows import DailyRows, hour_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedPods, EndedPodsReader
-from gputally.ledger.sqlite.retention.rolled_pods import uid_hash
+from gputally.ledger.sqlite.retention.free_pages import Transaction
+from gputally.ledger.sqlite.retention.rolled_pods import MARK, uid_hash
+from gputally.ledger.sqlite.retention.unallocated_days import roll_up_unallocated
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED
 
 _PAGE: Final = 500
 """Pods looked at in one step."""
-_PODS: Final = 50
+_PODS: Final = 25
 """Pods rolled up in one transaction."""
-_HOURS: Final = 1_000
+_HOURS: Final = 500
 """Hours of usage rolled up in one transaction."""
 _OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
 _UIDS: Final = "(SELECT value FROM json_each(:uids))"
@@ -26,6 +27,11 @@ CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
 CROSS JOIN usage_hours h ON h.assignment = a.assignment
 LIMIT :hours
 """  # noqa: S608 (literals only)
+_EDGES: Final = """
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
+UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
+"""
+"""Where sums of parts of days are asked for."""
 _DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
 _DELETE: Final = (
     f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
@@ -36,6 +42,7 @@ _DELETE: Final = (
     f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
 )
 _REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
+<<<<<<< HEAD
 _MARK: Final = """
 INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
 ON CONFLICT (key) DO UPDATE SET value = CASE key
@@ -52,6 +59,8 @@ UNION SELECT end_us FROM closed_periods
 """Sums of a closed period are computed again when later ones close, also where it ends within a day in UTC."""
 
 Transaction = Callable[[], AbstractContextManager[None]]
+=======
+>>>>>>> retention
 
 
 class RollUp:
@@ -81,13 +90,18 @@ class RollUp:
                 if self._roll_up(found):
                     older, is_last = str(found.after), found.is_last
             yield
+        yield from roll_up_unallocated(self._connection, self._transaction, before_us=self._before_us)
 
     def _roll_up(self, found: EndedPods) -> bool:
         """Roll up hours of usage of these pods, and if those were the last ones, the pods. Whether these are done."""
         if not found.uids:
             return True
         uids = {"uids": json.dumps(found.uids)}
+<<<<<<< HEAD
         rows = DailyRows([edge for (edge,) in self._connection.execute(_EDGES)])
+=======
+        rows = DailyRows(self._edges())
+>>>>>>> retention
         hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
         rows.add_measured([hour_of(row[2:]) for row in hours], found.segments)
         self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
@@ -96,7 +110,7 @@ class RollUp:
             rows.add_allocated(found.segments)
             self._delete(found.uids)
         rows.write(self._connection)
-        self._connection.execute(_MARK, {"before": str(self._before_us)})
+        self._connection.execute(MARK, {"before": str(self._before_us)})
         return is_done
 
     def _delete(self, uids: Sequence[str]) -> None:
@@ -104,3 +118,9 @@ class RollUp:
             self._connection.execute(sql, {"uids": json.dumps(uids)})
         self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
         self.pods += len(uids)
+<<<<<<< HEAD
+=======
+
+    def _edges(self) -> list[int]:
+        return [us for (us,) in self._connection.execute(_EDGES)]
+>>>>>>> retention

@@ -10,6 +10,15 @@ _FOUND: Final = """
 SELECT uid_hash FROM json_each(?) AS wanted CROSS JOIN rolled_pods ON uid_hash = wanted.value
 """
 
+MARK: Final = """
+INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
+ON CONFLICT (key) DO UPDATE SET value = CASE key
+    WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
+    ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
+END
+"""
+"""Marks in a transaction that something was rolled up, up to where, and for readers that overlap with it."""
+
 
 def uid_hash(uid: str) -> int:
     """A number of 64 bits; that two pods have the same is less likely than a disk error."""

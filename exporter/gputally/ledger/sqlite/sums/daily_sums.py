@@ -5,6 +5,7 @@ Parameters are the window [:start, :end) and a :period.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
@@ -18,6 +19,7 @@ Amounts = tuple[int, ...]
 _PERIODS: Final = """
 SELECT id, start_us, end_us FROM rolled_periods WHERE start_us < :end AND end_us > :start ORDER BY start_us
 """
+_DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
 _MEASURED: Final = ("measured", "used", "burst")
 
 
@@ -26,7 +28,8 @@ def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], 
     periods = rows(_PERIODS, bounds)
     if not periods:
         return
-    detail = to_datetime(periods[-1][2])
+    [(detail_us,)] = rows(_DETAIL_START, {})
+    detail = to_datetime(detail_us)
     if POD_NAME in by:
         problem = f"pods are not known before {detail:%Y-%m-%d}"
     elif (at_us := _divided(periods, (bounds["start"], *cuts, bounds["end"]))) is not None:
@@ -91,8 +94,9 @@ def _joined(amounts: Sequence[int]) -> Amounts:
 def _divided(periods: Sequence[Row], instants: Iterable[Any]) -> int | None:
     """The first instant inside one of the periods."""
     starts = [start_us for _, start_us, _ in periods]
+    ends = [*accumulate((end_us for *_, end_us in periods), max)]  # a day may have been divided only later
     for at_us in instants:
         place = bisect_left(starts, at_us) - 1
-        if place >= 0 and at_us < periods[place][2]:
+        if place >= 0 and at_us < ends[place]:
             return int(at_us)
     return None
