@@ -3,12 +3,14 @@
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import End, Result, State
-from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO, US_PER_DAY
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.waterfall.waterfall_parts import read_waterfall_parts
 from tests.contract.records import PRICE, pod, segment, step, us
@@ -35,9 +37,9 @@ def parts(reader: LedgerReader, start: int, end: int, **where: str) -> tuple[Fou
     return sums, {each.labels[0]: Fraction(each.cost, COST_UNIT) for each in billed}
 
 
-def fill(ledger: Ledger) -> None:
-    """8 GPUs for 5 hours, from the third on at 3 instead of 2: red has 2 and succeeds, blue has 1 and fails."""
-    ledger.write(priced((1, TWO), (7, THREE)))
+def fill(ledger: Ledger, *, dearer: int = 7) -> None:
+    """8 GPUs for 5 hours, from hour 7 on at 3 instead of 2: red has 2 and succeeds, blue has 1 and fails."""
+    ledger.write(priced((1, TWO), (dearer, THREE)))
     ledger.write(node("node-1", (5, OFFERED), gone=10))
     start, run, end = 5 * HOUR, 6 * HOUR, 8 * HOUR
     succeeded = Result("Succeeded", "", 0, is_own=True)
@@ -56,13 +58,11 @@ def fill(ledger: Ledger) -> None:
     )
     blue = pod("b", segment(start, end, tenant="blue", price=None), job="other", **ended)
     ledger.write(step(red, blue, at=100 * HOUR))
-    ledger.write(
-        reported(
-            hour(run, run + HOUR, since=run, used=1800),
-            hour(start, start + HOUR, of=replace(WHOLE, pod_uid="b"), since=start, used=3600, burst=1800),
-            at=100 * HOUR,
-        )
+    hours = (
+        hour(run, run + HOUR, since=run, used=1800),
+        hour(start, start + HOUR, of=replace(WHOLE, pod_uid="b"), since=start, used=3600, burst=1800),
     )
+    ledger.write(reported(*(replace(each, open=False) for each in hours), at=100 * HOUR))
 
 
 def test_every_loss_has_its_cause_at_the_price_of_the_node(ledger: Ledger, reader: LedgerReader) -> None:
@@ -127,3 +127,19 @@ def test_what_was_used_beyond_running_time_is_a_part_of_its_own(ledger: Ledger, 
         ("measured", "used_beyond_running"): Fraction(1, 2),
         ("succeeded", "preempted"): Fraction(3, 2),
     }
+
+
+def test_it_stays_the_same_when_details_are_rolled_up(ledger: Ledger, reader: LedgerReader) -> None:
+    fill(ledger, dearer=24)
+    before = parts(reader, 0, 96)
+
+    assert list(ledger.roll_up(5 * US_PER_DAY))[-1] == 2
+    assert parts(reader, 0, 96) == before
+
+
+def test_a_price_that_changed_within_a_day_needs_the_details_of_that_day(ledger: Ledger, reader: LedgerReader) -> None:
+    fill(ledger, dearer=7)
+
+    assert list(ledger.roll_up(5 * US_PER_DAY))[-1] == 2
+    with pytest.raises(DetailRolledUp, match="1970-01-01 07:00:00 UTC is inside a day before 1970-01-02"):
+        parts(reader, 0, 96)
