@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -19,6 +20,9 @@ from gputally.model.price import Price
 from gputally.model.units import COST_UNIT
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.capacity.node_assets import read_node_assets
+from gputally.report.report_query import ReportQuery
+from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
+from gputally.report.waterfall.waterfall_parts import ALLOCATED, RUNNING, read_waterfall_parts
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes
@@ -96,6 +100,7 @@ def test_allocated_time_by_node_has_the_price_of_its_capacity(
         replay.flush()
 
         assert allocated_by_node(path) == allocated_capacity(path)
+        assert waterfall_in_file(path) == steps_in_file(path)
 
 
 def allocated_by_node(path: Path) -> Counter[tuple[str, str, Price | None]]:
@@ -118,6 +123,43 @@ def allocated_capacity(path: Path) -> Counter[tuple[str, str, Price | None]]:
             if each.state is CapacityState.ALLOCATED:
                 found[each.gpu_model, each.pool, each.price] += each.gpu_time
     return found
+
+
+def waterfall_in_file(path: Path) -> Counter[str]:
+    """GPU-time and cost of [OPENED, HORIZON) by the first steps of the waterfall, and the bill."""
+    query = ReportQuery(window=Window(us(OPENED), us(HORIZON)), by=("tier",))
+    found = Counter[str]()
+    with open_reader(str(path)) as reader:
+        for each in waterfalls_of(*read_waterfall_parts(reader, query), first=CAPACITY):
+            if each.labels is None:
+                for step in (CAPACITY, ALLOCATED, RUNNING):
+                    found[f"{step} time"] += each.level(step).gpu_time
+                    found[f"{step} cost"] += each.level(step).cost
+                found["billed"] += each.billed
+    return +found
+
+
+def steps_in_file(path: Path) -> Counter[str]:
+    """The same from the records: all that nodes offered at its price, and all segments."""
+    window, found = Window(us(OPENED), us(HORIZON)), Counter[str]()
+    with open_reader(str(path)) as reader:
+        for each in reader.capacity(window):
+            gpu_time = each.physical * (each.end_us - each.start_us)
+            found["capacity time"] += gpu_time
+            found["capacity cost"] += each.price.cost(gpu_time) if each.price else 0
+        nodes = read_node_assets(reader, window)
+        for record in reader.segments(window):
+            segment = record.segment
+            cuts = [at for at in nodes.cuts() if segment.start_us < at < (segment.end_us or 0)]
+            for start_us, end_us in pairwise([segment.start_us, *cuts, segment.end_us or 0]):
+                gpu_time = segment.quantity * (end_us - start_us)
+                price = nodes.at(record.node_uid, start_us).price
+                steps = ("allocated", "running") if segment.state == "running" else ("allocated",)
+                for step in steps:
+                    found[f"{step} time"] += gpu_time
+                    found[f"{step} cost"] += price.cost(gpu_time) if price else 0
+                found["billed"] += segment.price.cost(gpu_time) if segment.price else 0
+    return +found
 
 
 def physical_in_file(path: Path) -> int:

@@ -10,7 +10,7 @@ from gputally.report.cells import Cell, LineJobs, UsageCell
 
 TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "measured", "used", "idle")
 """The fields of a line that are GPU-time (µs·µGPU)."""
-COSTS: Final = ("cost", "idle_cost")
+COSTS: Final = ("cost", "idle_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
 
 
@@ -19,6 +19,7 @@ class Line(Struct, kw_only=True):
 
     `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
     `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
+    `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`.
     """
 
     labels: tuple[str, ...]
@@ -33,6 +34,7 @@ class Line(Struct, kw_only=True):
     energy: int = 0
     cost: int = 0
     idle_cost: int = 0
+    unallocated_cost: int = 0
     jobs: int = 0
 
 

@@ -9,6 +9,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
+from gputally.report.calendar.periods import Periods
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.report_query import ReportQuery
 
@@ -83,17 +84,17 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
     """The allocated time of the query's period, and its jobs. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return [], []
-    columns, jobs_columns = _columns(query, (_STATE,)), _columns(query, ())
+    columns, jobs_columns = read_columns(query, (_STATE,)), read_columns(query)
     times, jobs = reader.allocated_with_jobs(
-        query.window, _stored(columns), jobs_by=_stored(jobs_columns), cuts=query.periods.cuts
+        query.window, stored_names(columns), jobs_by=stored_names(jobs_columns), cuts=query.periods.cuts
     )
     cells = [
-        Cell(labels=_labels(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
-        for time, values in _included(times, columns, query)
+        Cell(labels=labels_of(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
+        for time, values in included(times, columns, query)
     ]
     sets = [
-        LineJobs(labels=_labels(values, query), price=found.price, jobs=found.jobs)
-        for found, values in _included(jobs, jobs_columns, query)
+        LineJobs(labels=labels_of(values, query), price=found.price, jobs=found.jobs)
+        for found, values in included(jobs, jobs_columns, query)
     ]
     return cells, sets
 
@@ -113,7 +114,7 @@ def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
         values |= {"gpu_model": each.gpu_model, "pool": each.pool, _PURCHASE: each.purchase.value}
         values |= periods.values[each.period]
         if query.includes(values):
-            labels = _labels(values, query)
+            labels = labels_of(values, query)
             found.append(Cell(labels=labels, state=each.state.value, price=each.price, gpu_time=each.gpu_time))
     return found
 
@@ -122,11 +123,11 @@ def read_job_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[JobCell
     """The allocated time of the query's period, by job. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    columns = _columns(query, (*JOB, *_KIND))
-    times = reader.allocated(query.window, _stored(columns), cuts=query.periods.cuts)
-    for time, values in _included(times, columns, query):
+    columns = read_columns(query, (*JOB, *_KIND))
+    times = reader.allocated(query.window, stored_names(columns), cuts=query.periods.cuts)
+    for time, values in included(times, columns, query):
         yield JobCell(
-            labels=_labels(values, query),
+            labels=labels_of(values, query),
             job=tuple(values[column] for column in JOB),
             kind=tuple(values[column] for column in (*_KIND, _PURCHASE)),
             price=time.price,
@@ -138,35 +139,37 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
     """The measured usage of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    columns = _columns(query, ())
-    found = reader.measured(query.window, _stored(columns), cuts=query.periods.cuts)
-    for usage, values in _included(found, columns, query):
-        yield UsageCell(labels=_labels(values, query), price=usage.price, usage=usage)
+    columns = read_columns(query)
+    found = reader.measured(query.window, stored_names(columns), cuts=query.periods.cuts)
+    for usage, values in included(found, columns, query):
+        yield UsageCell(labels=labels_of(values, query), price=usage.price, usage=usage)
 
 
-def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
+def read_columns(query: ReportQuery, more: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns to read, each once: those of the lines, of the filters, and `more`."""
     filtered = (each.column for each in query.filters)
     derived = {_PURCHASE, *query.times}
     return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column not in derived))
 
 
-def _stored(columns: Iterable[str]) -> list[str]:
+def stored_names(columns: Iterable[str]) -> list[str]:
+    """What the ledger calls these columns."""
     return [_STORED.get(each, each) for each in columns]
 
 
-def _included(
-    found: Iterable[_Found], columns: Sequence[str], query: ReportQuery
+def included(
+    found: Iterable[_Found], columns: Sequence[str], query: ReportQuery, periods: Periods | None = None
 ) -> Iterator[tuple[_Found, Mapping[str, str]]]:
-    """What the filters include, each with the values of all columns."""
-    periods = query.periods
+    """What the filters include, each with the values of all columns; read by the query's periods, or by `periods`."""
+    of_period = (periods or query.periods).values
     for each in found:
         values = dict(zip(columns, each.labels, strict=True))
         values[_PURCHASE] = each.price.purchase.value if each.price else ""
-        values |= periods.values[each.period]
+        values |= of_period[each.period]
         if query.includes(values):
             yield each, values
 
 
-def _labels(values: Mapping[str, str], query: ReportQuery) -> tuple[str, ...]:
+def labels_of(values: Mapping[str, str], query: ReportQuery) -> tuple[str, ...]:
+    """The values of the query's columns."""
     return tuple(values[column] for column in query.columns)

@@ -37,6 +37,7 @@ class BillRow(Struct, frozen=True, kw_only=True):
     energy_kwh: Decimal
     cost: Decimal
     idle_cost: Decimal
+    unallocated_cost: Decimal
     share: Decimal
     jobs: int
 
@@ -125,6 +126,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         energy_kwh=decimals["energy"],
         cost=decimals["cost"],
         idle_cost=decimals["idle_cost"],
+        unallocated_cost=decimals["unallocated_cost"],
         share=decimals["share"],
         jobs=line.jobs,
     )

@@ -8,6 +8,7 @@ from gputally.export.allocations_route import FILTERS
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
 from gputally.report.report_query import COLUMNS, FILTERED
+from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FORMATS, MAX_LIMIT
 
 _TEXT: Final = {"type": "string"}
@@ -67,8 +68,12 @@ def _report_parameters() -> list[dict[str, Any]]:
     dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
     return [
         _parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
-        _parameter("by", dimensions, default="tenant"),
+        _parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
         _parameter("compare", "a period, or previous: explain the change since then"),
+        _parameter(
+            "unallocated", f"capacity that nobody held: {', '.join(SHARINGS)}; not for users restricted to tenants"
+        ),
+        _parameter("waterfall", "true: from capacity to what was used in jobs that succeeded", default="false"),
         _parameter("top", "only the rows with the highest cost; one row adds up the others"),
         _parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
         _parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),

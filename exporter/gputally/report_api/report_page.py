@@ -12,21 +12,32 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from gputally.report.report_query import COLUMNS
+from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import REPORT_PATH, InvalidRequest, ReportRequest
 
-FIELDS: Final = {"window": "month", "by": "tenant", "compare": "", "tenant": "", "tier": "", "time_zone": "UTC"}
+FIELDS: Final = {
+    "window": "month",
+    "by": "tenant",
+    "compare": "",
+    "tenant": "",
+    "tier": "",
+    "time_zone": "UTC",
+    "waterfall": "",
+}
 """The fields of the form, which are parameters of reports, with their defaults."""
 _PERIODS: Final = ("today", "7d", "week", "last-week", "month", "last-month", "year", "all")
 _MAX_ROWS: Final = "100"
 """One more row adds up the others."""
 _STYLE: Final = """\
-:root{color-scheme:light dark;--bad:#cf222e;--line:#8886}
+:root{color-scheme:light dark;--bad:#cf222e;--line:#8886;--bar:#2f6feb}
 @media(prefers-color-scheme:dark){:root{--bad:#f85149}}
 body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
 form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
-input,select,button{font:inherit}input{width:9rem}.problem{border-left:.4rem solid var(--bad);padding:.5rem 1rem}
+input,select,button{font:inherit}input{width:9rem}input[type=checkbox]{width:auto}
+.problem{border-left:.4rem solid var(--bad);padding:.5rem 1rem}
 table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
+svg{width:12rem;height:.9rem}rect{fill:var(--bar)}.loss{fill:var(--line)}
 th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line)}tfoot{font-weight:600}
 tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums}
 :focus-visible{outline:2px solid}@media print{form,footer{display:none}tr{break-inside:avoid}}"""
@@ -52,6 +63,7 @@ _BILL: Final = (
     _Column("utilisation", "used %"),
     _Column("cost", "cost"),
     _Column("idle_cost", "idle cost"),
+    _Column("unallocated_cost", "unallocated cost"),
     _Column("jobs", "jobs"),
 )
 _CHANGE: Final = tuple(
@@ -85,13 +97,21 @@ async def _reports(
     runner: ReportRunner, form: Mapping[str, str], tenants: Collection[str] | None
 ) -> dict[str, dict[str, Any] | None]:
     """The documents of the page."""
-    given = _bill_parameters(form) | {"top": _MAX_ROWS}
+    given = _bill_parameters(form)
+
+    async def answered(**parameters: str) -> bytes:
+        asked = ReportRequest.of({name: [value] for name, value in parameters.items()}, tenants=tenants)
+        return await runner.run((*asked.arguments, "--decimals=2"))
 
     async def read(**more: str) -> dict[str, Any]:
-        asked = ReportRequest.of({name: [value] for name, value in (given | more).items()}, tenants=tenants)
-        return _document(await runner.run((*asked.arguments, "--decimals=2")))
+        return _document(await answered(**given | {"top": _MAX_ROWS} | more))
+
+    async def fall() -> dict[str, Any]:
+        whole = {name: value for name, value in given.items() if name != "by"}
+        return _waterfall(await answered(**whole, waterfall="true"))
 
     return {
+        "waterfall": await fall() if form["waterfall"] else None,
         "bill": await read(),
         "change": await read(compare=form["compare"]) if form["compare"] else None,
         "days": await read(by="day"),
@@ -99,7 +119,7 @@ async def _reports(
 
 
 def _bill_parameters(form: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in form.items() if value and name != "compare"}
+    return {name: value for name, value in form.items() if value and name not in ("compare", "waterfall")}
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -109,6 +129,15 @@ def _document(body: bytes) -> dict[str, Any]:
     is_bill = document["compared_to"] is None
     columns = [each for each in _BILL if any(row[each.field] for row in document["totals"])] if is_bill else _CHANGE
     return document | {"by_columns": tuple(by), "columns": columns, "has_shares": is_bill}
+
+
+def _waterfall(body: bytes) -> dict[str, Any]:
+    """A JSON report of a waterfall, with what a drawing of it needs."""
+    document: dict[str, Any] = _EXACT.decode(body)
+    rows = [row for row in document["rows"] if row["share"] is not None and (not row["cause"] or row["gpu_hours"])]
+    drawn = bars((row["cause"], Decimal(row["share"])) for row in rows)
+    named = (row | {"name": name_of(row["step"], row["cause"])} for row in rows)
+    return document | {"drawn": list(zip(named, drawn, strict=True))}
 
 
 def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what the template names

@@ -14,9 +14,10 @@ FORMATS: Final = {
     "html": "text/html",
 }
 """Media types by the values of `format`."""
-SINGLE: Final = ("window", "by", "compare", "top", "time_zone", "hours")
+SINGLE: Final = ("window", "by", "compare", "unallocated", "top", "time_zone", "hours")
 """Parameters that are flags of `gputally report`."""
-PARAMETERS: Final = (*SINGLE, "format", "limit", "offset", *FILTERED)
+_WATERFALL: Final = "waterfall"
+PARAMETERS: Final = (*SINGLE, _WATERFALL, "format", "limit", "offset", *FILTERED)
 MAX_LIMIT: Final = 10_000
 DEFAULT_LIMIT: Final = 1_000
 _SPECIAL: Final = re.compile(r"[]*?\[,]")
@@ -48,6 +49,10 @@ class ReportRequest(NamedTuple):
         chosen = single.get("format", "json")
         if chosen not in FORMATS:
             raise InvalidRequest(f"unknown format '{chosen}'; use {', '.join(FORMATS)}")
+        if single.get(_WATERFALL, "true") not in ("true", "false"):
+            raise InvalidRequest(f"waterfall '{single[_WATERFALL]}' is not valid; use true or false")
+        if tenants is not None and "unallocated" in single:
+            raise InvalidRequest("unallocated capacity is no tenant's, and your user is restricted to tenants; omit it")
         limits = _number(single, "limit", DEFAULT_LIMIT, MAX_LIMIT), _number(single, "offset", 0, 10**9)
         return cls((f"--output={chosen}", *_arguments(query, tenants)), chosen, *limits)
 
@@ -57,6 +62,8 @@ def _arguments(query: Mapping[str, Sequence[str]], tenants: Collection[str] | No
     for name in SINGLE:
         if name in query:
             yield f"--{name.replace('_', '-')}={query[name][0]}"
+    if query.get(_WATERFALL) == ["true"]:
+        yield f"--{_WATERFALL}"
     for column in FILTERED:
         if column in query:
             yield f"--where={column}={','.join(query[column])}"

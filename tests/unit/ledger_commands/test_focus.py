@@ -99,7 +99,7 @@ def test_a_comparison_has_no_charges(run: Runner, ledger: Path) -> None:
     result = run("report", "--ledger", ledger, "--window", "all", "--compare", "previous", "--output", "focus")
 
     assert (result.status, result.out) == (2, "")
-    assert result.err == "gputally: --compare: cannot be combined with --output focus; use csv\n"
+    assert result.err == "gputally: --compare: cannot be combined with --output focus; omit one of them\n"
 
 
 @given(st.lists(st.integers(min_value=1, max_value=10**18), min_size=1, max_size=40))

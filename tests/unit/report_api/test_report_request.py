@@ -40,6 +40,7 @@ def test_a_restricted_user_gets_a_filter_beside_those_asked_for() -> None:
         ({"format": ["xls"]}, "unknown format 'xls'; use json, csv, markdown, html"),
         ({"limit": ["10001"]}, "limit '10001' is not valid; use a number up to 10000"),
         ({"offset": ["-1"]}, "offset '-1' is not valid"),
+        ({"waterfall": ["yes"]}, "waterfall 'yes' is not valid; use true or false"),
         ({"job": ["a\0b"]}, "a parameter contains a NUL character; remove it"),
     ],
 )
@@ -48,6 +49,20 @@ def test_what_cannot_be_served_is_rejected_with_the_remedy(query: dict[str, list
         ReportRequest.of(query, tenants=None)
 
     assert str(caught.value).startswith(problem)
+
+
+def test_a_waterfall_is_a_flag_without_value() -> None:
+    found = [ReportRequest.of({"waterfall": [each]}, tenants=None).arguments for each in ("true", "false")]
+
+    assert found == [("--output=json", "--waterfall"), ("--output=json",)]
+
+
+def test_unallocated_capacity_is_not_for_a_restricted_user() -> None:
+    query = {"unallocated": ["even"]}
+
+    assert ReportRequest.of(query, tenants=None).arguments == ("--output=json", "--unallocated=even")
+    with pytest.raises(InvalidRequest, match="unallocated capacity is no tenant's, and your user is restricted"):
+        ReportRequest.of(query, tenants={"blue"})
 
 
 names = st.text(alphabet="ab*?[],!]-", max_size=6)

@@ -18,15 +18,20 @@ from gputally.ledger_commands.report.report_text import (
     write_bill,
     write_changes,
 )
+from gputally.ledger_commands.report.waterfall_text import WaterfallReport, write_waterfall
 from gputally.model.units import GPU_HOUR, US_PER_HOUR
 from gputally.report.bill import Bill, bill_of
 from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
-from gputally.report.calendar.periods import RECURRING, Calendar
+from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS, Calendar
 from gputally.report.calendar.windows import previous
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.shared_capacity import bill_with_unallocated
+from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
+from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
+from gputally.report.waterfall.waterfall_rows import waterfall_rows
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
@@ -38,7 +43,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     filters: tuple[Filter, ...]
     compare: str | None
     top: int | None
-    unallocated: bool
+    unallocated: str | None
+    waterfall: bool
     time_zone: str
     hours: tuple[NamedHours, ...]
     output: str
@@ -53,9 +59,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
 def report(ledger: str, options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
-    if options.unallocated and (options.compare is not None or options.output == "focus"):
-        other = "--compare" if options.compare is not None else "--output focus"
-        raise ConfigError([Problem("", "--unallocated", f"cannot be combined with {other}; omit one of them")])
+    _refuse_combinations(options)
     zone = time_zone(options.time_zone)
     calendar = Calendar(zone, options.hours or BUSINESS_HOURS)
     with ending_at_once(), reading(ledger, options.history) as reader, ProgressLine() as progress:
@@ -67,19 +71,21 @@ def report(ledger: str, options: ReportOptions) -> int:
         require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
+        elif options.waterfall:
+            waterfall = _waterfall(reader, scope, options)
+            progress("")
+            write_waterfall(sys.stdout, waterfall, output=options.output)
+            _warn_of_no_match(scope, matches=bool(waterfall.found))
         elif options.compare is None:
             found = BillReport(
                 scope=scope,
-                bill=_bill(reader, query, unallocated=options.unallocated),
+                bill=_bill(reader, query, options.unallocated),
                 top=options.top,
                 places=options.places,
             )
             progress("")
             write_bill(sys.stdout, found, output=options.output)
-            if query.filters and not found.bill.lines:
-                sys.stderr.write(
-                    f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n"
-                )
+            _warn_of_no_match(scope, matches=bool(found.bill.lines))
         else:
             changes = _changes(reader, window, scope, options)
             progress("")
@@ -89,16 +95,38 @@ def report(ledger: str, options: ReportOptions) -> int:
     return 0
 
 
-def _bill(reader: LedgerReader, query: ReportQuery, *, unallocated: bool) -> Bill:
-    cells, jobs = read_cells(reader, query)
-    free = read_unallocated(reader, query) if unallocated else []
-    return bill_of([*cells, *free], jobs, read_usage(reader, query))
+def _refuse_combinations(options: ReportOptions) -> None:
+    """Raises: ConfigError for flags that exclude each other."""
+    chosen = [
+        *(["--waterfall"] if options.waterfall else []),
+        *(["--history"] if options.waterfall and options.history else []),
+        *(["--unallocated"] if options.unallocated else []),
+        *(["--compare"] if options.compare is not None else []),
+        *(["--output focus"] if options.output == "focus" else []),
+    ]
+    if len(chosen) > 1:
+        raise ConfigError([Problem("", chosen[0], f"cannot be combined with {chosen[1]}; omit one of them")])
+    if options.waterfall and (times := [each for each in options.by if each in TIME_DIMENSIONS]):
+        problem = f"cannot be divided by {times[0]}; choose the period with --window, or hours with --where"
+        raise ConfigError([Problem("", "--waterfall", problem)])
+
+
+def _waterfall(reader: LedgerReader, scope: Scope, options: ReportOptions) -> WaterfallReport:
+    """From capacity on, or with filters, from what was allocated on."""
+    parts, billed = read_waterfall_parts(reader, scope.query)
+    found = waterfalls_of(parts, billed, first=ALLOCATED if scope.query.filters else CAPACITY, top=options.top)
+    return WaterfallReport(scope=scope, found=waterfall_rows(found, options.places))
+
+
+def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill:
+    parts = (*read_cells(reader, query), read_usage(reader, query))
+    if sharing is None:
+        return bill_of(*parts)
+    return bill_with_unallocated(parts, read_unallocated(reader, query), query, sharing=sharing)
 
 
 def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
     """Print the charges; what has no price is no charge, and is reported on standard error."""
-    if options.compare is not None:
-        raise ConfigError([Problem("", "--compare", "cannot be combined with --output focus; use csv")])
     account = Account(scope.state.cluster or "unknown", options.focus_version)
     count = write_focus(sys.stdout, focus_rows(read_charges(reader, scope.query), account))
     [*totals] = bill_of(*read_cells(reader, scope.query)).totals
@@ -124,6 +152,11 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
+
+
+def _warn_of_no_match(scope: Scope, *, matches: bool) -> None:
+    if scope.query.filters and not matches:
+        sys.stderr.write(f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n")
 
 
 def _warn_of_clipping(scope: Scope, before: Window, options: ReportOptions) -> None:

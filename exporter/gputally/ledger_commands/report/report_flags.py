@@ -10,6 +10,7 @@ from gputally.ledger_commands.ledger_flags import LEDGER, add_command
 from gputally.report.calendar.named_hours import NamedHours, parse_hours
 from gputally.report.focus import VERSIONS
 from gputally.report.report_query import COLUMNS, FILTERED, Filter
+from gputally.report.shared_capacity import ROWS, SHARINGS
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(COLUMNS)
@@ -38,6 +39,7 @@ examples:
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
   gputally report --window last-month --by gpu_model,tenant --unallocated
+  gputally report --window last-month --waterfall --by tier
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
   gputally report --window 7d --by hours,tier --hours 'business=Mon-Fri 9-17' --hours 'night=Mon-Sun 22-6'
   gputally report --window 2026-10 --output focus > october.focus.csv
@@ -52,7 +54,8 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_dimensions_flag(command)
-    _add_choice_flags(command)
+    command.set_defaults(by=None)  # unlike other reports, a waterfall is not divided by default
+    _add_content_flags(command)
     _add_output_flags(command)
 
 
@@ -98,13 +101,21 @@ def add_rows_flags(command: ArgumentParser, *, top: str) -> None:
     command.add_argument("--decimals", type=int, choices=range(10), metavar="N", help=help_text)
 
 
-def _add_choice_flags(command: ArgumentParser) -> None:
+def _add_content_flags(command: ArgumentParser) -> None:
     add = command.add_argument
     add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
     add(
         "--unallocated",
+        choices=SHARINGS,
+        nargs="?",
+        const=ROWS,
+        help="add the cost of capacity that nobody held: as rows of its own, or shared among the others, the same for "
+        "all (even) or in proportion to their cost (weighted)",
+    )
+    add(
+        "--waterfall",
         action="store_true",
-        help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
+        help="from capacity to what was used in jobs that succeeded, with the cause of each loss, at capacity prices",
     )
 
 
@@ -153,11 +164,12 @@ def _report(parsed: Namespace) -> int:
     options = ReportOptions(
         history=parsed.history,
         window=parsed.window,
-        by=parsed.by,
+        by=parsed.by or (() if parsed.waterfall else ("tenant",)),
         filters=tuple(parsed.where),
         compare=parsed.compare,
         top=parsed.top,
         unallocated=parsed.unallocated,
+        waterfall=parsed.waterfall,
         time_zone=parsed.time_zone,
         hours=tuple(parsed.hours),
         output=parsed.output,

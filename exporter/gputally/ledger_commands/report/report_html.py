@@ -9,6 +9,7 @@ _STYLE: Final = """\
 :root{color-scheme:light dark;--bar:#2f6feb;--line:#8886}
 body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
+caption{text-align:left;font-weight:600}
 th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}
 .number{text-align:right;font-variant-numeric:tabular-nums}tr:last-child td{font-weight:600}
 .bar{width:25%}.bar div{background:var(--bar);height:.8rem;print-color-adjust:exact}
@@ -16,11 +17,17 @@ th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);wh
 
 
 class HtmlTable(NamedTuple):
-    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows."""
+    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows.
+
+    The bars begin at `offsets` (percent), if given. The `caption` is above the table, the `note` below.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
     shares: Sequence[Decimal] = ()
+    offsets: Sequence[Decimal] = ()
+    caption: str = ""
+    note: str = ""
 
 
 def page(*, title: str, about: str, tables: Iterable[HtmlTable]) -> str:
@@ -50,7 +57,9 @@ def _table(table: HtmlTable) -> str:
     )
     bar = "<th></th>" if table.shares else ""
     body = "\n".join(_rows(table, numeric))
-    return f"<table>\n<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
+    caption = f"<caption>{escape(table.caption)}</caption>\n" if table.caption else ""
+    note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
+    return f"<table>\n{caption}<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n{note}"
 
 
 def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
@@ -58,7 +67,7 @@ def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
         cells = "".join(
             f"<td{_class(is_number)}>{_text(cell)}</td>" for cell, is_number in zip(row, numeric, strict=True)
         )
-        yield f"<tr>{cells}{_bar(table.shares, place)}</tr>"
+        yield f"<tr>{cells}{_bar(table, place)}</tr>"
 
 
 def _class(is_number: bool) -> str:  # noqa: FBT001 - a predicate of a column
@@ -69,9 +78,10 @@ def _text(cell: object) -> str:
     return "" if cell is None else escape(str(cell))
 
 
-def _bar(shares: Sequence[Decimal], place: int) -> str:
-    if not shares:
+def _bar(table: HtmlTable, place: int) -> str:
+    if not table.shares:
         return ""
-    if place >= len(shares):
+    if place >= len(table.shares):
         return "<td></td>"
-    return f'<td class="bar"><div style="width:{max(shares[place], Decimal())}%"></div></td>'
+    begin = f";margin-left:{table.offsets[place]}%" if table.offsets else ""
+    return f'<td class="bar"><div style="width:{max(table.shares[place], Decimal())}%{begin}"></div></td>'

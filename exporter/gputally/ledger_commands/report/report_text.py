@@ -24,9 +24,9 @@ _BAR: Final = 20
 _MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
 _HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %"}
-_SHOWN: Final = ("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "share", "jobs")
+_SHOWN: Final = ("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs")
 """The columns of tables for people, so that they fit a terminal. They omit those of the next line that are all 0."""
-_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost")
+_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost", "unallocated_cost")
 
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
@@ -79,7 +79,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     query = report.scope.query
     found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_columns)), query.columns
     if output == "json":
-        _write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
+        write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
     elif output == "csv":
         rows = ((*row.labels, *_amounts(row, _MEASURES), row.currency) for each in found for row in each.rows)
         write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
@@ -91,7 +91,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         about = f"From {report.scope.period(query.window)}{report.scope.limits}"
         file.write(page(title="GPU cost", about=about, tables=tables))
     else:
-        _write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
+        write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or _EMPTY:
             write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
 
@@ -105,7 +105,7 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
     rows = [row for group in found for row in group[:-1]]
     if output == "json":
         lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row in rows]
-        _write_json(file, scope, rows=lines, totals=[_values(group[-1]) for group in found], before=report.before)
+        write_json(file, scope, rows=lines, totals=[_values(group[-1]) for group in found], before=report.before)
     elif output == "csv":
         cells = ((*row.labels, *_amounts(row, _CHANGES), row.currency) for row in rows)
         write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
@@ -119,7 +119,7 @@ def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, o
         shown = (HtmlTable(*table) for table in tables)
         file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown))
         return
-    _write_heading(file, about, output)
+    write_heading(file, about, output)
     for table in tables:
         write_table(file, *table, output=output)
 
@@ -173,7 +173,8 @@ def _values(row: BillRow | ChangeRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def _write_heading(file: TextIO, text: str, output: str) -> None:
+def write_heading(file: TextIO, text: str, output: str) -> None:
+    """Write what the report is about."""
     file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
 
 
@@ -189,7 +190,7 @@ def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, out
     )
 
 
-def _write_json(
+def write_json(
     file: TextIO,
     scope: Scope,
     *,
@@ -197,6 +198,7 @@ def _write_json(
     totals: list[dict[str, Any]],
     before: Window | None = None,
 ) -> None:
+    """Write the document of a report."""
     document = {
         "version": VERSION,
         "cluster": scope.state.cluster,

@@ -1,0 +1,1 @@
+"""Waterfalls: what became of all GPUs, from capacity to jobs that succeeded."""
