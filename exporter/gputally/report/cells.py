@@ -83,9 +83,9 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
     """The allocated time of the query's period, and its jobs. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return [], []
-    columns, jobs_columns = _columns(query, (_STATE,)), _columns(query, ())
+    columns, jobs_columns = columns_of(query, (_STATE,)), columns_of(query, ())
     times, jobs = reader.allocated_with_jobs(
-        query.window, _stored(columns), jobs_by=_stored(jobs_columns), cuts=query.periods.cuts
+        query.window, stored(columns), jobs_by=stored(jobs_columns), cuts=query.periods.cuts
     )
     cells = [
         Cell(labels=_labels(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
@@ -122,8 +122,8 @@ def read_job_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[JobCell
     """The allocated time of the query's period, by job. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    columns = _columns(query, (*JOB, *_KIND))
-    times = reader.allocated(query.window, _stored(columns), cuts=query.periods.cuts)
+    columns = columns_of(query, (*JOB, *_KIND))
+    times = reader.allocated(query.window, stored(columns), cuts=query.periods.cuts)
     for time, values in _included(times, columns, query):
         yield JobCell(
             labels=_labels(values, query),
@@ -138,20 +138,21 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
     """The measured usage of the query's period. Raises: LedgerError."""
     if query.window.start_us >= query.window.end_us:
         return
-    columns = _columns(query, ())
-    found = reader.measured(query.window, _stored(columns), cuts=query.periods.cuts)
+    columns = columns_of(query, ())
+    found = reader.measured(query.window, stored(columns), cuts=query.periods.cuts)
     for usage, values in _included(found, columns, query):
         yield UsageCell(labels=_labels(values, query), price=usage.price, usage=usage)
 
 
-def _columns(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
+def columns_of(query: ReportQuery, more: Sequence[str]) -> tuple[str, ...]:
     """The columns to read, each once: those of the lines, of the filters, and `more`."""
     filtered = (each.column for each in query.filters)
     derived = {_PURCHASE, *query.times}
     return tuple(dict.fromkeys(column for column in (*query.columns, *filtered, *more) if column not in derived))
 
 
-def _stored(columns: Iterable[str]) -> list[str]:
+def stored(columns: Iterable[str]) -> list[str]:
+    """The columns as the ledger calls them."""
     return [_STORED.get(each, each) for each in columns]
 
 

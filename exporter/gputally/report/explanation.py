@@ -117,9 +117,8 @@ def explain(reader: LedgerReader, query: ReportQuery) -> Iterator[ExplainedPod]:
     periods = query.periods
     for uid, records in groupby(reader.segments(query.window), key=attrgetter("pod_uid")):
         found = [(record, each) for record in records for each in _included(record, query, periods)]
-        if found:
-            allocation = reader.allocation(uid)
-            assert allocation is not None, "it has segments"
+        allocation = reader.allocation(uid) if found else None
+        if allocation:  # one that was rolled up meanwhile has none; the end of the segments raises DetailRolledUp
             yield ExplainedPod(of=found[0][0], allocation=allocation, segments=tuple(each for _, each in found))
 
 

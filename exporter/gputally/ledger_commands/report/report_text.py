@@ -91,7 +91,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         about = f"From {report.scope.period(query.window)}{report.scope.limits}"
         file.write(page(title="GPU cost", about=about, tables=tables))
     else:
-        _write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
+        write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or _EMPTY:
             write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
 
@@ -119,7 +119,7 @@ def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, o
         shown = (HtmlTable(*table) for table in tables)
         file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown))
         return
-    _write_heading(file, about, output)
+    write_heading(file, about, output)
     for table in tables:
         write_table(file, *table, output=output)
 
@@ -173,7 +173,8 @@ def _values(row: BillRow | ChangeRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def _write_heading(file: TextIO, text: str, output: str) -> None:
+def write_heading(file: TextIO, text: str, output: str) -> None:
+    """Write the heading of a table or of Markdown."""
     file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
 
 
