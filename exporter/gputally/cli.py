@@ -20,6 +20,7 @@ from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.invoices.period_flags import add_periods_command
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.report.report_flags import add_report_command
+from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
 from gputally.setting import Parser, add_flags
 
 _PLUGIN = "kubectl gputally"
@@ -64,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
     add_explain_command(commands)
+    add_rerate_command(commands)
     add_periods_command(commands)
     _add_showback_flags(
         _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")

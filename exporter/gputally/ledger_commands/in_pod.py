@@ -9,7 +9,7 @@ from typing import Final
 from gputally.errors import AggregatorUnreachable
 from gputally.setting import variable
 
-COMMANDS: Final = ("report", "explain", "periods", "ledger")
+COMMANDS: Final = ("report", "explain", "rerate", "periods", "ledger")
 PLUGIN_HELP: Final = """\
 as kubectl gputally, without --ledger: runs in the aggregator's pod
   -n, --namespace NAMESPACE   its namespace [default: gputally]
@@ -26,7 +26,7 @@ def remote_command(arguments: Sequence[str], environment: Mapping[str, str] = os
         return None
     access, rest = _access().parse_known_args(list(arguments))
     chosen = [f"--{name}={value}" for name in ("context", "kubeconfig") if (value := getattr(access, name))]
-    standard_input = ["-i"] if "-" in rest else []
+    standard_input = ["-i"] if any(each == "-" or each.endswith("=-") for each in rest) else []
     target = f"deploy/{access.deployment}"
     return ["kubectl", *chosen, "exec", *standard_input, "-n", access.namespace, target, "--", "gputally", *rest]
 

@@ -1,11 +1,11 @@
 """What a number of a report consists of: allocations, segment by segment, with their prices and the evidence."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappush, heappushpop
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,6 @@ from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
 from gputally.model.allocation import Gap, Segment
-from gputally.report.calendar.periods import Periods
 from gputally.report.report_query import ReportQuery
 
 
@@ -116,44 +115,34 @@ class ExplainedSums:
 def explain(reader: LedgerReader, query: ReportQuery) -> Iterator[ExplainedPod]:
     """The pods whose time the query's report adds up, by UID; one pod at a time. Raises: LedgerError."""
     periods = query.periods
+    filters = [(each, _VALUES[each.column]) for each in query.filters if each.column in _VALUES]
+    times = [each for each in query.filters if each.column not in _VALUES]
+    included = [all(each.includes(values[each.column]) for each in times) for values in periods.values]
     for uid, records in groupby(reader.segments(query.window), key=attrgetter("pod_uid")):
-        found = [(record, each) for record in records for each in _included(record, query, periods)]
-        if found:
-            allocation = reader.allocation(uid)
-            if allocation is None:
-                raise DetailRolledUp(
-                    f"pod {uid} was rolled up by the retention while it was read; run the command again"
-                )
-            yield ExplainedPod(of=found[0][0], allocation=allocation, segments=tuple(each for _, each in found))
+        found = [each for each in records if all(filter_.includes(value(each)) for filter_, value in filters)]
+        segments = tuple(chain.from_iterable(_parts(each.segment, periods.cuts, included) for each in found))
+        if not segments:
+            continue
+        allocation = reader.allocation(uid)
+        if allocation is None:
+            raise DetailRolledUp(f"pod {uid} was rolled up by the retention while it was read; run the command again")
+        yield ExplainedPod(of=found[0], allocation=allocation, segments=segments)
 
 
-def _included(record: SegmentRecord, query: ReportQuery, periods: Periods) -> Iterator[ExplainedSegment]:
-    """The parts of a segment that the filters include; a filter on time cuts it at the periods."""
-    values, segment = _values(record), record.segment
-    for piece in pieces(segment.start_us, segment.end_us or 0, periods.cuts):
-        if query.includes({**values, **periods.values[piece.period]}):
-            yield ExplainedSegment(replace(segment, start_us=piece.start_us, end_us=piece.end_us))
+def _parts(segment: Segment, cuts: Sequence[int], included: Sequence[bool]) -> Iterator[ExplainedSegment]:
+    """The parts of a segment in the periods between `cuts` (µs) that are included."""
+    for piece in pieces(segment.start_us, segment.end_us or 0, cuts):
+        if included[piece.period]:
+            yield ExplainedSegment(replace(segment, start_us=piece.start_us, end_us=piece.end_us) if cuts else segment)
 
 
-def _values(record: SegmentRecord) -> dict[str, str]:
-    """The values of the columns of a report."""
-    segment = record.segment
-    return {
-        "tier": segment.tier,
-        "tenant": segment.tenant,
-        "namespace": record.namespace,
-        "job_kind": record.job_kind,
-        "job": record.job,
-        "pod": record.name,
-        "queue": segment.queue,
-        "gpu_model": segment.gpu_model,
-        "node": record.node,
-        "pool": segment.pool,
-        "resource": segment.resource,
-        "purchase": segment.price.purchase.value if segment.price else "",
-        "outcome": record.outcome.value,
-        "job_outcome": record.job_outcome.value,
-    }
+_VALUES: Final[Mapping[str, Callable[[SegmentRecord], str]]] = {
+    **{name: attrgetter(name) for name in ("namespace", "job_kind", "job", "node", "outcome", "job_outcome")},
+    **{name: attrgetter(f"segment.{name}") for name in ("tier", "tenant", "queue", "gpu_model", "pool", "resource")},
+    "pod": attrgetter("name"),
+    "purchase": lambda each: each.segment.price.purchase.value if each.segment.price else "",
+}
+"""The columns of a report that are no dimensions of time."""
 
 
 def costliest(pods: Iterable[ExplainedPod], count: int, *, others: ExplainedSums) -> list[ExplainedPod]:

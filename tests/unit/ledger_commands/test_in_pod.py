@@ -18,6 +18,10 @@ IN_POD = ["-n", "gputally", "deploy/gputally-aggregator", "--", "gputally"]
         ("report --window 7d --by tenant", ["kubectl", "exec", *IN_POD, "report", "--window", "7d", "--by", "tenant"]),
         ("explain --window 7d --top 3", ["kubectl", "exec", *IN_POD, "explain", "--window", "7d", "--top", "3"]),
         (
+            "rerate --prices=- --window 7d",
+            ["kubectl", "exec", "-i", *IN_POD, "rerate", "--prices=-", "--window", "7d"],
+        ),
+        (
             "ledger query --context=east -n gpu --deployment tally-aggregator -",
             [
                 *("kubectl", "--context=east", "exec", "-i", "-n", "gpu", "deploy/tally-aggregator", "--"),

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.accounting.prices.price_key import DIGEST_PREFIX, PriceKey
 from gputally.model.price import Asset, Basis, Price, Purchase
@@ -74,6 +75,12 @@ class PriceRule(Struct, frozen=True, kw_only=True):
         bought = not self.purchases or asset.purchase in self.purchases
         return bought and all(criterion.fits(asset) for criterion in self.criteria)
 
+    def undecided(self, asset: Asset, unknown: frozenset[str]) -> frozenset[str]:
+        """Those of the `unknown` label keys that decide whether the rule applies to the asset."""
+        open_criteria = [each for each in self.criteria if each.trait is Trait.LABEL and each.key in unknown]
+        rest = replace(self, criteria=tuple(each for each in self.criteria if each not in open_criteria))
+        return frozenset(each.key for each in open_criteria) if rest.fits(asset) else frozenset()
+
     def by_date(self) -> tuple[DatedPrice, ...]:
         """Its prices, earliest first."""
         return tuple(sorted(self.prices, key=_from_us))
@@ -112,6 +119,16 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
         yield from_us, prices[first - 1] if first else None
         for index in range(first, bisect_left(instants, until_us, first)):
             yield instants[index], prices[index]
+
+    def undecided(self, asset: Asset, *, at_us: int, unknown: frozenset[str]) -> frozenset[str]:
+        """Those of the `unknown` label keys of the asset on which its price at `at_us` depends."""
+        found = frozenset[str]()
+        for rule in self.rules:
+            if any(price.from_us <= at_us for price in rule.prices):
+                if rule.fits(asset):
+                    break
+                found |= rule.undecided(asset, unknown)
+        return found
 
     def changes(self) -> tuple[int, ...]:
         """The instants (µs) at which any price takes effect, in order."""

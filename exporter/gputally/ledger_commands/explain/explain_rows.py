@@ -36,6 +36,7 @@ class ExplainRow(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     What is not known or does not apply is None: the price and cost of unpriced time, the end of an open allocation,
     and the parts of a price key of another form. GPU-hours and costs add up to the totals. `gap_from` and `gap_to` are
     those of the gap in which the allocation ended; it is charged up to the first.
+    The allocation was last revised when it was `recorded`.
     """
 
     namespace: str | None = None
@@ -72,6 +73,7 @@ class ExplainRow(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     gap_to: str | None = None
     outcome: str | None = None
     revision: int | None = None
+    recorded: str | None = None
 
 
 class ExplainTotal(Struct, frozen=True, kw_only=True):
@@ -163,6 +165,7 @@ def _row(pod: ExplainedPod, each: ExplainedSegment, row: ExplainRow, zone: tzinf
         gap_to=_time(gap.to_us, zone) if gap else None,
         outcome=allocation.outcome.value,
         revision=allocation.revision,
+        recorded=_time(allocation.recorded_us, zone),
     )
 
 

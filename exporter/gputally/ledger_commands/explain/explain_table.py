@@ -51,7 +51,8 @@ def _pod(pod: ExplainedPod, zone: tzinfo) -> Iterator[str]:
     of, allocation = pod.of, pod.allocation
     job = f", {of.job_kind} {of.job}" if of.job_kind else ""
     yield f"\n{printable(f'{of.namespace}/{of.name} on {of.node}{job}')}\n"
-    yield f"  UID {printable(of.pod_uid)}, revision {allocation.revision}, outcome {allocation.outcome.value}\n"
+    revised = _time(allocation.recorded_us, zone)
+    yield f"  UID {printable(of.pod_uid)}, recorded {revised}, {allocation.outcome.value}\n"
     yield f"  allocated {_life(allocation, zone)}\n"
 
 

@@ -174,7 +174,7 @@ def _values(row: BillRow | ChangeRow) -> dict[str, Any]:
 
 
 def write_heading(file: TextIO, text: str, output: str) -> None:
-    """Write what the report is about."""
+    """Write the heading of a table or of Markdown."""
     file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
 
 

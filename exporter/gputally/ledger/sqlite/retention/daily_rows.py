@@ -34,11 +34,7 @@ _Key = tuple[tuple[int, int], Row]
 
 
 class DailyRows:
-<<<<<<< HEAD
-    """Collects rows, which `write` adds to those in the file; `edges` (µs) divide days, see `day_parts`."""
-=======
     """Collects rows, which `write` adds to those in the file. `edges` (µs) divide days, see `day_parts`."""
->>>>>>> retention
 
     def __init__(self, edges: Sequence[int]) -> None:
         self._edges = edges

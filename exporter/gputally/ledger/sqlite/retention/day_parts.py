@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Days (UTC), the periods of daily rows; a day in which counters or a closed period begin or end has several parts."""
-=======
 """Days (UTC), the periods of daily rows; the accounting start and the edges of closed periods divide them further."""
->>>>>>> retention
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -26,17 +22,9 @@ class DayParts(NamedTuple):
 
 
 def day_parts(instants: Iterable[int], edges: Iterable[int]) -> DayParts:
-<<<<<<< HEAD
-    """The periods that cover all of these instants, which are not all the same; `edges` (µs) divide days."""
-=======
     """The periods that cover all of these instants, which are not all the same; `edges` divide days."""
->>>>>>> retention
     found = sorted(instants)
     first_us = found[0] // US_PER_DAY * US_PER_DAY
     bounds = {*range(first_us, found[-1] + US_PER_DAY, US_PER_DAY)}
     last_us = max(bounds)
-<<<<<<< HEAD
-    return DayParts(sorted({*bounds, *(edge for edge in edges if first_us < edge < last_us)}))
-=======
     return DayParts(sorted(bounds.union(us for us in edges if first_us < us < last_us)))
->>>>>>> retention

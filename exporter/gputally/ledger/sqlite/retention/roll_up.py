@@ -42,25 +42,6 @@ _DELETE: Final = (
     f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
 )
 _REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
-<<<<<<< HEAD
-_MARK: Final = """
-INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
-ON CONFLICT (key) DO UPDATE SET value = CASE key
-    WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
-    ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
-END
-"""
-
-_EDGES: Final = """
-SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
-UNION SELECT start_us FROM closed_periods
-UNION SELECT end_us FROM closed_periods
-"""
-"""Sums of a closed period are computed again when later ones close, also where it ends within a day in UTC."""
-
-Transaction = Callable[[], AbstractContextManager[None]]
-=======
->>>>>>> retention
 
 
 class RollUp:
@@ -97,11 +78,7 @@ class RollUp:
         if not found.uids:
             return True
         uids = {"uids": json.dumps(found.uids)}
-<<<<<<< HEAD
-        rows = DailyRows([edge for (edge,) in self._connection.execute(_EDGES)])
-=======
         rows = DailyRows(self._edges())
->>>>>>> retention
         hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
         rows.add_measured([hour_of(row[2:]) for row in hours], found.segments)
         self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
@@ -118,9 +95,6 @@ class RollUp:
             self._connection.execute(sql, {"uids": json.dumps(uids)})
         self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
         self.pods += len(uids)
-<<<<<<< HEAD
-=======
 
     def _edges(self) -> list[int]:
         return [us for (us,) in self._connection.execute(_EDGES)]
->>>>>>> retention

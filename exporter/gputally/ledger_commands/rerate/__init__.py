@@ -1,0 +1,1 @@
+"""`gputally rerate`: what a period costs by another price book."""

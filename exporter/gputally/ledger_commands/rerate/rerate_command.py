@@ -1,0 +1,93 @@
+"""`gputally rerate`: what a period costs by another price book. It writes nothing."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.config.document import STDIN
+from gputally.config.prices.price_file import read_price_book
+from gputally.errors import ConfigError, Problem
+from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
+from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_text import PLACES
+from gputally.ledger_commands.rerate.rerate_text import RerateReport, hours, write_comparison
+from gputally.model.price import Purchase
+from gputally.report.rerating.price_comparison import PriceComparison, compare_prices
+from gputally.report.rerating.rated_time import Books, read_rated
+
+
+class RerateOptions(Struct, frozen=True, kw_only=True):
+    """The flags of the command."""
+
+    prices: Path
+    against: Path | None
+    purchase: Purchase | None
+    scope: ScopeOptions
+    by: tuple[str, ...]
+    top: int | None
+    output: str
+    decimals: int | None
+
+
+def rerate(options: RerateOptions) -> int:
+    """Print the comparison.
+
+    Raises: LedgerError, and ConfigError for wrong price books, before the ledger is read, and for wrong periods and
+    time zones.
+    """
+    books = _books(options)
+    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope, by=options.by) as (reader, scope):
+        progress("reading the ledger ...")
+        comparison = compare_prices(read_rated(reader, scope.query, books), currency=books.after.currency)
+        report = RerateReport(
+            scope=scope,
+            books=books,
+            comparison=comparison,
+            top=options.top,
+            places=PLACES[options.output] if options.decimals is None else options.decimals,
+        )
+        progress("")
+        write_comparison(sys.stdout, report, output=options.output)
+        sys.stdout.flush()
+        for note in _notes(comparison, scope.limits):
+            sys.stderr.write(f"gputally: {note}\n")
+    return 0
+
+
+def _books(options: RerateOptions) -> Books:
+    """The price books. Raises: ConfigError with the problems of both."""
+    if options.prices == options.against == STDIN:
+        raise ConfigError([Problem("", "--against", "standard input is one price book; name a file")])
+    problems, books = list[Problem](), list[PriceBook]()
+    for path in (options.prices, options.against):
+        try:
+            books += [read_price_book(path)] if path else []
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return Books(books[1] if options.against else None, books[0], options.purchase)
+
+
+def _notes(comparison: PriceComparison, limits: str) -> Iterator[str]:
+    """What the reader must know about the comparison."""
+    if not comparison.lines:
+        yield f"no allocation matches{limits.removeprefix(',') or ' the period'}; check the spelling"
+    if comparison.guessed:
+        yield (
+            f"{hours(comparison.guessed)} GPU-hours are on nodes that were never observed, such as those of imported "
+            "jobs; they are rated by GPU model, pool and purchase option alone"
+        )
+    if comparison.changed_days:
+        yield (
+            f"{hours(comparison.changed_days)} GPU-hours are of days of which the retention left only the sum, and in "
+            "which a price or a node changed; they are rated by the start of the day"
+        )
+    for key, gpu_time in comparison.unknown_keys.items():
+        yield (
+            f"the price of {hours(gpu_time)} GPU-hours depends on the node label {key}, which the ledger may not have "
+            "stored: it stores those that the price book of the aggregator names; they are rated as without the label"
+        )

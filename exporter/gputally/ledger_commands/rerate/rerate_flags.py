@@ -1,0 +1,62 @@
+"""The flags of `gputally rerate`."""
+
+import argparse
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
+from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.report.report_flags import PERIODS, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.model.price import Purchase
+from gputally.setting import Parser, add_flags
+
+_EXAMPLES: Final = f"""\
+Writes nothing: the ledger keeps the prices that it recorded. Works beside a running aggregator.
+
+What did spot save? --purchase on-demand rates spot nodes as if they were bought on demand: the column difference is
+what spot saved, by the prices of the price book. Without a price for that, GPU-hours are unpriced.
+
+{PERIODS}
+{PLUGIN_HELP}
+examples:
+  gputally rerate --prices new.yaml --window last-month --by tenant --ledger gputally.db
+  gputally rerate --prices new.yaml --against old.yaml --window 2026-10 --by tenant,tier --output csv
+  gputally rerate --prices prices.yaml --purchase on-demand --window last-month --by tenant --where purchase=spot
+  kubectl gputally rerate --prices - --window last-month < new.yaml
+"""
+
+
+def add_rerate_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `rerate`."""
+    summary = "compare what a period costs by another price book, or without spot"
+    command = add_command(commands, "rerate", summary, _EXAMPLES)
+    command.set_defaults(run=_rerate)
+    add_flags(command, (LEDGER,))
+    add = command.add_argument
+    add("--prices", metavar="FILE", type=Path, required=True, help="price book (YAML); - is standard input")
+    add(
+        "--against",
+        metavar="FILE",
+        type=Path,
+        help="price book to compare with; without it, the prices that the ledger recorded",
+    )
+    add(
+        "--purchase",
+        type=Purchase,
+        choices=(Purchase.ON_DEMAND, Purchase.RESERVED),
+        metavar="OPTION",
+        help="rate spot nodes by --prices as if they were bought on-demand or reserved",
+    )
+    add_scope_flags(command)
+    add_dimensions_flag(command)
+    add_rows_flags(command, top="rows with the largest difference")
+    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
+
+
+def _rerate(parsed: Namespace) -> int:
+    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - imports SQLite and YAML
+    from gputally.ledger_commands.rerate.rerate_command import RerateOptions, rerate  # noqa: PLC0415 - as above
+
+    names = ("prices", "against", "purchase", "by", "top", "output", "decimals")
+    return rerate(RerateOptions(**{name: getattr(parsed, name) for name in names}, scope=ScopeOptions.of(parsed)))

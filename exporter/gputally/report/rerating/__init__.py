@@ -1,0 +1,1 @@
+"""Another price book for a period of the past."""
