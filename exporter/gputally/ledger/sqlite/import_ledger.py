@@ -45,6 +45,11 @@ class SqliteImportLedger(SqliteLedger):
                 f"{path}: is the ledger of a cluster; import into a file of its own, and report both with --history"
             ) from None
 
+    def complete_us(self) -> int:
+        """The end of the windows that were imported; 0 before the first."""
+        with converted_errors(self.path):
+            return int(self._meta("at_us") or 0)
+
     def known(self, uids: Iterable[str]) -> dict[str, Imported]:
         """What was imported before, by UID."""
         with converted_errors(self.path):
