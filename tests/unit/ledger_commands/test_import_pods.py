@@ -25,7 +25,6 @@ from tests.unit.ledger_commands.pod_history import (
 )
 from tests.unit.ledger_commands.sample import Runner
 
-
 PREEMPTED = "PreemptionByScheduler"
 
 
