@@ -70,9 +70,10 @@ class FakePrometheus:
             error = {"status": "error", "errorType": "execution", "error": _TOO_MANY}
             return web.json_response(error, status=422)
         if is_last:
-            result = [{"metric": dict(key), "value": samples[-1]} for key, samples in found.items()]
+            parts: list[dict[str, object]] = [{"value": samples[-1]} for samples in found.values()]
         else:
-            result = [{"metric": dict(key), "values": samples} for key, samples in found.items()]
+            parts = [{"values": samples} for samples in found.values()]
+        result = [{"metric": dict(key)} | part for key, part in zip(found, parts, strict=True)]
         data = {"resultType": "vector" if is_last else "matrix", "result": result}
         more = {"warnings": self.warnings} if self.warnings else {}
         return web.json_response({"status": "success", "data": data, **more})

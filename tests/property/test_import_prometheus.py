@@ -48,8 +48,8 @@ def scrapes(draw: st.DrawFn) -> list[float]:
     interval = draw(st.sampled_from([15, 30, 60, 300]))
     phase = draw(st.integers(1, 999 * interval)) / 1000
     times = [START + phase + interval * number for number in range(LENGTH // interval - 1)]
-    for _ in range(draw(st.integers(0, 2))):
-        begin, length = draw(st.integers(0, LENGTH)), draw(st.sampled_from([60, 600, 8000]))
+    for _ in range(draw(st.integers(0, 5))):
+        begin, length = draw(st.integers(0, LENGTH)), draw(st.sampled_from([100, 1500, 4000]))
         times = [at for at in times if not begin <= at - START < begin + length] or times
     return times
 

@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    GapSegment,
     JobSet,
     LedgerState,
     MeasuredTime,
@@ -104,6 +105,10 @@ class JoinedReader:
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
+
+    def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
+        """See `LedgerReader.ended_in_gaps`."""
+        return chain.from_iterable(reader.ended_in_gaps(part) for reader, part in self._parts(window))
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

@@ -23,15 +23,18 @@ from gputally.importing.kube_state.history_scan import HistoryScan, scan_history
 from gputally.importing.kube_state.pod_classifier import PodClassifier
 from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan
 from gputally.importing.kube_state.sampled_pod import RejectedPod
-from gputally.ledger.open import open_import_ledger
+from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
-from gputally.ledger_commands.report.report_command import time_zone
+from gputally.ledger_commands.report.report_scope import time_zone
+from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
-from gputally.report.windows import parse_window
+from gputally.report.report_query import ReportQuery
+from gputally.report.sampled_ends import read_sampled
+from gputally.report.calendar.windows import parse_window
 
 _WINDOW: Final = "30d"
 _ROWS: Final = 5_000
@@ -65,8 +68,8 @@ def import_prometheus(options: PrometheusImport) -> int:
     output = ImportOutput(options.url, "pods", options.rejected, RejectedPod._fields)
     missing = "" if result.scan else "no pod with GPUs in this period; docs/import.md lists the series that are read"
     status = finish_import(output, result.counts, missing)
-    if result.scan:
-        _say_how_exact(result.scan)
+    if result.scan and result.counts.imported:
+        _say_how_exact(options.ledger, result.scan)
     for each in (*result.notes, *sorted(f"the answer may be incomplete: {text}" for text in result.warnings)):
         sys.stderr.write(f"{options.url}: {each}\n")
     return status
@@ -109,11 +112,16 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
         return _Result(scan, counts, reader.notes(), api.warnings)
 
 
-def _plan(task: _Task, scan: HistoryScan, complete_us: int) -> Plan[PodRecord]:
+def _window_of(scan: HistoryScan) -> Window:
     start_us, end_us = (round(at_s * 1000) * (US_PER_SECOND // 1000) for at_s in scan.window)
+    return Window(start_us, end_us)
+
+
+def _plan(task: _Task, scan: HistoryScan, complete_us: int) -> Plan[PodRecord]:
+    window = _window_of(scan)
     return Plan(
-        classifier=PodClassifier(Pricing(task.book, now_us=end_us)),
-        window=Window(start_us, end_us),
+        classifier=PodClassifier(Pricing(task.book, now_us=window.end_us)),
+        window=window,
         terms=f"{task.rules.digest} {task.book.digest if task.book else ''}",
         complete_us=complete_us,
     )
@@ -157,6 +165,9 @@ def _window(options: PrometheusImport) -> TimeSpan:
     return window
 
 
-def _say_how_exact(scan: HistoryScan) -> None:
-    start, end = (f"{to_datetime(round(at_s) * US_PER_SECOND):%Y-%m-%d %H:%M:%S}" for at_s in scan.window)
+def _say_how_exact(ledger: str, scan: HistoryScan) -> None:
+    window = _window_of(scan)
+    start, end = (f"{to_datetime(at_us):%Y-%m-%d %H:%M:%S}" for at_us in window)
     sys.stdout.write(f"accounted from {start} to {end} UTC; scraped every {scan.scrapes.interval_s:.3g} s\n")
+    with reading_once(ledger) as reader:
+        write_sampled(sys.stdout, read_sampled(reader, ReportQuery(window=window, by=("tenant",))), source="samples")

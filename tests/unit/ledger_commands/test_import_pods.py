@@ -25,6 +25,7 @@ from tests.unit.ledger_commands.pod_history import (
 )
 from tests.unit.ledger_commands.sample import Runner
 
+ENDS = "GPU-hours are of pods whose end only samples show"
 PREEMPTED = "PreemptionByScheduler"
 
 
@@ -63,6 +64,30 @@ def test_an_end_that_only_scrapes_show_is_a_gap_to_the_next_scrape(
     assert found.gap is not None
     assert [found.end_us, found.gap.from_us, found.gap.to_us] == us(7207, 7207, 7237)
     assert (found.end_by, found.outcome) == (End.VANISHED, "unknown")
+
+
+def test_import_and_report_say_what_rests_on_samples(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    state.pod(vanishing("a", 7220))
+    state.pod(vanishing("b", 7220, namespace="blue", gpus=2))
+    state.pod(life("c"))
+
+    out = imported(run, history, ledger).out
+    noted = run("report", "--ledger", ledger, "--window", "all", "--by", "tenant").err
+    filtered = run("report", "--ledger", ledger, "--window", "all", "--by", "tier", "--where", "tenant=blue").err
+    before = run("report", "--ledger", ledger, "--window", "2025-10-01/2025-10-01T01:30", "--by", "tenant").err
+    exact = run("report", "--ledger", ledger, "--window", "all", "--where", "job=pod-c").err
+
+    lines = [
+        f"10.01 {ENDS}, at most 0.0833 GPU-hours are missing; ends are known to 30 s",
+        "  red: 8.00 GPU-hours, at most 0.0667 GPU-hours are missing; ends are known to 30 s",
+        "  blue: 2.00 GPU-hours, at most 0.0167 GPU-hours are missing; ends are known to 30 s",
+    ]
+    assert out.splitlines()[2:] == [f"samples: {lines[0]}", *lines[1:]]
+    assert noted.splitlines() == [f"gputally: {lines[0]}", *lines[1:]]
+    assert filtered == f"gputally: 2.00 {ENDS}, at most 0.0167 GPU-hours are missing; ends are known to 30 s\n"
+    assert (before, exact) == ("", "")
 
 
 def test_a_pod_that_is_there_at_the_last_scrape_runs_until_then(

@@ -16,7 +16,7 @@ CHUNK_S: Final = 7200.0
 """The time of one query. Prometheus stores two hours in a block."""
 _PAUSES: Final = 2
 """The window begins at the first scrape if more intervals than that are missing before it."""
-Progress = Callable[[str], None]
+Progress = Callable[[str], object]
 
 
 class HistoryScan(Struct, frozen=True, kw_only=True):

@@ -79,7 +79,18 @@ def _pod(samples: PodSamples, rules: Rules) -> PodRecord | None:
         scheduled_us=scheduled_us,
         started_us=_started_us(samples, scheduled_us),
     )
-    return _ended(record, samples)
+    return None if _never_active(record, samples) else _ended(record, samples)
+
+
+def _never_active(record: PodRecord, samples: PodSamples) -> bool:
+    """Whether no scrape showed the pod between its binding and its terminal phase, and no container ran.
+
+    Kubelets reject pods that way, for reasons that `kube_pod_status_reason` does not know.
+    """
+    seen = samples.sightings
+    if samples.phase not in TERMINAL or samples.has_exact_end or record.started_us is not None or seen is None:
+        return False
+    return (seen.active_us or 0) <= (record.scheduled_us or 0)
 
 
 def _units(samples: PodSamples, rules: Rules) -> tuple[tuple[str, int], ...]:
@@ -160,7 +171,7 @@ def _terminal(record: PodRecord, seen: Sightings, terminal_us: int, samples: Pod
     reasons = samples.set_labels(pod_samples.REASON, "reason")
     by = End.REJECTED if any(each.startswith(REJECTION_REASONS) for each in reasons) else End.TERMINAL
     start_us = record.scheduled_us or 0
-    from_us = max(start_us, start_us if seen.active_us is None else seen.active_us)
+    from_us = max(start_us, record.started_us or 0, seen.active_us or 0)
     gap = None if by is End.REJECTED else _gap(from_us, terminal_us)
     return replace(record, end_us=from_us, end_by=by, gap=gap)
 

@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    GapSegment,
     GapSubject,
     JobSet,
     LedgerState,
@@ -164,6 +165,13 @@ class SqliteLedgerReader:
         for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
             yield PreemptionRecord(**dict(zip(fields, row, strict=True)))
 
+    def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
+        """See `LedgerReader.ended_in_gaps`."""
+        bounds = self._bounds(window)
+        for page in self._pages():
+            for *row, from_us, to_us in self._rows(queries.ENDED_IN_GAPS, bounds, page):
+                yield _gap_segment(_segment(tuple(row)), Gap(from_us=from_us, to_us=to_us), window)
+
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
         bounds = self._detailed(window)
@@ -275,6 +283,15 @@ def _segment(row: Row) -> SegmentRecord:
     values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
     outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
     return SegmentRecord(**values | outcomes, segment=segment)
+
+
+def _gap_segment(record: SegmentRecord, gap: Gap, window: Window) -> GapSegment:
+    segment = record.segment
+    end_us = gap.from_us if segment.end_us is None else segment.end_us
+    charged_us = min(end_us, window.end_us) - max(segment.start_us, window.start_us)
+    most_us = min(gap.to_us, window.end_us) - max(gap.from_us, window.start_us) if end_us == gap.from_us else 0
+    quantity, gap_us = segment.quantity, gap.to_us - gap.from_us
+    return GapSegment(record, max(charged_us, 0) * quantity, max(most_us, 0) * quantity, gap_us)
 
 
 def _allocation(row: Row) -> AllocationRecord:
