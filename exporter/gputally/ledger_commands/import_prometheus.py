@@ -27,14 +27,14 @@ from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
-from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.ledger_commands.report.report_notes import write_sampled
+from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.report.calendar.windows import parse_window
 from gputally.report.report_query import ReportQuery
 from gputally.report.sampled_ends import read_sampled
-from gputally.report.calendar.windows import parse_window
 
 _WINDOW: Final = "30d"
 _ROWS: Final = 5_000

@@ -164,6 +164,16 @@ def test_a_rejected_pod_never_held_gpus(run: Runner, history: FakePrometheus, st
     assert hours(run, ledger) == {}
 
 
+def test_a_pod_that_was_never_seen_active_and_ran_nothing_never_started(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    """So kubelets reject pods, for instance with OutOfnvidia.com/gpu."""
+    state.pod(life("a", phase="Failed", has_completion=False, started=None, ended=3606))
+    state.pod(life("b"))
+
+    assert imported(run, history, ledger).out.startswith("1 pods new, 0 changed, 0 unchanged; 1 without GPUs or never ")
+
+
 def test_rules_read_pod_and_namespace_labels(
     run: Runner, history: FakePrometheus, state: KubeState, ledger: Path, tmp_path: Path
 ) -> None:
@@ -229,18 +239,3 @@ def test_pairs_of_scrapers_and_a_replaced_target_count_once(run: Runner, history
     assert gap is not None
     assert [gap.from_us // 100_000, gap.to_us // 100_000] == [(T0 + 7218) * 10 + 5, (T0 + 7237) * 10]
     assert hours(run, ledger) == {"red": Decimal("7.997778") + Decimal("8.030000")}
-
-
-def test_a_mig_slice_has_its_name_and_share(
-    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
-) -> None:
-    state.pod(life("a", resource="nvidia_com_mig_1g_5gb", gpus=7))
-    state.constant("kube_node_status_capacity", {"node": "n1", "resource": "nvidia_com_mig_1g_5gb"}, 7)
-
-    imported(run, history, ledger)
-
-    [row] = rows(run, ledger, "resource")
-    assert (row["resource"], row["gpu_hours"]) == (
-        "nvidia.com/mig-1g.5gb",
-        "0.999721",
-    )  # 7 of 7 slices, each rounded down

@@ -83,7 +83,7 @@ class HistoryReader:
         for pod in pods:
             pod.sightings = _sightings(found[pod.uid], scan, pod.uid)
             first = pod.sightings
-            if first and first.terminal_us is not None and first.active_us is None and chunk and not pod.has_exact_end:
+            if first and _was_terminal_before(pod, first, scan.chunks[chunk]):
                 began = await self._terminal_chunk(scan, chunk, pod.uid)
                 earlier = await self._sighted([pod.uid], scan.chunks[began])
                 pod.sightings = _sightings(earlier[pod.uid], scan, pod.uid) or first
@@ -179,6 +179,13 @@ def _needs_samples(pod: PodSamples) -> bool:
     if pod.has_exact_end:
         return bool(pod.of(pod_samples.DELETION))
     return pod.phase in TERMINAL or not pod.is_alive
+
+
+def _was_terminal_before(pod: PodSamples, seen: Sightings, chunk: TimeSpan) -> bool:
+    """Whether a pod without a completion time may have become terminal before this part of the window."""
+    if pod.has_exact_end or seen.terminal_us is None or seen.active_us is not None:
+        return False
+    return (pod.time_us(pod_samples.CREATED) or 0) < _us(chunk.start_s)
 
 
 def _sightings(found: Sequence[SampledSeries], scan: HistoryScan, uid: str) -> Sightings | None:

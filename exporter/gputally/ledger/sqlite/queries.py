@@ -36,11 +36,16 @@ ORDER BY pod_uid, start_us, ordinal
 ENDED_IN_GAPS: Final = f"""
 SELECT {", ".join(f"s.{name}" for name in POD_COLUMNS)}, s.start_us, s.end_us, quantity, {", ".join(TERMS)},
        price_key, {", ".join(PRICE)}, a.gap_from_us, a.gap_to_us
-FROM (SELECT * FROM allocation_segments WHERE {_PAGE}) s
+FROM json_each(:uids) AS wanted
+CROSS JOIN allocation_segments s ON s.pod_uid = wanted.value
 JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
 WHERE a.gap_from_us < :end AND a.gap_to_us > :start
 ORDER BY s.pod_uid, s.start_us
 """  # noqa: S608 (literals only)
+WITH_GAPS: Final = """
+SELECT DISTINCT pod_uid FROM allocations WHERE gap_from_us < :end AND gap_to_us > :start ORDER BY pod_uid
+"""
+"""Pods with a revision that ended in a gap that overlaps the window: one scan without their names."""
 
 ALLOCATION_COLUMNS: Final = (
     *("pod_uid", "revision", "recorded_us", "namespace", "name", "node", "node_uid", "class_name", "priority"),

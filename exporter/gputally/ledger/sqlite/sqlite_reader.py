@@ -1,5 +1,6 @@
 """The reader of a ledger in one SQLite file."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sqlite3 import Connection
@@ -168,8 +169,10 @@ class SqliteLedgerReader:
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """See `LedgerReader.ended_in_gaps`."""
         bounds = self._bounds(window)
-        for page in self._pages():
-            for *row, from_us, to_us in self._rows(queries.ENDED_IN_GAPS, bounds, page):
+        uids = [uid for (uid,) in self._rows(queries.WITH_GAPS, bounds)]
+        for i in range(0, len(uids), self.page_pods):
+            wanted = bounds | {"uids": json.dumps(uids[i : i + self.page_pods])}
+            for *row, from_us, to_us in self._rows(queries.ENDED_IN_GAPS, wanted):
                 yield _gap_segment(_segment(tuple(row)), Gap(from_us=from_us, to_us=to_us), window)
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
