@@ -107,8 +107,9 @@ class JoinedReader:
         return self._live.preemptions(window)
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
-        """See `LedgerReader.ended_in_gaps`."""
-        return chain.from_iterable(reader.ended_in_gaps(part) for reader, part in self._parts(window))
+        """See `LedgerReader.ended_in_gaps`: of imported jobs."""
+        parts = (part for reader, part in self._parts(window) if reader is self._history)
+        return chain.from_iterable(map(self._history.ended_in_gaps, parts))
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

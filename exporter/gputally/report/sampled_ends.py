@@ -27,12 +27,16 @@ class SampledLine(Struct, kw_only=True):
 
 
 def read_sampled(reader: LedgerReader, query: ReportQuery) -> list[SampledLine]:
-    """The lines with such allocations, those with the largest possible error first. Raises: LedgerError."""
+    """The lines with such allocations, those with the largest possible error first. Raises: LedgerError.
+
+    Filters by time do not apply: an end is one instant, and the allocations are shown whole.
+    """
     columns = [column for column in query.columns if column not in TIME_DIMENSIONS]
+    filters = [each for each in query.filters if each.column not in TIME_DIMENSIONS]
     lines: defaultdict[tuple[str, ...], SampledLine] = defaultdict(lambda: SampledLine(labels=()))
     for each in reader.ended_in_gaps(query.window):
         values = _values(each.record)
-        if query.includes(values):
+        if all(each.includes(values[each.column]) for each in filters):
             line = lines[tuple(values[column] for column in columns)]
             line.gpu_time += each.gpu_time
             line.most += each.most

@@ -76,6 +76,9 @@ def test_import_and_report_say_what_rests_on_samples(
     out = imported(run, history, ledger).out
     noted = run("report", "--ledger", ledger, "--window", "all", "--by", "tenant").err
     filtered = run("report", "--ledger", ledger, "--window", "all", "--by", "tier", "--where", "tenant=blue").err
+    hourly = run(
+        "report", "--ledger", ledger, "--window", "all", "--by", "tenant,hour", "--where", "hour_of_day=01*"
+    ).err
     before = run("report", "--ledger", ledger, "--window", "2025-10-01/2025-10-01T01:30", "--by", "tenant").err
     exact = run("report", "--ledger", ledger, "--window", "all", "--where", "job=pod-c").err
 
@@ -87,7 +90,7 @@ def test_import_and_report_say_what_rests_on_samples(
     assert out.splitlines()[2:] == [f"samples: {lines[0]}", *lines[1:]]
     assert noted.splitlines() == [f"gputally: {lines[0]}", *lines[1:]]
     assert filtered == f"gputally: 2.00 {ENDS}, at most 0.0167 GPU-hours are missing; ends are known to 30 s\n"
-    assert (before, exact) == ("", "")
+    assert (before, exact, hourly) == ("", "", noted)
 
 
 def test_a_pod_that_is_there_at_the_last_scrape_runs_until_then(

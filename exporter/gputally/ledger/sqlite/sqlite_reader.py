@@ -1,6 +1,5 @@
 """The reader of a ledger in one SQLite file."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sqlite3 import Connection
@@ -29,10 +28,11 @@ from gputally.ledger.records import (
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
-from gputally.ledger.sqlite.segment_rows import Row, price_of, segment_of
+from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import Jobs, ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
+from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps, segment_record
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
@@ -104,7 +104,7 @@ class SqliteLedgerReader:
         """See `LedgerReader.segments`."""
         bounds = self._detailed(window)
         for page in self._pages():
-            yield from map(_segment, self._rows(queries.SEGMENTS, bounds, page))
+            yield from map(segment_record, self._rows(queries.SEGMENTS, bounds, page))
         self._detailed(window)
 
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
@@ -168,12 +168,7 @@ class SqliteLedgerReader:
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """See `LedgerReader.ended_in_gaps`."""
-        bounds = self._bounds(window)
-        uids = [uid for (uid,) in self._rows(queries.WITH_GAPS, bounds)]
-        for i in range(0, len(uids), self.page_pods):
-            wanted = bounds | {"uids": json.dumps(uids[i : i + self.page_pods])}
-            for *row, from_us, to_us in self._rows(queries.ENDED_IN_GAPS, wanted):
-                yield _gap_segment(_segment(tuple(row)), Gap(from_us=from_us, to_us=to_us), window)
+        return read_ended_in_gaps(self._rows, window, self.page_pods)
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
@@ -277,24 +272,6 @@ def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:
     if unknown := [name for name in by if name not in known]:
         raise ValueError(f"{', '.join(unknown)}: not a dimension of a ledger; use {', '.join(known)}")
-
-
-def _segment(row: Row) -> SegmentRecord:
-    pods = len(queries.POD_COLUMNS)
-    pod, span, terms, price = row[:pods], row[pods : pods + 3], row[pods + 3 : -5], row[-5:]
-    segment = segment_of(span, terms, price_of(*price) if price[0] else None)
-    values = dict(zip(queries.POD_COLUMNS, pod, strict=True))
-    outcomes = {name: Outcome(values[name]) for name in ("outcome", "job_outcome")}
-    return SegmentRecord(**values | outcomes, segment=segment)
-
-
-def _gap_segment(record: SegmentRecord, gap: Gap, window: Window) -> GapSegment:
-    segment = record.segment
-    end_us = gap.from_us if segment.end_us is None else segment.end_us
-    charged_us = min(end_us, window.end_us) - max(segment.start_us, window.start_us)
-    most_us = min(gap.to_us, window.end_us) - max(gap.from_us, window.start_us) if end_us == gap.from_us else 0
-    quantity, gap_us = segment.quantity, gap.to_us - gap.from_us
-    return GapSegment(record, max(charged_us, 0) * quantity, max(most_us, 0) * quantity, gap_us)
 
 
 def _allocation(row: Row) -> AllocationRecord:
