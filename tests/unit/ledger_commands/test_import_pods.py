@@ -128,6 +128,7 @@ def test_scrapes_that_failed_neither_end_a_pod_nor_hide_how_long_its_end_is_unkn
         (life("a", phase="Failed", deleting=7190, removed=7270), ("deleted", "")),
         (life("a", phase="Failed", deleting=7190, removed=7270, disruption=PREEMPTED), ("preempted", PREEMPTED)),
         (vanishing("a", 7220, deleting=7190, disruption=PREEMPTED), ("preempted", "")),
+        (life("a", phase="Failed", deleting=7190, removed=7270, reason=PREEMPTED), ("preempted", PREEMPTED)),
         (vanishing("a", 7220, deleting=7190), ("deleted", "")),
         (life("a", deleting=9000, grace=0), ("succeeded", "")),
     ],

@@ -21,6 +21,11 @@ from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import describes
 
+_REASONS: Final = (pod_samples.DISRUPTION, pod_samples.REASON)
+"""Since 2.20, the first has the scheduler's preemption.
+
+Source: kubernetes/kube-state-metrics#3088 and #2892, which adds it to the second.
+"""
 NONE: Final = "<none>"
 """What `kube_pod_owner` has instead of an owner."""
 
@@ -142,7 +147,7 @@ def _started_us(samples: PodSamples, scheduled_us: int) -> int | None:
 def _ended(record: PodRecord, samples: PodSamples) -> PodRecord:
     """The record with its deletion, end and result."""
     record = replace(record, deletion_us=_deletion_us(samples, record.scheduled_us or 0))
-    if any(reason in PREEMPTION_REASONS for reason in samples.set_labels(pod_samples.DISRUPTION, "reason")):
+    if any(reason in PREEMPTION_REASONS for metric in _REASONS for reason in samples.set_labels(metric, "reason")):
         record = replace(record, preempted_us=record.deletion_us)
     if samples.phase in TERMINAL:
         record = replace(record, result=_result(samples))
