@@ -168,6 +168,19 @@ def test_a_rejected_pod_never_held_gpus(run: Runner, history: FakePrometheus, st
     assert hours(run, ledger) == {}
 
 
+def test_a_pod_whose_container_restarted_has_run_since_its_initialization(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    state.pod(life("a", started=7000))
+    ids = {"namespace": "red", "pod": "pod-a", "uid": "a"}
+    state.constant("kube_pod_container_status_restarts_total", ids | {"container": "main"}, 1, until=T0 + 10_000)
+    state.constant("kube_pod_status_initialized_time", ids, T0 + 3611, until=T0 + 10_000)
+
+    imported(run, history, ledger)
+
+    assert [allocations(ledger)["a"].started_us] == us(3611)
+
+
 def test_a_pod_that_was_never_seen_active_and_ran_nothing_never_started(
     run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
 ) -> None:

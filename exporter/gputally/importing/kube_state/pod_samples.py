@@ -25,9 +25,11 @@ REASON: Final = "kube_pod_status_reason"
 DISRUPTION: Final = "kube_pod_status_disruption_reason"
 TERMINATED_REASON: Final = "kube_pod_container_status_terminated_reason"
 INIT_INFO: Final = "kube_pod_init_container_info"
+RESTARTS: Final = "kube_pod_container_status_restarts_total"
+INITIALIZED: Final = "kube_pod_status_initialized_time"
 OF_A_POD: Final = (
     *(INFO, PHASE, DELETION, REQUESTS, INIT_REQUESTS, LABELS, OWNER, CREATED, SCHEDULED, STARTED, RUNNING, COMPLETED),
-    *(REASON, DISRUPTION, TERMINATED_REASON, INIT_INFO),
+    *(REASON, DISRUPTION, TERMINATED_REASON, INIT_INFO, RESTARTS, INITIALIZED),
 )
 """All series that are read of a pod; each has its UID."""
 TERMINAL: Final = ("Succeeded", "Failed")

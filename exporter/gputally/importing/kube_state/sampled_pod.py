@@ -139,8 +139,13 @@ def _owner(samples: PodSamples) -> OwnerReference | None:
 
 
 def _started_us(samples: PodSamples, scheduled_us: int) -> int | None:
-    """When the first container ran. A runtime writes 1970 for one that failed to start."""
+    """When the first container ran; of one that restarted, when the pod was initialized, or the kubelet accepted it.
+
+    A runtime writes 1970 for one that failed to start.
+    """
     started_us = samples.time_us(pod_samples.RUNNING)
+    if any(each.number > 0 for each in samples.of(pod_samples.RESTARTS)):
+        started_us = samples.time_us(pod_samples.INITIALIZED) or samples.time_us(pod_samples.STARTED) or started_us
     return None if started_us is None or started_us < scheduled_us - OFF_US else max(started_us, scheduled_us)
 
 
