@@ -34,6 +34,7 @@ generate: $(READY) ## Write docs/metrics.md, the tables of flags, dashboards and
 
 e2e: $(READY) ## Run the tests on a real control plane, which is built from source first (needs Go)
 	$(BIN)/python -m hack.build
+	$(BIN)/python -m hack.build kube-state-metrics
 	GPUTALLY_E2E=1 $(BIN)/pytest -q -m "e2e and not campaign and not node" $(SEVERED) $(ARGS)
 
 e2e-full: e2e properties ## The same, long random histories, campaigns of crashes and hostility (some 80 minutes; SEED=3)

@@ -95,7 +95,7 @@ KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="si
 BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
 KUBELET = of_kubernetes("kubelet")  # for tests on a real node; not part of the control plane
 KUBECTL = of_kubernetes("kubectl")  # for the commands in runbooks
-KUBE_STATE_METRICS = Binary(  # the peer in the benchmarks; not part of the control plane
+KUBE_STATE_METRICS = Binary(  # for the import from Prometheus, and the peer in the benchmarks
     name="kube-state-metrics",
     folder="kube-state-metrics",
     module="k8s.io/kube-state-metrics/v2",

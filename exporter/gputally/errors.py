@@ -12,6 +12,7 @@ GputallyError            shown in one line; all else is a bug
 │  └─ DetailRolledUp     ask for sums of whole days, exit status 2
 ├─ AddressTaken          choose another address
 ├─ AggregatorUnreachable exit status 8
+├─ PrometheusError       exit status 11
 ├─ KubeletError          exit status 6
 │  ├─ KubeletUnreachable try again, with back-off
 │  └─ KubeletRefused     fix the mount or the node
@@ -114,6 +115,12 @@ class AggregatorUnreachable(GputallyError):
 
 class AggregatorRefused(AggregatorUnreachable):
     """The aggregator rejects the request, and would do so again."""
+
+
+class PrometheusError(GputallyError):
+    """A Prometheus does not answer, or lacks what an import needs; the message names the remedy."""
+
+    exit_status = 11
 
 
 class DeliveryFailed(GputallyError):

@@ -15,7 +15,7 @@ from gputally.ledger.records import (
 from gputally.model.allocation import Gap
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
-from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,
@@ -178,6 +178,28 @@ def test_a_gap_closed_by_a_later_revision_is_not_returned(ledger: Ledger, reader
     ledger.write(step(pod("a", segment(1, 2), gap=None, revision=2)))
 
     assert list(reader.gaps(ALWAYS)) == []
+
+
+@pytest.mark.parametrize("pods", [1, 100])
+def test_what_ended_in_a_gap_has_its_time_and_what_may_be_missing(
+    ledger: Ledger, reader: LedgerReader, monkeypatch: pytest.MonkeyPatch, pods: int
+) -> None:
+    monkeypatch.setattr(type(reader), "page_pods", pods, raising=False)
+    gap = Gap(from_us=us(1100), to_us=us(1150))
+    parts = segment(1000, 1060), segment(1060, 1100, quantity=2 * GPU)
+    ledger.write(step(pod("a", *parts, gap=gap), pod("b", *parts, gap=None), pod("c", *parts, gap=gap)))
+    ledger.write(step(pod("c", *parts, gap=None, revision=2)))
+
+    def found(start: int, end: int) -> list[tuple[str, int, int, int]]:
+        return [
+            (each.record.pod_uid, each.gpu_time // GPU_SECOND, each.most // GPU_SECOND, each.gap_us // US_PER_SECOND)
+            for each in reader.ended_in_gaps(window(start, end))
+        ]
+
+    assert found(900, 2000) == [("a", 60, 0, 50), ("a", 80, 100, 50)]
+    assert found(1050, 1120) == [("a", 10, 0, 50), ("a", 80, 40, 50)]
+    assert found(1110, 1300) == [("a", 0, 0, 50), ("a", 0, 80, 50)]
+    assert found(900, 1100) == found(1150, 1300) == []
 
 
 def tuple_of(gap: ObservationGap) -> tuple[GapSubject, str, str, int, int]:

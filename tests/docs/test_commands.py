@@ -60,7 +60,7 @@ def test_every_flag_mentioned_exists(page: str) -> None:
     }
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
-    monitoring = {"--config"}
+    monitoring = {"--config", "--metric-labels-allowlist"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
 
     assert mentioned <= known | kubectl | helm | engines | monitoring

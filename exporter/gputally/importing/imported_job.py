@@ -41,7 +41,7 @@ class ImportedJob(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Classifier:
+class JobClassifier:
     """Classifies jobs by the rules and prices of the cluster. Jobs from `source` have IDs that are unique in it."""
 
     def __init__(self, *, source: str, rules: Rules, pricing: Pricing) -> None:
@@ -52,6 +52,10 @@ class Classifier:
     def uid(self, job: ImportedJob) -> str:
         """The UID of its allocation."""
         return f"{self._source}/{job.id}"
+
+    def is_running(self, job: ImportedJob) -> bool:
+        """Whether it has not ended yet."""
+        return job.outcome is Outcome.RUNNING
 
     def record(self, job: ImportedJob, *, until_us: int, revision: int) -> PodRecord:
         """The allocation of the job, that of one pod; a running job is allocated up to `until_us`."""

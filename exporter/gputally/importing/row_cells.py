@@ -18,6 +18,10 @@ class Rejected(NamedTuple):
     column: str
     reason: str
 
+    def __str__(self) -> str:
+        """For people."""
+        return f"line {self.line}, {self.column}: {self.reason}"
+
 
 class CellError(Exception):
     """A cell that is not valid."""

@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    GapSegment,
     JobSet,
     LedgerState,
     MeasuredTime,
@@ -104,6 +105,11 @@ class JoinedReader:
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
+
+    def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
+        """See `LedgerReader.ended_in_gaps`: of imported jobs."""
+        parts = (part for reader, part in self._parts(window) if reader is self._history)
+        return chain.from_iterable(map(self._history.ended_in_gaps, parts))
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

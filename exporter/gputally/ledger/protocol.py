@@ -10,6 +10,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    GapSegment,
     JobSet,
     LedgerState,
     MeasuredTime,
@@ -154,6 +155,9 @@ class LedgerReader(Protocol):
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions decided in the window, in chronological order."""
+
+    def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
+        """All segments of the allocations whose end is in a gap that overlaps the window, by pod UID and start."""
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """Observation gaps clipped to the window, by subject, then UID and start."""

@@ -12,6 +12,9 @@ from msgspec import Struct
 from gputally.model.allocation import End, Gap, Outcome, Segment
 from gputally.model.price import Asset, Price
 
+IMPORTED: Final = "imported"
+"""The cluster of ledgers of imported jobs, so that no aggregator uses one as its own."""
+
 
 class Window(NamedTuple):
     """[start_us, end_us)."""
@@ -79,6 +82,18 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
     job_outcome: Outcome
     revision: int
     segment: Segment
+
+
+class GapSegment(Struct, frozen=True, gc=False):
+    """A segment of an allocation whose end is only known to be in a gap of `gap_us`.
+
+    GPU-time is in µs·µGPU, in the window: `gpu_time` was charged, and `most` is what may be missing.
+    """
+
+    record: SegmentRecord
+    gpu_time: int
+    most: int
+    gap_us: int
 
 
 DIMENSIONS: Final = (

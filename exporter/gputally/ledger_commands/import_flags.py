@@ -2,9 +2,11 @@
 
 import argparse
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gputally.errors import ConfigError, Problem
 from gputally.ledger_commands.ledger_flags import add_command
 
 if TYPE_CHECKING:
@@ -22,14 +24,24 @@ Slurm:
   sacct --allusers --allocations --parsable2 --starttime 2026-01-01 \\
     --format JobIDRaw,Account,QOS,Partition,State,Submit,Start,End,AllocTRES,NodeList > jobs.txt
 
-exit status: 0 all rows imported, 9 some rows rejected; each is named with its line, column and reason
+Prometheus with kube-state-metrics: the GPU pods of --window, up to the last scrape. A time of the Kubernetes API is
+exact; an end that only scrapes show is charged up to the last scrape with the pod, and the result states the largest
+error. docs/import.md lists the series.
+
+exit status: 0 all rows imported, 9 some rows rejected; each is named with its line, column and reason,
+11 the Prometheus does not answer, or lacks a series
 
 examples:
   gputally import jobs.csv --ledger history.db --prices.file prices.yaml
   gputally import jobs.txt --format sacct --time-zone Europe/Berlin --ledger history.db
   gputally import trace.csv.gz --zero 2026-01-01 --ledger history.db --rejected rejected.csv
+  gputally import http://localhost:9090 --format prometheus --window 30d --ledger history.db --prices.file prices.yaml
   gputally report --ledger gputally.db --history history.db --window 2026 --by month,tenant
 """
+
+
+_COMMON: Final = ("ledger", "config", "prices", "time_zone", "rejected")
+_PROMETHEUS: Final = ("window", "matchers", "user", "password_file", "token_file", "ca_file")
 
 
 def add_import_command(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -41,9 +53,9 @@ def add_import_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_flags(command: ArgumentParser) -> None:
     add = command.add_argument
-    add("file", metavar="FILE", type=Path, help="the file to import; .gz is decompressed")
+    add("file", metavar="FILE|URL", help="the file to import (.gz is decompressed), or the URL of a Prometheus")
     add("--ledger", metavar="FILE", required=True, help="the ledger of imported jobs, created if missing")
-    add("--format", choices=("csv", "sacct"), default="csv", help="see below [default: csv]")
+    add("--format", choices=("csv", "sacct", "prometheus"), default="csv", help="see below [default: csv]")
     add("--config.file", dest="config", metavar="FILE", type=Path, help="tier rules (YAML), as for the aggregator")
     add(
         "--prices.file",
@@ -57,10 +69,38 @@ def _add_flags(command: ArgumentParser) -> None:
     add("--until", metavar="TIME", help="up to when running jobs have run [default: the last time in the file]")
     add("--source", metavar="NAME", default="import", help="prefix of job IDs, if IDs of several files are alike")
     add("--rejected", metavar="FILE", type=Path, help="write all rejected rows to this file (CSV)")
+    of_prometheus = command.add_argument_group("Prometheus").add_argument
+    of_prometheus(
+        "--window", metavar="PERIOD", help="what to import: 30d, 2026-10, 2026-10-01/2026-10-15 [default: 30d]"
+    )
+    of_prometheus("--matchers", metavar="MATCHERS", help="select one of several clusters, such as 'cluster=\"prod\"'")
+    of_prometheus("--user", metavar="NAME", help="user name")
+    of_prometheus("--password-file", type=Path, metavar="FILE", help="file with the password of --user")
+    of_prometheus("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+    of_prometheus("--ca-file", type=Path, metavar="FILE", help="CA certificate (PEM) of an https address")
 
 
 def _import(parsed: Namespace) -> int:
+    _expect_unused(parsed, ("zero", "until") if parsed.format == "prometheus" else _PROMETHEUS)
+    if parsed.format == "prometheus":
+        from gputally.ledger_commands.import_prometheus import (  # noqa: PLC0415 - imports aiohttp and SQLite
+            PrometheusImport,
+            import_prometheus,
+        )
+
+        flags = {name: getattr(parsed, name) for name in (*_COMMON, *_PROMETHEUS)}
+        return import_prometheus(PrometheusImport(**flags, url=parsed.file))
     from gputally.ledger_commands.import_command import ImportOptions, import_file  # noqa: PLC0415 - imports SQLite
 
-    names = ("file", "ledger", "format", "config", "prices", "zero", "time_zone", "until", "source", "rejected")
-    return import_file(ImportOptions(**{name: getattr(parsed, name) for name in names}))
+    if "://" in parsed.file:
+        text = f"'{parsed.file}' is a URL; add --format prometheus, or name a file"
+        raise ConfigError([Problem("", "FILE", text)])
+    more = {"file": Path(parsed.file), "zero": parsed.zero, "until": parsed.until, "source": parsed.source}
+    return import_file(ImportOptions(**{name: getattr(parsed, name) for name in (*_COMMON, "format")} | more))
+
+
+def _expect_unused(parsed: Namespace, names: Iterable[str]) -> None:
+    """Raises: ConfigError for flags that this format does not have."""
+    used = [f"--{name.replace('_', '-')}" for name in names if getattr(parsed, name) is not None]
+    if used:
+        raise ConfigError([Problem("", flag, f"does not apply to --format {parsed.format}; omit it") for flag in used])

@@ -21,8 +21,9 @@ from gputally.model.units import US_PER_SECOND, to_us
 from gputally.shares.request import effective_units
 
 _TERMINAL = ("Succeeded", "Failed")
-_REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
-_PREEMPTION = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
+REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
+"""Beginnings of the reasons with which a kubelet rejects a pod."""
+PREEMPTION_REASONS = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
 """Kubernetes 1.25 and 1.26 write the second."""
 _POD_GC = "DeletionByPodGC"
 _IMMEDIATE_US = 2 * US_PER_SECOND
@@ -237,7 +238,7 @@ def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
     overwrite the condition, which does not undo the preemption.
     """
     condition = _condition(pod, "DisruptionTarget")
-    if condition is None or condition.status != "True" or condition.reason not in _PREEMPTION:
+    if condition is None or condition.status != "True" or condition.reason not in PREEMPTION_REASONS:
         return record.preempted_us if record.deletion_us is not None else None
     time = condition.last_transition_time
     return min(to_us(time), at_us) if time else at_us
@@ -248,7 +249,9 @@ def _rejected(pod: Pod) -> bool:
     status = pod.status
     if status.phase != "Failed":
         return False
-    rejected = (status.reason or "").startswith(_REJECTIONS) or (status.message or "").startswith("Pod was rejected")
+    rejected = (status.reason or "").startswith(REJECTION_REASONS) or (status.message or "").startswith(
+        "Pod was rejected"
+    )
     return rejected and not starts(pod)
 
 

@@ -37,11 +37,12 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
     """The labels of a pod that any rule reads; no others are stored."""
     if not labels:
         return ()
-    return tuple([(key, labels[key]) for key in sorted(_wanted_keys(rules).intersection(labels))])
+    return tuple([(key, labels[key]) for key in sorted(kept_keys(rules).intersection(labels))])
 
 
 @lru_cache(maxsize=8)
-def _wanted_keys(rules: Rules) -> frozenset[str]:
+def kept_keys(rules: Rules) -> frozenset[str]:
+    """The label keys of pods that any rule reads."""
     return relevant_labels(rules) | tier_labels(rules) | JOB_LABEL_KEYS | _QUEUES
 
 

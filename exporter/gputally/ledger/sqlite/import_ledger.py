@@ -7,13 +7,11 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.changes import Changes
 from gputally.errors import LedgerError
-from gputally.ledger.records import Window
+from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
 
-_CLUSTER: Final = "imported"
-"""The cluster of these ledgers, so that no aggregator takes one for its own."""
 _KNOWN: Final = """
 SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)
 FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
@@ -38,12 +36,17 @@ class SqliteImportLedger(SqliteLedger):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
-            self.bind(_CLUSTER)
+            self.bind(IMPORTED)
         except LedgerError:
             self.__exit__(None, None, None)
             raise LedgerError(
                 f"{path}: is the ledger of a cluster; import into a file of its own, and report both with --history"
             ) from None
+
+    def complete_us(self) -> int:
+        """The end of the windows that were imported; 0 before the first."""
+        with converted_errors(self.path):
+            return int(self._meta("at_us") or 0)
 
     def known(self, uids: Iterable[str]) -> dict[str, Imported]:
         """What was imported before, by UID."""

@@ -38,6 +38,20 @@ WHERE {_PAGE} AND {_FROM} < {_TO}
 ORDER BY pod_uid, start_us, ordinal
 """  # noqa: S608 (literals only)
 
+ENDED_IN_GAPS: Final = f"""
+SELECT {", ".join(f"s.{name}" for name in POD_COLUMNS)}, s.start_us, s.end_us, quantity, {", ".join(TERMS)},
+       price_key, {", ".join(PRICE)}, a.gap_from_us, a.gap_to_us
+FROM json_each(:uids) AS wanted
+CROSS JOIN allocation_segments s ON s.pod_uid = wanted.value
+JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
+WHERE a.gap_from_us < :end AND a.gap_to_us > :start
+ORDER BY s.pod_uid, s.start_us
+"""  # noqa: S608 (literals only)
+WITH_GAPS: Final = """
+SELECT DISTINCT pod_uid FROM allocations WHERE gap_from_us < :end AND gap_to_us > :start ORDER BY pod_uid
+"""
+"""Pods with a revision that ended in a gap that overlaps the window: one scan without their names."""
+
 ALLOCATION_COLUMNS: Final = (
     *("pod_uid", "revision", "recorded_us", "namespace", "name", "node", "node_uid", "class_name", "priority"),
     *("job_kind", "job", "created_us", "scheduled_us", "started_us", "deletion_us", "end_us"),

@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    GapSegment,
     GapSubject,
     JobSet,
     LedgerState,
@@ -31,6 +32,7 @@ from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import Jobs, ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
+from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
@@ -164,6 +166,10 @@ class SqliteLedgerReader:
         fields = PreemptionRecord.__struct_fields__
         for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
             yield PreemptionRecord(**dict(zip(fields, row, strict=True)))
+
+    def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
+        """See `LedgerReader.ended_in_gaps`."""
+        return read_ended_in_gaps(self._rows, window, self.page_pods)
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

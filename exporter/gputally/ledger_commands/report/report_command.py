@@ -6,9 +6,10 @@ from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import Window
+from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
+from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import accounted, reading, require_time, time_zone, window_of
 from gputally.ledger_commands.report.report_text import (
     PLACES,
@@ -28,6 +29,7 @@ from gputally.report.cells import read_cells, read_job_cells, read_unallocated, 
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.sampled_ends import read_sampled
 from gputally.report.shared_capacity import bill_with_unallocated
 from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
@@ -92,6 +94,8 @@ def report(ledger: str, options: ReportOptions) -> int:
             write_changes(sys.stdout, changes, output=options.output)
             _warn_of_clipping(scope, changes.before, options)
         sys.stdout.flush()
+        if options.history is not None or state.cluster == IMPORTED:
+            write_sampled(sys.stderr, read_sampled(reader, query))
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Pods of the past, from a Prometheus that has scraped kube-state-metrics."""

@@ -1,0 +1,228 @@
+"""A pod's record from the samples of its series.
+
+Times of the API are exact to the second. An end without one lies between two scrapes: it is an observation gap, charged
+up to its start.
+"""
+
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.node_clock import OFF_US
+from gputally.accounting.pods.lifetime import PREEMPTION_REASONS, REJECTION_REASONS
+from gputally.accounting.terms.classify import kept_keys
+from gputally.errors import MalformedObject
+from gputally.importing.kube_state import pod_samples, series_names
+from gputally.importing.kube_state.pod_samples import TERMINAL, PodSamples, Sightings
+from gputally.model.allocation import End, Gap, Result
+from gputally.model.kube import AnnotatedMeta, Container, OwnerReference, Pod, PodSpec, Resources
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.shares.request import effective_units
+from gputally.shares.schemes import describes
+
+_REASONS: Final = (pod_samples.DISRUPTION, pod_samples.REASON)
+"""Since 2.20, the first has the scheduler's preemption.
+
+Source: kubernetes/kube-state-metrics#3088 and #2892, which adds it to the second.
+"""
+NONE: Final = "<none>"
+"""What `kube_pod_owner` has instead of an owner."""
+
+
+class RejectedPod(NamedTuple):
+    """A pod that was not imported: its name and UID, the series at fault, and the reason."""
+
+    pod: str
+    series: str
+    reason: str
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"pod {self.pod}, {self.series}: {self.reason}"
+
+
+class _Unusable(Exception):
+    """A series of a pod that is missing or contradicts others."""
+
+    def __init__(self, series: str, reason: str) -> None:
+        super().__init__(reason)
+        self.series = series
+
+
+def sampled_pod(samples: PodSamples, rules: Rules) -> PodRecord | RejectedPod | None:
+    """The record, without classification and prices; None for a pod without GPUs or that was never bound."""
+    try:
+        return _pod(samples, rules)
+    except _Unusable as error:
+        info = samples.info
+        name = f"{series_names.field(info, 'namespace')}/{series_names.field(info, 'pod')} ({samples.uid})"
+        return RejectedPod(name, error.series, str(error))
+
+
+def _pod(samples: PodSamples, rules: Rules) -> PodRecord | None:
+    units, info = _units(samples, rules), samples.info
+    if not info:
+        raise _Unusable(pod_samples.INFO, "is missing; kube-state-metrics must export it, and Prometheus keep it")
+    node = pod_samples.node_of(info)
+    if not units or not node:
+        return None
+    created_us = samples.time_us(pod_samples.CREATED)
+    scheduled_us = samples.time_us(pod_samples.SCHEDULED) or samples.time_us(pod_samples.STARTED)
+    if scheduled_us is None:
+        raise _Unusable(pod_samples.SCHEDULED, "is missing, and kube_pod_start_time too; the pod has no start")
+    record = PodRecord(
+        uid=samples.uid,
+        namespace=series_names.field(info, "namespace"),
+        name=series_names.field(info, "pod"),
+        units=units,
+        class_name=info.get("priority_class", ""),
+        labels=tuple(sorted(series_names.kubernetes_labels(samples.labels, kept_keys(rules)).items())),
+        owner=_owner(samples),
+        created_us=scheduled_us if created_us is None else min(created_us, scheduled_us),
+        node=node,
+        scheduled_us=scheduled_us,
+        started_us=_started_us(samples, scheduled_us),
+    )
+    return None if _never_active(record, samples) else _ended(record, samples)
+
+
+def _never_active(record: PodRecord, samples: PodSamples) -> bool:
+    """Whether no scrape showed the pod between its binding and its terminal phase, and no container ran.
+
+    Kubelets reject pods that way, for reasons that `kube_pod_status_reason` does not know.
+    """
+    seen = samples.sightings
+    if samples.phase not in TERMINAL or samples.has_exact_end or record.started_us is not None or seen is None:
+        return False
+    return (seen.active_us or 0) <= (record.scheduled_us or 0)
+
+
+def _units(samples: PodSamples, rules: Rules) -> tuple[tuple[str, int], ...]:
+    """The devices by resource. Of init containers, sidecars are assumed to precede the others."""
+    about = [each.metric for each in samples.of(pod_samples.INIT_INFO)]
+    restarts = {series_names.field(each, "container"): each.get("restart_policy") for each in about}
+    inits = [
+        Container(resources=Resources(requests=requests), restart_policy=restarts.get(name) or None)
+        for name, requests in _requests(samples, pod_samples.INIT_REQUESTS, rules).items()
+    ]
+    mains = [
+        Container(resources=Resources(requests=requests))
+        for requests in _requests(samples, pod_samples.REQUESTS, rules).values()
+    ]
+    inits.sort(key=lambda each: each.restart_policy != "Always")
+    spec = PodSpec(containers=tuple(mains), init_containers=tuple(inits))
+    try:
+        units = effective_units(Pod(metadata=AnnotatedMeta(uid=samples.uid), spec=spec), rules)
+    except MalformedObject as error:
+        raise _Unusable(pod_samples.REQUESTS, str(error)) from None
+    if parts := [name for name, _ in units if describes(name, rules)]:
+        raise _Unusable(pod_samples.REQUESTS, f"{parts[0]} needs the GPUs' memory, which kube-state-metrics lacks")
+    return units
+
+
+def _requests(samples: PodSamples, metric: str, rules: Rules) -> dict[str, dict[str, str | int]]:
+    """The requested GPUs by container; the same ones of several scrapers count once."""
+    found: dict[str, dict[str, str | int]] = {}
+    for each in samples.of(metric):
+        if name := series_names.resource_named(each.metric.get("resource", ""), rules):
+            found.setdefault(series_names.field(each.metric, "container"), {})[name] = f"{each.number:g}"
+    return found
+
+
+def _owner(samples: PodSamples) -> OwnerReference | None:
+    for each in samples.of(pod_samples.OWNER):
+        kind, name = each.metric.get("owner_kind", NONE), each.metric.get("owner_name", NONE)
+        if each.metric.get("owner_is_controller") == "true" and NONE not in (kind, name):
+            return OwnerReference(kind=kind, name=name, uid="", controller=True)
+    return None
+
+
+def _started_us(samples: PodSamples, scheduled_us: int) -> int | None:
+    """When the first container ran; of one that restarted, when the pod was initialized, or the kubelet accepted it.
+
+    A runtime writes 1970 for one that failed to start.
+    """
+    started_us = samples.time_us(pod_samples.RUNNING)
+    if any(each.number > 0 for each in samples.of(pod_samples.RESTARTS)):
+        started_us = samples.time_us(pod_samples.INITIALIZED) or samples.time_us(pod_samples.STARTED) or started_us
+    return None if started_us is None or started_us < scheduled_us - OFF_US else max(started_us, scheduled_us)
+
+
+def _ended(record: PodRecord, samples: PodSamples) -> PodRecord:
+    """The record with its deletion, end and result."""
+    record = replace(record, deletion_us=_deletion_us(samples, record.scheduled_us or 0))
+    if any(reason in PREEMPTION_REASONS for metric in _REASONS for reason in samples.set_labels(metric, "reason")):
+        record = replace(record, preempted_us=record.deletion_us)
+    if samples.phase in TERMINAL:
+        record = replace(record, result=_result(samples))
+    if samples.has_exact_end:
+        return _finished(record, samples)
+    seen = samples.sightings
+    if seen is None:
+        if samples.is_alive and samples.phase not in TERMINAL:
+            return record
+        raise _Unusable(pod_samples.PHASE, "has no samples at the end of the pod")
+    if seen.terminal_us is not None:
+        return _terminal(record, seen, seen.terminal_us, samples)
+    from_us = max(seen.seen_us, record.scheduled_us or 0)
+    return replace(record, end_us=from_us, end_by=End.VANISHED, gap=_gap(from_us, seen.absent_us))
+
+
+def _finished(record: PodRecord, samples: PodSamples) -> PodRecord:
+    end_us, start_us = samples.time_us(pod_samples.COMPLETED, last=True) or 0, record.scheduled_us or 0
+    if end_us < start_us - OFF_US:
+        raise _Unusable(pod_samples.COMPLETED, "is before kube_pod_status_scheduled_time; the node's clock was wrong")
+    return replace(record, end_us=max(end_us, start_us), end_by=End.FINISHED)
+
+
+def _terminal(record: PodRecord, seen: Sightings, terminal_us: int, samples: PodSamples) -> PodRecord:
+    """A pod whose phase became terminal between two scrapes, and whose containers have no end."""
+    reasons = samples.set_labels(pod_samples.REASON, "reason")
+    by = End.REJECTED if any(each.startswith(REJECTION_REASONS) for each in reasons) else End.TERMINAL
+    start_us = record.scheduled_us or 0
+    from_us = max(start_us, record.started_us or 0, seen.active_us or 0)
+    gap = None if by is End.REJECTED else _gap(from_us, terminal_us)
+    return replace(record, end_us=from_us, end_by=by, gap=gap)
+
+
+def _gap(from_us: int, to_us: int | None) -> Gap | None:
+    return Gap(from_us=from_us, to_us=to_us) if to_us is not None and to_us > from_us else None
+
+
+def _deletion_us(samples: PodSamples, scheduled_us: int) -> int | None:
+    """When the deletion was first seen, the deletion time at the latest: the grace period is not known.
+
+    It only divides the allocation into states. A deletion that was requested before the pod was terminal precedes its
+    end.
+    """
+    limit_us, seen = samples.time_us(pod_samples.DELETION), samples.sightings
+    if limit_us is None:
+        return None
+    times = [limit_us, *([seen.deleting_us] if seen and seen.deleting_us is not None else [])]
+    completed_us = samples.time_us(pod_samples.COMPLETED, last=True)
+    if completed_us is not None and samples.phase in TERMINAL and not _is_own(samples):
+        times.append(completed_us)
+    return max(min(times), scheduled_us)
+
+
+def _is_own(samples: PodSamples) -> bool:
+    """Whether a scrape showed the pod as terminal before its deletion was requested, or it never was."""
+    seen = samples.sightings
+    if samples.time_us(pod_samples.DELETION) is None:
+        return True
+    if seen is None or seen.terminal_us is None or seen.deleting_us is None:
+        return False
+    return seen.terminal_us < seen.deleting_us
+
+
+def _result(samples: PodSamples) -> Result:
+    """kube-state-metrics does not have the exit code of the last run; that of a pod that succeeded is 0."""
+    reasons = [
+        *samples.set_labels(pod_samples.REASON, "reason"),
+        *(each for each in samples.set_labels(pod_samples.TERMINATED_REASON, "reason") if each != "Completed"),
+        *samples.set_labels(pod_samples.DISRUPTION, "reason"),
+    ]
+    if samples.phase == "Succeeded":
+        return Result("Succeeded", "", 0, _is_own(samples))
+    return Result(samples.phase, next(iter(reasons), ""), None, _is_own(samples))

@@ -1,0 +1,74 @@
+"""When Prometheus scraped kube-state-metrics: what is not in a scrape was gone by then."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+from statistics import median
+from typing import Final, NamedTuple
+
+from gputally.importing.kube_state.prometheus_api import SampledSeries
+
+_LAPSED_S: Final = 300.0
+"""A target whose last scrape is that much older than those of others was replaced."""
+
+
+class ScrapeTarget(NamedTuple):
+    """One kube-state-metrics, as Prometheus names it. Two Prometheus servers of a pair have the same targets."""
+
+    job: str
+    instance: str
+
+
+def target_of(metric: Mapping[str, str]) -> ScrapeTarget:
+    """The target of a series."""
+    return ScrapeTarget(metric.get("job", ""), metric.get("instance", ""))
+
+
+class Scrapes:
+    """The times (s) of all successful scrapes, ascending, by target."""
+
+    def __init__(self, up: Iterable[SampledSeries], targets: Collection[ScrapeTarget]) -> None:
+        """From all samples of `up`, which is 1 for a successful scrape."""
+        times: defaultdict[ScrapeTarget, set[float]] = defaultdict(set)
+        steps: list[float] = []
+        for series in up:
+            found = [at_s for at_s, value in series.values if value == "1"]
+            if found and (target := target_of(series.metric)) in targets:
+                times[target].update(found)
+                steps += [after - before for before, after in pairwise(found)]
+        self._times = {target: sorted(found) for target, found in times.items()}
+        self.interval_s = median(steps) if steps else 0.0
+        """The usual time between two scrapes of a target by one server; 0 with fewer than two."""
+
+    def __bool__(self) -> bool:
+        return bool(self._times)
+
+    @property
+    def first_s(self) -> float:
+        """The first scrape of any target."""
+        return min(times[0] for times in self._times.values())
+
+    @property
+    def last_s(self) -> float:
+        """The last scrape of any target."""
+        return max(times[-1] for times in self._times.values())
+
+    @property
+    def all_seen_s(self) -> float:
+        """The time since which every present target was scraped: what is missing since then has ended."""
+        lasts = [times[-1] for times in self._times.values()]
+        return min(last for last in lasts if last >= max(lasts) - _LAPSED_S)
+
+    def next_after(self, targets: Collection[ScrapeTarget], at_s: float) -> float | None:
+        """The first scrape after `at_s` of these targets, or, if they were replaced, of others; None without one."""
+        own = self._first_after(targets, at_s)
+        return self._first_after(self._times, at_s) if own is None else own
+
+    def _first_after(self, targets: Iterable[ScrapeTarget], at_s: float) -> float | None:
+        found = []
+        for target in targets:
+            times = self._times.get(target, [])
+            if (place := bisect_right(times, at_s)) < len(times):
+                found.append(times[place])
+        return min(found, default=None)

@@ -1,0 +1,64 @@
+"""How exact a report is whose allocations come from samples: what their ends may be missing."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import SegmentRecord
+from gputally.report.calendar.periods import TIME_DIMENSIONS
+from gputally.report.report_query import ReportQuery
+
+_OF_THE_POD: Final = ("namespace", "node", "job_kind", "job")
+
+
+class SampledLine(Struct, kw_only=True):
+    """The allocations of one line of a report whose end is known to a span of at most `longest_us`.
+
+    GPU-time is in µs·µGPU: `gpu_time` was charged, and at most `most` is missing. `labels` are without those of time.
+    """
+
+    labels: tuple[str, ...]
+    gpu_time: int = 0
+    most: int = 0
+    longest_us: int = 0
+
+
+def read_sampled(reader: LedgerReader, query: ReportQuery) -> list[SampledLine]:
+    """The lines with such allocations, those with the largest possible error first. Raises: LedgerError.
+
+    Filters by time do not apply: an end is one instant, and the allocations are shown whole.
+    """
+    columns = [column for column in query.columns if column not in TIME_DIMENSIONS]
+    filters = [each for each in query.filters if each.column not in TIME_DIMENSIONS]
+    lines: defaultdict[tuple[str, ...], SampledLine] = defaultdict(lambda: SampledLine(labels=()))
+    for each in reader.ended_in_gaps(query.window):
+        values = _values(each.record)
+        if all(each.includes(values[each.column]) for each in filters):
+            line = lines[tuple(values[column] for column in columns)]
+            line.gpu_time += each.gpu_time
+            line.most += each.most
+            line.longest_us = max(line.longest_us, each.gap_us)
+    for labels, line in lines.items():
+        line.labels = labels
+    return sorted(lines.values(), key=lambda line: (-line.most, line.labels))
+
+
+def _values(record: SegmentRecord) -> Mapping[str, str]:
+    """The values of all columns."""
+    segment = record.segment
+    return {
+        **{name: getattr(record, name) for name in _OF_THE_POD},
+        "pod": record.name,
+        "outcome": record.outcome.value,
+        "job_outcome": record.job_outcome.value,
+        "resource": segment.resource,
+        "tier": segment.tier,
+        "tenant": segment.tenant,
+        "queue": segment.queue,
+        "gpu_model": segment.gpu_model,
+        "pool": segment.pool,
+        "purchase": segment.price.purchase.value if segment.price else "",
+    }
