@@ -1,0 +1,66 @@
+"""Evaluates the budgets now and then, in a process of its own, and keeps the values for the scrapes."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from gputally.aggregator.pipeline import Pipeline
+from gputally.aggregator.settings import Settings
+from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
+from gputally.report_api.report_process import ReportRunner, ReportUnavailable
+from gputally.report_api.report_request import InvalidRequest
+
+logger = logging.getLogger(__name__)
+
+READY_SECONDS: Final = 1.0
+"""Pause before asking again whether the lists are complete."""
+Evaluate = Callable[[], Awaitable[bytes]]
+"""Returns what `gputally budgets --output json` prints. Raises: InvalidRequest, ReportUnavailable."""
+
+
+class _BudgetsDocument(Struct):
+    """What is read of the JSON."""
+
+    accounted: datetime
+    budgets: tuple[BudgetValues, ...]
+
+
+def budget_task(
+    settings: Settings, pipeline: Pipeline, reports: ReportRunner
+) -> Callable[[], Coroutine[None, None, None]]:
+    """The task that keeps the budgets of the configuration evaluated in the health of `pipeline`."""
+    pipeline.health.budgets = budgets = BudgetsHealth()
+    files = (("config", settings.config), ("prices", settings.prices))
+    arguments = (*(f"--{name}.file={path or ''}" for name, path in files), "--output=json", "--decimals=9")
+    return partial(
+        keep_evaluated,
+        partial(reports.run_command, "budgets", arguments),
+        budgets,
+        ready=lambda: pipeline.exposition.has_caught_up,
+        interval_s=settings.budgets_interval_s,
+    )
+
+
+async def keep_evaluated(
+    evaluate: Evaluate, health: BudgetsHealth, *, ready: Callable[[], bool], interval_s: float
+) -> None:
+    """Forever, once `ready`: evaluate. A failure is counted and leaves the values; the first in a row is logged."""
+    while not ready():  # noqa: ASYNC110 - no event signals the condition
+        await asyncio.sleep(READY_SECONDS)
+    failed = False
+    while True:
+        try:
+            document = msgspec.json.decode(await evaluate(), type=_BudgetsDocument)
+            health.values, health.accounted, failed = document.budgets, document.accounted, False
+        except (InvalidRequest, ReportUnavailable, msgspec.MsgspecError) as error:
+            health.failures += 1
+            if not failed:
+                logger.warning("budgets are not evaluated, their metrics keep the last values: %s", error)
+            failed = True
+        await asyncio.sleep(interval_s)
