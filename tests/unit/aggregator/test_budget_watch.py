@@ -170,6 +170,22 @@ async def test_without_budgets_nothing_is_exported_and_nothing_runs(settings: Se
     assert running.pipeline.health.budgets is None
 
 
+async def test_a_period_longer_than_the_retention_must_begin_at_midnight_in_utc(
+    budgeted: Settings, cluster: SimCluster, tmp_path: Path
+) -> None:
+    quarter, year = "gpu_hours: 9, period: quarter", "gpu_hours: 9, period: year"
+    lines = (f"time_zone: Asia/Tokyo, {quarter}", f"time_zone: Asia/Tokyo, {year}", year)
+    budgets = "".join(f'  - {{name: b{number}, tenant: "*", {line}}}\n' for number, line in enumerate(lines))
+    (tmp_path / "config.yaml").write_text(f"kind: Configuration\nbudgets:\n{budgets}")
+
+    with pytest.raises(ConfigError) as raised:
+        async with aggregating(replace(budgeted, retention_days=93), cluster):
+            pass
+
+    remedy = "must be UTC, as --ledger.retention 93d keeps no single allocations of a whole year; or keep more"
+    assert str(raised.value) == f"{tmp_path / 'config.yaml'}: budgets[1].time_zone: {remedy}"
+
+
 async def test_amounts_without_a_price_book_end_the_start(budgeted: Settings, cluster: SimCluster) -> None:
     with pytest.raises(ConfigError, match=r"budgets\[0\]\.amount: needs a price book"):
         async with aggregating(replace(budgeted, prices=None), cluster):

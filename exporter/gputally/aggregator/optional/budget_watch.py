@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -12,12 +12,20 @@ from msgspec import Struct
 
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
+from gputally.errors import ConfigError, Problem
+from gputally.model.billing.budget import Budget, BudgetPeriod
 from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import InvalidRequest
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_DAYS: Final = {
+    BudgetPeriod.WEEK: 7,
+    BudgetPeriod.MONTH: 31,
+    BudgetPeriod.QUARTER: 92,
+    BudgetPeriod.YEAR: 366,
+}
 READY_SECONDS: Final = 1.0
 """Pause before asking again whether the lists are complete."""
 Evaluate = Callable[[], Awaitable[bytes]]
@@ -34,7 +42,12 @@ class _BudgetsDocument(Struct):
 def budget_task(
     settings: Settings, pipeline: Pipeline, reports: ReportRunner
 ) -> Callable[[], Coroutine[None, None, None]]:
-    """The task that keeps the budgets of the configuration evaluated in the health of `pipeline`."""
+    """The task that keeps the budgets of the configuration evaluated in the health of `pipeline`.
+
+    Raises: ConfigError for budgets whose periods begin before the retention, within a day in UTC.
+    """
+    if settings.retention_days:
+        _require_detail(pipeline.fleet.rules.budgets, settings.retention_days, file=str(settings.config))
     pipeline.health.budgets = budgets = BudgetsHealth()
     files = (("config", settings.config), ("prices", settings.prices))
     arguments = (*(f"--{name}.file={path or ''}" for name, path in files), "--output=json", "--decimals=9")
@@ -45,6 +58,18 @@ def budget_task(
         ready=lambda: pipeline.exposition.has_caught_up,
         interval_s=settings.budgets_interval_s,
     )
+
+
+def _require_detail(budgets: Iterable[Budget], retention_days: int, *, file: str) -> None:
+    """Of the time before the retention, only the sums of whole days in UTC are known."""
+    remedy = f"must be UTC, as --ledger.retention {retention_days}d keeps no single allocations of a whole"
+    problems = [
+        Problem(file, f"budgets[{index}].time_zone", f"{remedy} {each.period}; or keep more")
+        for index, each in enumerate(budgets)
+        if each.time_zone != "UTC" and retention_days <= _LONGEST_DAYS[each.period]
+    ]
+    if problems:
+        raise ConfigError(problems)
 
 
 async def keep_evaluated(
