@@ -98,8 +98,8 @@ async def test_before_the_first_evaluation_there_are_no_values() -> None:
 
 
 async def test_failures_leave_the_last_values_and_are_logged_once_in_a_row(caplog: pytest.LogCaptureFixture) -> None:
-    wrong, late = b"nonsense", ReportUnavailable("the report took more than 120 s")
-    evaluations = Evaluations(document(), late, late, wrong, document(spent=300), late)
+    wrong, full, late = b"nonsense", OSError("no memory"), ReportUnavailable("the report took more than 120 s")
+    evaluations = Evaluations(document(), late, full, wrong, document(spent=300), late)
     health = BudgetsHealth()
     task = asyncio.create_task(keep_evaluated(evaluations, health, ready=lambda: True, interval_s=0.001))
     await until(lambda: health.failures == 5)

@@ -29,7 +29,7 @@ _LONGEST_DAYS: Final = {
 READY_SECONDS: Final = 1.0
 """Pause before asking again whether the lists are complete."""
 Evaluate = Callable[[], Awaitable[bytes]]
-"""Returns what `gputally budgets --output json` prints. Raises: InvalidRequest, ReportUnavailable."""
+"""Returns what `gputally budgets --output json` prints. Raises: InvalidRequest, ReportUnavailable, OSError."""
 
 
 class _BudgetsDocument(Struct):
@@ -83,7 +83,7 @@ async def keep_evaluated(
         try:
             document = msgspec.json.decode(await evaluate(), type=_BudgetsDocument)
             health.values, health.accounted, failed = document.budgets, document.accounted, False
-        except (InvalidRequest, ReportUnavailable, msgspec.MsgspecError) as error:
+        except (InvalidRequest, ReportUnavailable, msgspec.MsgspecError, OSError) as error:
             health.failures += 1
             if not failed:
                 logger.warning("budgets are not evaluated, their metrics keep the last values: %s", error)
