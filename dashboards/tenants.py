@@ -1,5 +1,6 @@
 """Allocation, usage, idle GPUs and cost of each tenant."""
 
+from dashboards.rows.budgets import BUDGETS
 from dashboards.rows.history import BY_DAY_AND_JOB
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
@@ -218,5 +219,5 @@ BOARD = Board(
         Variable("gpu_model", "GPU model", "gputally_allocated_gpus"),
     ),
     annotations=annotation.ALL,
-    rows=(TOTALS, BY_DAY_AND_JOB, OVER_TIME),
+    rows=(TOTALS, BY_DAY_AND_JOB, OVER_TIME, BUDGETS),
 )

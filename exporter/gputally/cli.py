@@ -14,6 +14,7 @@ from gputally import __version__
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.errors import ConfigError, GputallyError, Problem
+from gputally.ledger_commands.budgets.budgets_flags import add_budgets_command
 from gputally.ledger_commands.explain.explain_flags import add_explain_command
 from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     add_explain_command(commands)
     add_rerate_command(commands)
     add_periods_command(commands)
+    add_budgets_command(commands)
     _add_showback_flags(
         _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")
     )

@@ -14,6 +14,17 @@ _ALWAYS: Final[Mapping[Key, str]] = {
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
 }
+_BUDGET_PANELS: Final = {
+    "Budgets in money": "ABCDEFGH",
+    "Budgets in GPU-hours": "ABCDEFGH",
+    "Spent share of budgets": "AB",
+    "Forecast share of budgets": "AB",
+}
+_BUDGETS: Final = {
+    ("tenants", panel, letter): "no budgets are configured"
+    for panel, letters in _BUDGET_PANELS.items()
+    for letter in letters
+}
 _HOURLY_PANELS: Final = {
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
@@ -28,7 +39,7 @@ _PIECE_S: Final = 300
 
 def expected_empty(window: Window) -> Mapping[Key, str]:
     """The expected empty queries for that window."""
-    return {**_ALWAYS, **_by_the_clock(window)}
+    return {**_ALWAYS, **_BUDGETS, **_by_the_clock(window)}
 
 
 def _by_the_clock(window: Window) -> Mapping[Key, str]:

@@ -16,7 +16,7 @@ from gputally.accounting.present import at_present
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
-from gputally.aggregator.optional_tasks import Background, optional_tasks
+from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings
@@ -78,11 +78,12 @@ _STARTING_THRESHOLD: Final = 50_000
 
 
 class RunningAggregator:
-    """A running aggregator: its pipeline, addresses and access policies."""
+    """A running aggregator: its pipeline, addresses, access policies and reports."""
 
-    def __init__(self, pipeline: Pipeline, policy_source: Callable[[], AccessPolicy]) -> None:
+    def __init__(self, pipeline: Pipeline, policy_source: Callable[[], AccessPolicy], reports: ReportRunner) -> None:
         self.pipeline = pipeline
         self.policy_source = policy_source
+        self.reports = reports
         self.addresses: tuple[Address, ...] = ()
         self._complete = False
 
@@ -131,13 +132,13 @@ async def aggregate(
             pipeline.health.clock = server_time.health
             pipeline.health.certificates = _certificates(policies, pulled)
             try:
-                agents = puller(client, pipeline, pulled, clock=clock)
+                agents, reports = puller(client, pipeline, pulled, clock=clock), ReportRunner(settings.ledger)
                 background: dict[str, Background] = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_confirmed, server_time, request),
-                    **optional_tasks(settings, rules, pipeline, clock=clock),
+                    **optional_tasks(settings, rules, pipeline, reports=reports, clock=clock),
                 }
-                running = RunningAggregator(pipeline, policies)
+                running = RunningAggregator(pipeline, policies, reports)
                 await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
@@ -280,7 +281,7 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         sections=partial(_sections, running, clock),
         routes=(
             allocations_route(partial(_allocations, running.pipeline, clock)),
-            *report_routes(ReportRunner(settings.ledger), version=__version__),
+            *report_routes(running.reports, version=__version__),
         ),
         links=tuple(_links(settings)),
         max_requests=settings.max_requests,

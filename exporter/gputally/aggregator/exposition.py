@@ -8,7 +8,7 @@ from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
 from gputally.catalog.aggregator.pod_metrics import view_of
-from gputally.catalog.all import FLEET, HEALTH, PODS
+from gputally.catalog.all import BUDGETS, FLEET, HEALTH, PODS
 from gputally.export.large_text import render_large
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
@@ -80,8 +80,10 @@ class Exposition:
         self._health.queued = self._intake.size
         fleet = ((metric, metric.rows(counters if metric.grows else snapshot)) for metric in FLEET)
         own = ((metric, metric.rows(self._health)) for metric in HEALTH)
+        budgets = self._health.budgets
+        spent = ((metric, metric.rows(budgets)) for metric in BUDGETS) if budgets else ()
         more = registry_text(self._registry, openmetrics=openmetrics)
-        return render((*fleet, *own), openmetrics=openmetrics, more=more)
+        return render((*fleet, *spent, *own), openmetrics=openmetrics, more=more)
 
 
 def _pods_text(active: Active, *, openmetrics: bool) -> bytes:

@@ -34,8 +34,8 @@ _UNIT_DAYS: Final = {"d": 1, "w": 7, "y": 365}
 
 
 SETTINGS: Final = (
-    Setting("config.file", "", "FILE", "tiers, tenants, resources and limits (YAML); without it, each PriorityClass is "
-            "a tier and each namespace a tenant"),
+    Setting("config.file", "", "FILE", "tiers, tenants, resources, limits and budgets (YAML); without it, each "
+            "PriorityClass is a tier and each namespace a tenant"),
     Setting("prices.file", "", "FILE", "price book (YAML); without it, no cost is calculated or exported"),
     Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; use "
             "one ledger per process and cluster"),
@@ -89,6 +89,7 @@ class Settings:
     pod_metrics: bool = True
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentOptions = field(default_factory=AgentOptions)
+    budgets_interval_s: float = 300.0
     log_level: str = "info"
     log_format: str = "text"
 

@@ -8,6 +8,7 @@ from gputally.catalog.agent.node_metrics import NODE_GROUPS
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation
+from gputally.catalog.aggregator import budget_metrics as budgets
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import closing_metrics as closing
 from gputally.catalog.aggregator import health_metrics as health
@@ -36,6 +37,8 @@ PODS: Final[tuple[Metric[pods.PodsView], ...]] = pods.METRICS
 """Metrics of `/metrics/pods`: rows from a PodsView."""
 HEALTH: Final = (*health.METRICS, *closing.METRICS, *agents.METRICS)
 """Metrics of the exporter's own health: rows from a Health."""
+BUDGETS: Final = budgets.METRICS
+"""Metrics of budgets, if any are configured: rows from a BudgetsHealth."""
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
     "Jobs": jobs.METRICS,
@@ -46,6 +49,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Preemption": preemption.METRICS,
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
+    "Budgets": BUDGETS,
     "Accounting": accounting.METRICS,
     "Exporter health": HEALTH,
     **NODE_GROUPS,

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gputally.accounting.prices.price_book import PriceBook
+from gputally.config.budgets.budgets_section import unpriced_budgets
 from gputally.config.prices.multipliers import undefined_tiers
 from gputally.config.prices.price_file import read_price_book
 from gputally.config.rules_file import default_rules, read_rules
@@ -10,8 +11,10 @@ from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules
 
 
-def read_files(configuration: Path | None, prices: Path | None) -> tuple[Rules, PriceBook | None]:
-    """Rules (the defaults without a file) and price book (None without one).
+def read_files(
+    configuration: Path | None, prices: Path | None, *, with_budgets: bool = True
+) -> tuple[Rules, PriceBook | None]:
+    """Rules (the defaults without a file) and price book (None without one), which budgets may need.
 
     Raises: ConfigError with the problems of both files.
     """
@@ -25,6 +28,8 @@ def read_files(configuration: Path | None, prices: Path | None) -> tuple[Rules, 
         book = read_price_book(prices) if prices else None
     except ConfigError as error:
         problems += error.problems
+    if with_budgets and not prices:
+        problems += unpriced_budgets(rules.budgets, file=str(configuration))
     if prices and book and not problems:
         problems += undefined_tiers(book, rules, file=str(prices))
     if problems:

@@ -1,4 +1,4 @@
-"""The configuration file: tiers, tenants, GPU resources, node pools, limits, closing. See examples/config.yaml."""
+"""The configuration file: tiers, tenants, resources, pools, limits, closing and budgets. See examples/config.yaml."""
 
 from pathlib import Path
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from gputally.config.budgets.budgets_section import budgets, check_budget_tiers
 from gputally.config.closing_section import closing
 from gputally.config.digest import digest
 from gputally.config.document import load
@@ -19,6 +20,10 @@ from gputally.model.rules import AgentMarks, HamiBasis, KaiNames, Limits, MigBas
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
 _LIMIT = whole(1, 100_000)
+_SECTIONS: Final = (
+    *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits"),
+    *("closing", "budgets"),
+)
 
 
 def read_rules(path: Path) -> Rules:
@@ -44,9 +49,7 @@ def with_agents(found: Rules, marks: AgentMarks) -> Rules:
 
 def rules(root: Field) -> Rules:
     """The rules of a file; invalid if `root` has problems."""
-    section = root.section(
-        *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "closing")
-    )
+    section = root.section(*_SECTIONS)
     default = Rules()
     written, built_in = section.read("resources", resources, (default.resources, default.built_in_resources))
     by_tier = section.read("tiers", tiers, Tiers(default.tiers, default.known_tiers, default.serving))
@@ -63,7 +66,10 @@ def rules(root: Field) -> Rules:
         kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
         closing=section.read("closing", closing, default.closing),
+        budgets=section.read("budgets", budgets, default.budgets),
     )
+    if found.budgets and section["budgets"].sound:
+        check_budget_tiers(section["budgets"], found.budgets, found.tiers)
     if len(by_tier.known) > found.limits.tiers:
         section["tiers"].refuse(
             f"defines {len(by_tier.known)} tiers, but limits.tiers allows {found.limits.tiers}; raise it"
@@ -104,4 +110,4 @@ def _limits(field: Field) -> Limits:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    return replace(found, digest=digest(replace(found, serving=(), closing=None)))
+    return replace(found, digest=digest(replace(found, serving=(), closing=None, budgets=())))

@@ -17,6 +17,7 @@ _FEW = 8
 MAX_DECIMALS: Final = 12
 """Rates are exact to 10^-12."""
 _MAX_AMOUNT = 1_000_000
+_MAX_BUDGET = 10**12
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -100,6 +101,18 @@ def amount(value: str) -> Decimal:
         raise ValueError(f"{value} is negative; use 0 or more")
     if number > _MAX_AMOUNT:
         raise ValueError(f"{value} is more than {_MAX_AMOUNT}; use whole currency units per hour")
+    if decimals(number) > MAX_DECIMALS:
+        raise ValueError(f"{value} has more than {MAX_DECIMALS} decimals; round it")
+    return number
+
+
+def budget_size(value: str) -> Decimal:
+    """An exact number above 0, up to 10^12, with at most 12 decimals."""
+    if not _NUMBER.fullmatch(value):
+        raise ValueError(f"{value!r} is not a number; use digits and a decimal point, such as 25000")
+    number = Decimal(value)
+    if not 0 < number <= _MAX_BUDGET:
+        raise ValueError(f"{value} is not a budget; use more than 0, and at most {_MAX_BUDGET}")
     if decimals(number) > MAX_DECIMALS:
         raise ValueError(f"{value} has more than {MAX_DECIMALS} decimals; round it")
     return number

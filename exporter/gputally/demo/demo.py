@@ -34,6 +34,8 @@ _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
+_BUDGETS_SECONDS: Final = 20.0
+"""Real seconds, some hours of the simulation."""
 
 
 def seconds(text: str) -> float | None:
@@ -191,5 +193,6 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
         ledger=str(demo.ledger or scratch / "gputally.db"),
         kubeconfig=str(kubeconfig),
         addresses=(demo.address,),
+        budgets_interval_s=_BUDGETS_SECONDS,
         agents=AgentOptions(port=agents_port, interval_s=1) if agents_port else AgentOptions(),
     )

@@ -38,7 +38,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 def import_file(options: ImportOptions) -> int:
     """Import the file. Raises: LedgerError, and ConfigError for wrong files or flags, before anything is imported."""
-    rules, book = read_files(options.config, options.prices)
+    rules, book = read_files(options.config, options.prices, with_budgets=False)
     base, form = _base(options), FORMATS[options.format]
     with ending_cleanly(), ProgressLine() as progress:
         progress("reading the file ...")

@@ -32,6 +32,13 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, out
         file.writelines(_table(columns, rows))
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of a table in Markdown; the first row decides which columns are numbers, to the right."""
+    aligned = ["--:" if isinstance(each, Decimal | int) else "---" for each in rows[0]]
+    for cells in (head, aligned, *rows):
+        yield f"| {' | '.join(_text(each).replace('|', chr(92) + '|') for each in cells)} |\n"
+
+
 def size(count: int) -> str:
     """`count` bytes as a person reads them, such as 12.3 MiB."""
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
+from gputally.model.billing.budget_values import BudgetsHealth
 from gputally.model.kube import Kind
 from gputally.model.owner import Lookup
 
@@ -107,5 +108,7 @@ class Health(Struct, kw_only=True):
     """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0
     """Observations received and not yet accounted."""
+    budgets: BudgetsHealth | None = None
+    """None if no budgets are configured."""
     certificates: Mapping[str, Callable[[], int | None]] = {}
     """When our own certificates expire (s), by their use."""

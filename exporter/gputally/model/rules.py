@@ -1,10 +1,11 @@
-"""The configuration of classification: tiers, tenants, resources, pools, limits."""
+"""The configuration of classification: tiers, tenants, resources, pools, limits; and the budgets."""
 
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.billing.budget import Budget
 from gputally.model.billing.closing_rules import Closing
 
 
@@ -139,4 +140,5 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     limits: Limits = Limits()
     agents: AgentMarks = AgentMarks()
     closing: Closing | None = None
+    budgets: tuple[Budget, ...] = ()
     digest: str = ""

@@ -99,6 +99,16 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
     return cells, sets
 
 
+def read_allocated(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
+    """The allocated time of the query's period, without its jobs. Raises: LedgerError."""
+    if query.window.start_us >= query.window.end_us:
+        return
+    columns = read_columns(query, (_STATE,))
+    times = reader.allocated(query.window, stored_names(columns), cuts=query.periods.cuts)
+    for time, values in included(times, columns, query):
+        yield Cell(labels=labels_of(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
+
+
 def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
     """The capacity that nobody held in the query's period, `UNALLOCATED` in columns that only allocations have.
 

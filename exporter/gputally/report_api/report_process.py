@@ -1,4 +1,4 @@
-"""Runs reports in processes of their own, so that a long one never delays a scrape or an event."""
+"""Runs commands that read the ledger in processes of their own, so that they never delay a scrape or an event."""
 
 import asyncio
 import contextlib
@@ -78,10 +78,21 @@ class ReportRunner:
         self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > since}
         return self._kept[arguments][1] if arguments in self._kept else None
 
+    async def run_command(self, name: str, arguments: tuple[str, ...]) -> bytes:
+        """What another command prints that reads the ledger; it waits for all reports that are waiting.
+
+        Raises: InvalidRequest, ReportUnavailable.
+        """
+        async with self._turn:
+            return await self._run(name, arguments)
+
+    async def _run(self, name: str, arguments: tuple[str, ...]) -> bytes:
+        command = (*_PROGRAM, name, f"--ledger={self._ledger}", *arguments)
+        return await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
+
     async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
-        command = (*_PROGRAM, "report", f"--ledger={self._ledger}", *arguments)
         try:
-            body = await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
+            body = await self._run("report", arguments)
         except ReportFailed as error:
             logger.error("a report failed with exit status %d: %s", error.status, error.errors)  # noqa: TRY400 - its own
             raise

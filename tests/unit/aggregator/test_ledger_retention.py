@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gputally.aggregator import ledger_retention
-from gputally.aggregator.ledger_retention import keep_rolled_up
+from gputally.aggregator.optional import ledger_retention
+from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.pipeline import assemble
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger

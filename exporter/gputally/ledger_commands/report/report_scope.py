@@ -3,13 +3,13 @@
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
 from gputally.errors import ConfigError, Problem
+from gputally.files.time_zones import zone_named
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
@@ -70,10 +70,9 @@ def reading_scope(options: ScopeOptions, *, by: tuple[str, ...] = ()) -> Iterato
 def time_zone(name: str) -> tzinfo:
     """The zone of the flag --time-zone. Raises: ConfigError."""
     try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        text = f"unknown time zone '{name}'; use a name such as UTC, Europe/Berlin or America/New_York"
-        raise ConfigError([Problem("", "--time-zone", text)]) from None
+        return zone_named(name)
+    except ValueError as error:
+        raise ConfigError([Problem("", "--time-zone", str(error))]) from None
 
 
 def window_of(text: str, state: LedgerState, zone: tzinfo, *, flag: str = "window") -> Window:

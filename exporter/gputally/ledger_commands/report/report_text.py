@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, json, structs
 
 from gputally.ledger.records import LedgerState, Window
-from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.plain_text import markdown_table, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
@@ -183,11 +183,7 @@ def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, out
     if output == "table":
         write_rows(file, head, rows, output="table")
         return
-    aligned = ("--:" if isinstance(each, Decimal | int) else "---" for each in rows[0])
-    file.writelines(
-        f"| {' | '.join(str(each).replace('|', chr(92) + '|') for each in cells)} |\n"
-        for cells in (head, list(aligned), *rows)
-    )
+    file.writelines(markdown_table(head, rows))
 
 
 def write_json(

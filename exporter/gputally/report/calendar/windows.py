@@ -1,11 +1,12 @@
 """Periods as people name them: `today`, `7d`, `2026-10`, `last-month`, `2026-10-01/2026-10-15`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from gputally.ledger.records import Window
+from gputally.model.billing.budget import BudgetPeriod
 from gputally.model.billing.calendar_period import Days, day_of, month_of, named_days, quarter_of, week_of, year_of
 from gputally.model.units import to_datetime, to_us
 
@@ -67,6 +68,24 @@ _NAMED: Final[dict[str, Callable[[date], Days]]] = {
     "year": year_of,
     "last-year": _before(year_of),
 }
+
+
+_BUDGET_PERIODS: Final[Mapping[BudgetPeriod, Callable[[date], Days]]] = {
+    BudgetPeriod.WEEK: week_of,
+    BudgetPeriod.MONTH: month_of,
+    BudgetPeriod.QUARTER: quarter_of,
+    BudgetPeriod.YEAR: year_of,
+}
+
+
+def budget_period(period: BudgetPeriod, *, at_us: int, zone: tzinfo) -> Window:
+    """The period of a budget that contains the instant, by the calendar of `zone`."""
+    return days_window(_BUDGET_PERIODS[period](to_datetime(at_us).astimezone(zone).date()), zone)
+
+
+def day_window(day: date, *, zone: tzinfo) -> Window:
+    """The day by the calendar of `zone`; where clocks change, it has more or less than 24 hours."""
+    return days_window(day_of(day), zone)
 
 
 def previous(window: Window, *, zone: tzinfo, until_us: int) -> Window:

@@ -1,21 +1,25 @@
-"""Tasks of the aggregator that settings or the configuration turn on."""
+"""Which of the optional tasks of the aggregator are on."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
 
-from gputally.aggregator.ledger_retention import keep_rolled_up
-from gputally.aggregator.period_closer import PeriodCloser
+from gputally.aggregator.optional.budget_watch import budget_task
+from gputally.aggregator.optional.ledger_retention import keep_rolled_up
+from gputally.aggregator.optional.period_closer import PeriodCloser
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock
+from gputally.report_api.report_process import ReportRunner
 
 Background = Callable[[], Coroutine[None, None, None]]
 """A task that never ends."""
 
 
-def optional_tasks(settings: Settings, rules: Rules, pipeline: Pipeline, *, clock: Clock) -> dict[str, Background]:
+def optional_tasks(
+    settings: Settings, rules: Rules, pipeline: Pipeline, *, reports: ReportRunner, clock: Clock
+) -> dict[str, Background]:
     """Those that are on, by name."""
     tasks: dict[str, Background] = {}
     if rules.closing is not None:
@@ -25,4 +29,6 @@ def optional_tasks(settings: Settings, rules: Rules, pipeline: Pipeline, *, cloc
         tasks["ledger retention"] = partial(
             keep_rolled_up, pipeline.writer, retention_us=retention_us, closing=pipeline.health.closing, clock=clock
         )
+    if rules.budgets:
+        tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks

@@ -1,0 +1,1 @@
+"""Tasks of the aggregator that settings or the configuration turn on."""

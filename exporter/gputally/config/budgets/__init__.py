@@ -1,0 +1,1 @@
+"""The section `budgets` of the configuration."""

@@ -1,0 +1,42 @@
+"""The flags of `gputally budgets`."""
+
+import argparse
+from argparse import Namespace
+from typing import Final
+
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
+from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.setting import Parser, Setting, add_flags
+
+_FILES: Final = (
+    Setting("config.file", "", "FILE", "the configuration with the budgets (YAML)"),
+    Setting("prices.file", "", "FILE", "price book (YAML); its currency is that of the amounts"),
+)
+_EXAMPLES: Final = f"""\
+Works beside a running aggregator: it never blocks it and changes nothing. Each budget of the section `budgets` is shown
+in its current period, up to the last time that the ledger is complete. The forecast comes from up to 28 past days, and
+needs 3; its interval holds with a probability of 80 %. See docs/budgets.md.
+
+{PLUGIN_HELP}
+examples:
+  gputally budgets --config.file config.yaml --prices.file prices.yaml --ledger gputally.db
+  kubectl gputally budgets --output markdown
+"""
+
+
+def add_budgets_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `budgets`."""
+    command = add_command(commands, "budgets", "show what is spent of each budget, and what is forecast", _EXAMPLES)
+    command.set_defaults(run=_budgets)
+    add_flags(command, (LEDGER, *_FILES))
+    add = command.add_argument
+    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
+    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
+
+
+def _budgets(parsed: Namespace) -> int:
+    from gputally.ledger_commands.budgets.budgets_command import show_budgets  # noqa: PLC0415 - imports SQLite
+
+    values = vars(parsed)
+    files = values["config.file"], values["prices.file"]
+    return show_budgets(parsed.ledger, *files, output=parsed.output, decimals=parsed.decimals)

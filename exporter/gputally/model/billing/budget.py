@@ -1,0 +1,62 @@
+"""Budgets: what tenants or tiers may spend in each calendar period."""
+
+from decimal import Decimal
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.units import COST_UNIT, GPU_HOUR
+
+GPU_HOURS: Final = "GPU-hours"
+"""The unit of a budget that is not money."""
+
+
+class BudgetPeriod(StrEnum):
+    """The calendar period after which a budget starts anew. Weeks begin on Monday."""
+
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+class BudgetStatus(StrEnum):
+    """What is known of a budget."""
+
+    EXCEEDED = "exceeded"
+    EXPECTED = "will be exceeded"
+    """The expected forecast is above the limit."""
+    POSSIBLE = "may be exceeded"
+    """Only the upper bound of the forecast is above it."""
+    WITHIN = "within"
+    UNKNOWN = "no forecast"
+    """Not exceeded, and too few days for a forecast."""
+
+
+class Budget(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """The allocations of tenants and tiers that match both globs may spend `amount`, or `gpu_hours`, in each period.
+
+    Exactly one of the two is given; the amount is in the currency of the price book. Periods begin at midnight in
+    `time_zone`.
+    """
+
+    name: str
+    tenant: str = "*"
+    tier: str = "*"
+    period: BudgetPeriod
+    time_zone: str = "UTC"
+    amount: Decimal | None = None
+    gpu_hours: Decimal | None = None
+
+    @property
+    def limit(self) -> int:
+        """Its amount as cost, see `COST_UNIT`, or its GPU-hours as GPU-time (µs·µGPU)."""
+        size, unit = (self.gpu_hours or Decimal(), GPU_HOUR) if self.amount is None else (self.amount, COST_UNIT)
+        numerator, denominator = size.as_integer_ratio()
+        return numerator * unit // denominator
+
+    def includes(self, *, tenant: str, tier: str) -> bool:
+        """Whether allocations of this tenant and tier count."""
+        return fnmatchcase(tenant, self.tenant) and fnmatchcase(tier, self.tier)

@@ -1,0 +1,1 @@
+"""Budgets: what is spent, what is forecast, and rows for people."""
