@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputally.ledger.joined import JoinedReader
@@ -81,6 +81,7 @@ def written(path: Path, revisions: Iterable[PodRecord], *, start: int) -> Ledger
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
+@settings(deadline=None)  # it writes files
 @given(revisions=histories(), page=st.integers(1, 4), cuts=st.sampled_from([(), CUTS]))
 def test_jobs_are_those_of_the_segments(
     back_end: str, revisions: list[PodRecord], page: int, cuts: tuple[int, ...]
@@ -114,6 +115,25 @@ def test_a_job_has_one_number_on_all_lines(ledger: Ledger, reader: LedgerReader)
     assert len(found["red",] | found["blue",]) == 2
 
 
+def test_pods_wait_from_their_creation_to_their_binding_and_count_where_they_were_bound(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    """A pod that changes its tenant was bound once, and one bound before the window waited before it."""
+    moved = pod("a", segment(1000, 1100), segment(1100, 1300, tenant="blue"), created_us=us(940), scheduled_us=us(1000))
+    later = pod("b", segment(1200, 1250, tenant="blue"), created_us=us(1195), scheduled_us=us(1200))
+    early = pod("c", segment(900, 1250, tenant="blue"), created_us=us(800), scheduled_us=us(900))
+    ledger.write(step(moved, later, early))
+
+    found = reader.allocated_with_jobs(
+        Window(us(1000), us(2000)), ("tenant",), jobs_by=("tenant",), cuts=(us(1050), us(1150))
+    )[1]
+
+    assert {(*each.labels, each.period): (each.bound, each.wait_us) for each in found if each.bound} == {
+        ("red", 0): (1, us(60)),
+        ("blue", 2): (1, us(5)),
+    }
+
+
 def test_dimensions_of_jobs_are_some_of_the_sums(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(step(pod("a", segment(1000, 1100))))
 
@@ -130,8 +150,10 @@ def test_a_job_in_two_ledgers_is_one_job(tmp_path: Path) -> None:
         written(tmp_path / "live.db", [other, new], start=1000) as live,
     ):
         joined = JoinedReader(history=history, live=live)
+        waits = [each.bound for each in joined.allocated_with_jobs(ALWAYS, ("tier",), jobs_by=())[1]]
         times, [one, *others] = joined.allocated_with_jobs(ALWAYS, (*JOB, "tier"), jobs_by=())
 
+        assert sum(waits) == 3
         assert not others or len(one.jobs.union(*(each.jobs for each in others))) == 2
         assert len(one.jobs) == 2
         assert times == joined.allocated(ALWAYS, (*JOB, "tier"))

@@ -1,5 +1,6 @@
 """A ledger of imported jobs and that of a cluster, read as one."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from types import TracebackType
@@ -79,8 +80,14 @@ class JoinedReader:
         for each in self.allocated(window, (*jobs_by, *JOB), cuts=cuts):
             labels, job = each.labels[: len(jobs_by)], each.labels[len(jobs_by) :]
             sets.setdefault((labels, each.price, each.period), set()).add(numbers.setdefault(job, len(numbers)))
-        found = [JobSet(labels, price, jobs, period) for (labels, price, period), jobs in sets.items()]
-        return self.allocated(window, by, cuts=cuts), found
+        times, waits = list[AllocatedTime](), defaultdict[_Key, list[int]](lambda: [0, 0])
+        for reader, part in self._parts(window):
+            some, own = reader.allocated_with_jobs(part, by, jobs_by=jobs_by, cuts=cuts)
+            times += some
+            for one in own:
+                found = waits[one.labels, one.price, one.period]
+                found[:] = found[0] + one.bound, found[1] + one.wait_us
+        return times, [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in sets.items()]
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`; what both ledgers have is not added up."""

@@ -120,13 +120,16 @@ class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
 class JobSet(Struct, frozen=True, gc=False):
     """The different jobs of all segments with the same `labels` and `price`, in one `period`.
 
-    A job is a number, which is the same in all sets of one read.
+    A job is a number, which is the same in all sets of one read. `bound` is how many of their pods were bound in the
+    period, and `wait_us` how long these had waited since their creation, together; without pods of older schemas.
     """
 
     labels: tuple[str, ...]
     price: Price | None
     jobs: set[int]
     period: int = 0
+    bound: int = 0
+    wait_us: int = 0
 
 
 JOB: Final = ("namespace", "job_kind", "job")

@@ -19,6 +19,7 @@ class Line(Struct, kw_only=True):
 
     `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
     `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
+    `bound` pods were bound in the period, after `wait_us` since their creation, together.
     `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`.
     """
 
@@ -36,6 +37,8 @@ class Line(Struct, kw_only=True):
     idle_cost: int = 0
     unallocated_cost: int = 0
     jobs: int = 0
+    bound: int = 0
+    wait_us: int = 0
 
 
 class Bill(Struct, frozen=True):
@@ -87,6 +90,8 @@ class _Sums:
     def add_jobs(self, found: LineJobs, labels: tuple[str, ...]) -> None:
         """Add jobs to the line of these labels."""
         line = self._line(labels, found.currency)
+        line.bound += found.bound
+        line.wait_us += found.wait_us
         self._jobs.setdefault((labels, line.currency), []).append(found.jobs)
 
     def add_usage(self, cell: UsageCell, labels: tuple[str, ...]) -> None:

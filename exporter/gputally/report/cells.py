@@ -64,9 +64,14 @@ class JobCell(_LineTime, frozen=True, kw_only=True, gc=False):
 
 
 class LineJobs(_LinePart, frozen=True, kw_only=True, gc=False):
-    """Different jobs, as numbers that are the same in all lines of one read."""
+    """Different jobs, as numbers that are the same in all lines of one read.
+
+    `bound` of their pods were bound in the period, after `wait_us` together.
+    """
 
     jobs: set[int]
+    bound: int = 0
+    wait_us: int = 0
 
 
 class UsageCell(_LinePart, frozen=True, kw_only=True, gc=False):
@@ -93,7 +98,13 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
         for time, values in included(times, columns, query)
     ]
     sets = [
-        LineJobs(labels=labels_of(values, query), price=found.price, jobs=found.jobs)
+        LineJobs(
+            labels=labels_of(values, query),
+            price=found.price,
+            jobs=found.jobs,
+            bound=found.bound,
+            wait_us=found.wait_us,
+        )
         for found, values in included(jobs, jobs_columns, query)
     ]
     return cells, sets

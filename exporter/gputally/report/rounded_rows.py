@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.units import COST_UNIT, GPU_HOUR
+from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
 from gputally.report.bill import COSTS, TIMES, Bill, Line
 from gputally.report.cost_change import CAUSES, CostChange
 from gputally.report.rounding import apportioned, rounded
@@ -21,7 +21,8 @@ class BillRow(Struct, frozen=True, kw_only=True):
     """One line, rounded.
 
     `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
-    used and idle ones. `utilisation` is used over measured in percent, None if nothing was measured.
+    used and idle ones. `utilisation` is used over measured in percent, None if nothing was measured. `pods` were
+    bound in the period, on average `mean_wait_seconds` after their creation; None if there were none.
     """
 
     labels: tuple[str, ...]
@@ -40,6 +41,8 @@ class BillRow(Struct, frozen=True, kw_only=True):
     unallocated_cost: Decimal
     share: Decimal
     jobs: int
+    pods: int
+    mean_wait_seconds: Decimal | None
 
 
 class BillRows(Struct, frozen=True):
@@ -95,7 +98,7 @@ def _shown(lines: Sequence[Line], choice: RowChoice) -> list[Line]:
 def _others(lines: Sequence[Line]) -> Line:
     found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
     for line in lines:
-        for field in (*TIMES, *COSTS, "energy", "jobs"):
+        for field in (*TIMES, *COSTS, "energy", "jobs", "bound", "wait_us"):
             setattr(found, field, getattr(found, field) + getattr(line, field))
     return found
 
@@ -122,18 +125,21 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         measured=decimals["measured"],
         used=decimals["used"],
         idle=decimals["idle"],
-        utilisation=_percent(line.used, line.measured),
+        utilisation=_tenths(Fraction(100 * line.used), line.measured),
         energy_kwh=decimals["energy"],
         cost=decimals["cost"],
         idle_cost=decimals["idle_cost"],
         unallocated_cost=decimals["unallocated_cost"],
         share=decimals["share"],
         jobs=line.jobs,
+        pods=line.bound,
+        mean_wait_seconds=_tenths(Fraction(line.wait_us, US_PER_SECOND), line.bound),
     )
 
 
-def _percent(part: int, whole: int) -> Decimal | None:
-    return Decimal(rounded(Fraction(1000 * part, whole))).scaleb(-1) if whole else None
+def _tenths(whole: Fraction, count: int) -> Decimal | None:
+    """`whole` divided by `count`; None if that is 0."""
+    return Decimal(rounded(10 * whole / count)).scaleb(-1) if count else None
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

@@ -65,6 +65,7 @@ _BILL: Final = (
     _Column("idle_cost", "idle cost"),
     _Column("unallocated_cost", "unallocated cost"),
     _Column("jobs", "jobs"),
+    _Column("mean_wait_seconds", "mean wait s"),
 )
 _CHANGE: Final = tuple(
     _Column(name, name.replace("_", " "))

@@ -30,7 +30,7 @@ from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums.allocated_time import Jobs, ReadPlan, Sums, SumsBy, read_sums
+from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.measured_time import read_measured
@@ -117,8 +117,7 @@ class SqliteLedgerReader:
         """See `LedgerReader.allocated_with_jobs`."""
         _expect(by, DIMENSIONS)
         _expect(jobs_by, by)
-        sums, jobs = self._sums(window, SumsBy(by, jobs_by), cuts)
-        sets = [JobSet(labels, price, found, period) for (labels, price, period), found in jobs.items()]
+        sums, sets = self._sums(window, SumsBy(by, jobs_by), cuts)
         return _allocated(sums), sets
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
@@ -198,10 +197,10 @@ class SqliteLedgerReader:
             )
         return self._bounds(window)
 
-    def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, Jobs]:
+    def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, list[JobSet]]:
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
-        def read() -> tuple[Sums, Jobs]:
+        def read() -> tuple[Sums, list[JobSet]]:
             expect_whole_days(self._rows, bounds, sums_by.by, cuts)
             return read_sums(self._rows, bounds, sums_by, plan)
 

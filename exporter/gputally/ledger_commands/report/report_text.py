@@ -20,13 +20,16 @@ VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 """The usual decimals of amounts, by format."""
-_BAR: Final = 20
+_BAR: Final = 12
 _MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
-_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %"}
-_SHOWN: Final = ("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs")
+_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %", "mean_wait_seconds": "wait s"}
+_SHOWN: Final = (
+    *("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs"),
+    "mean_wait_seconds",
+)
 """The columns of tables for people, so that they fit a terminal. They omit those of the next line that are all 0."""
-_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost", "unallocated_cost")
+_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost", "unallocated_cost", "mean_wait_seconds")
 
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
@@ -130,12 +133,15 @@ def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
     return head, [[*_named(row, columns), *_amounts(row, _CHANGES)] for row in group]
 
 
+_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds")
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
     currency="",
-    **{name: Decimal("0.00") for name in _MEASURES if name not in ("utilisation", "jobs")},
+    **{name: Decimal("0.00") for name in _MEASURES if name not in _EMPTY_WITHOUT_PODS},
     utilisation=None,
     jobs=0,
+    pods=0,
+    mean_wait_seconds=None,
 )
 _EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 

@@ -9,7 +9,7 @@ CREATE TABLE rolled_periods (
 );
 
 -- What ended pods with the same names, terms and price did in one period. pods is how many of them were allocated: 0 for
--- usage alone. outcome_text and job_outcome_text are 0 if unknown, price is 0 without one.
+-- usage alone. bound of them were bound in the period, after wait_us since their creation, together. outcome_text and job_outcome_text are 0 if unknown, price is 0 without one.
 CREATE TABLE daily_rows (
     period           INTEGER NOT NULL,
     namespace_text   INTEGER NOT NULL,
@@ -22,6 +22,8 @@ CREATE TABLE daily_rows (
     terms            INTEGER NOT NULL,
     price            INTEGER NOT NULL,
     pods             INTEGER NOT NULL,
+    bound            INTEGER NOT NULL,
+    wait_us          INTEGER NOT NULL,
     seconds               INTEGER NOT NULL,
     microseconds          INTEGER NOT NULL,
     measured_seconds      INTEGER NOT NULL,
@@ -57,7 +59,7 @@ SELECT p.start_us, p.end_us,
        ifnull((SELECT text FROM texts WHERE id = d.job_outcome_text), 'unknown') AS job_outcome,
        t.resource, t.state, t.tier, t.tenant, t.queue, t.gpu_model, t.pool,
        c.price_key, c.currency, c.per_gpu_hour, c.basis, c.purchase,
-       d.pods, d.seconds, d.microseconds, d.measured_seconds, d.measured_microseconds, d.used_seconds,
+       d.pods, d.bound, d.wait_us, d.seconds, d.microseconds, d.measured_seconds, d.measured_microseconds, d.used_seconds,
        d.used_microseconds, d.burst_seconds, d.burst_microseconds, d.energy
 FROM rolled_periods p
 JOIN daily_rows d ON d.period = p.id

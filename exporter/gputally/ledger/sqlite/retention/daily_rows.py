@@ -1,6 +1,7 @@
 """Adds ended allocations and their usage to daily rows."""
 
 import sqlite3
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -15,7 +16,7 @@ from gputally.model.units import US_PER_SECOND
 
 _KEY: Final = 10
 _AMOUNTS: Final = (
-    *("pods", "seconds", "microseconds", "measured_seconds", "measured_microseconds"),
+    *("pods", "bound", "wait_us", "seconds", "microseconds", "measured_seconds", "measured_microseconds"),
     *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds", "energy"),
 )
 _ADD: Final = f"""
@@ -39,6 +40,7 @@ class DailyRows:
     def __init__(self, edges: Sequence[int]) -> None:
         self._edges = edges
         self._pods: defaultdict[_Key, set[str]] = defaultdict(set)
+        self._waits: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0])
         self._gpu_time: Counter[_Key] = Counter()
         self._measured: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._steps: Counter[tuple[int, int]] = Counter()
@@ -53,6 +55,9 @@ class DailyRows:
         for each in lasting:
             self._steps[each.node_uid, each.start_us] += each.quantity
             self._steps[each.node_uid, each.end_us] -= each.quantity
+            if each.wait_us is not None:
+                waits = self._waits[parts.period(bisect_right(cuts, each.start_us)), each.labels]
+                waits[:] = waits[0] + 1, waits[1] + each.wait_us
             for piece in pieces(each.start_us, each.end_us, cuts):
                 key = parts.period(piece.period), each.labels
                 self._gpu_time[key] += each.quantity * (piece.end_us - piece.start_us)
@@ -87,6 +92,7 @@ class DailyRows:
     def _amounts(self, key: _Key) -> Iterator[int]:
         *measured, energy = self._measured.get(key, [0, 0, 0, 0])
         yield len(self._pods.get(key, ()))
+        yield from self._waits.get(key, (0, 0))
         for gpu_time in (self._gpu_time[key], *measured):
             yield from divmod(gpu_time, US_PER_SECOND)
         yield energy

@@ -23,7 +23,7 @@ WHERE pod = (SELECT min(id) FROM pods WHERE id > :after) ORDER BY number LIMIT 1
 """
 _PODS: Final = f"""
 SELECT p.id, p.uid, p.namespace_text, r.job_kind_text, r.job_text, r.node_text, r.node_uid_text,
-       ifnull(r.outcome_text, 0), coalesce({_JOB}, r.outcome_text, 0)
+       ifnull(r.outcome_text, 0), coalesce({_JOB}, r.outcome_text, 0), max(r.scheduled_us - p.created_us, 0)
 FROM pods p CROSS JOIN pod_revisions r ON r.pod = p.id AND r.{_CURRENT.format(pod="p.id")}
 WHERE p.id > :after AND p.id <= :upto AND r.end_us <= :before AND ifnull(r.recorded_us, r.revision) <= :before
   AND NOT EXISTS (SELECT 1 FROM working WHERE kind IN ('pod', 'departed') AND uid = p.uid)
@@ -35,7 +35,7 @@ WHERE p.id > :after AND p.id <= :upto AND r.end_us <= :before AND ifnull(r.recor
 ORDER BY p.id LIMIT :pods
 """  # noqa: S608 (literals only)
 _SEGMENTS_OF: Final = f"""
-SELECT r.pod, s.start_us, s.end_us, s.quantity, s.terms, ifnull(s.price, 0)
+SELECT r.pod, s.ordinal, s.start_us, s.end_us, s.quantity, s.terms, ifnull(s.price, 0)
 FROM json_each(:pods) AS wanted CROSS JOIN {_SEGMENTS}
 WHERE r.pod = wanted.value AND r.{_CURRENT.format(pod="wanted.value")}
 ORDER BY r.pod, s.start_us, s.ordinal
@@ -59,7 +59,10 @@ _PRICE: Final = "SELECT id FROM prices WHERE price_key = ?"
 
 
 class EndedSegment(NamedTuple):
-    """A segment of the last revision. `labels` are the numbers of names, outcomes, terms and price of a daily row."""
+    """A segment of the last revision. `labels` are the numbers of names, outcomes, terms and price of a daily row.
+
+    `wait_us` is how long its pod had waited when it was bound; None but for its first segment, and for older schemas.
+    """
 
     uid: str
     resource: str
@@ -67,6 +70,7 @@ class EndedSegment(NamedTuple):
     end_us: int
     quantity: int
     labels: Row
+    wait_us: int | None
 
     @property
     def node_uid(self) -> int:
@@ -106,13 +110,16 @@ class EndedPodsReader:
         end = self._execute(_PAGE, {"after": after, "page": self._page - 1}).fetchone()
         upto = end[0] if end else 1 << 62
         found = self._execute(_PODS, {**self._before, "after": after, "upto": upto}).fetchall()
-        labels = {number: (uid, names) for number, uid, *names in found}
+        labels = {number: (uid, names, wait_us) for number, uid, *names, wait_us in found}
         segments = [
-            EndedSegment(uid, self._terms.row(terms)[0], start_us, end_us, quantity, (*names, terms, price))
-            for pod, start_us, end_us, quantity, terms, price in self._execute(_SEGMENTS_OF, _json(labels))
-            for uid, names in (labels[pod],)
+            EndedSegment(
+                *(uid, self._terms.row(terms)[0], start_us, end_us, quantity, (*names, terms, price)),
+                wait_us=None if ordinal else wait_us,
+            )
+            for pod, ordinal, start_us, end_us, quantity, terms, price in self._execute(_SEGMENTS_OF, _json(labels))
+            for uid, names, wait_us in (labels[pod],)
         ]
-        uids, is_full = [uid for uid, _ in labels.values()], len(found) == self._pods
+        uids, is_full = [uid for uid, *_ in labels.values()], len(found) == self._pods
         return EndedPods(uids, segments, found[-1][0] if is_full else upto, is_last=not (is_full or end))
 
     def older_batch(self, after: str) -> EndedPods:
@@ -127,7 +134,7 @@ class EndedPodsReader:
         price = self._execute(_PRICE, (key,)).fetchone() if key else None
         numbers = [self._texts.number((name,)) for name in names]
         labels = (*numbers, 0, 0, self._terms.number(terms), price[0] if price else 0)
-        return EndedSegment(uid, terms[0], start_us, end_us, quantity, labels)
+        return EndedSegment(uid, terms[0], start_us, end_us, quantity, labels, wait_us=None)
 
 
 def _json(values: Iterable[object]) -> dict[str, str]:

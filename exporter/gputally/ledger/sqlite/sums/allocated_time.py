@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gputally.ledger.cuts import pieces
+from gputally.ledger.records import JobSet
 from gputally.ledger.sqlite.segment_rows import TERMS, Row, price_of
 from gputally.ledger.sqlite.sums.daily_sums import daily_allocated
 from gputally.ledger.sqlite.sums.job_sets import JobSets
@@ -13,8 +14,6 @@ from gputally.ledger.sqlite.sums.segment_pages import older_segments, segment_pa
 
 Sums = dict[Key, int]
 """GPU-time (µs·µGPU) by key."""
-Jobs = dict[Key, set[int]]
-"""Different jobs by key."""
 
 
 class ReadPlan(NamedTuple):
@@ -31,7 +30,7 @@ class SumsBy(NamedTuple):
     jobs_by: Sequence[str] | None = None
 
 
-def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: ReadPlan) -> tuple[Sums, Jobs]:
+def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: ReadPlan) -> tuple[Sums, list[JobSet]]:
     """The GPU-time of all segments by dimensions, price and period; a page has a number of pods."""
     own = [each for each in dict.fromkeys(sums_by.by) if each not in TERMS]
     sums = _AllocatedSums(Names(rows, own), sums_by, plan.cuts)
@@ -40,7 +39,7 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: Read
     sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=sums.jobs is not None))
     found = sums.found()
     sums.add_older(found, older_segments(rows, bounds, sums_by.by))
-    return found, sums.jobs.found() if sums.jobs else {}
+    return found, sums.jobs.found() if sums.jobs else []
 
 
 class _AllocatedSums:
@@ -56,19 +55,23 @@ class _AllocatedSums:
     def add(self, found: Iterable[Row]) -> None:
         """Add a page of segments."""
         sums, jobs, cuts = self._sums, self.jobs, self._cuts
-        for *values, quantity, from_us, to_us, namespace, kind, job in found:
+        for *values, quantity, from_us, to_us, wait_us, namespace, kind, job in found:
             for piece in pieces(from_us, to_us, cuts) if cuts else ((0, from_us, to_us),):
                 row = (*values, piece[0])
                 sums[row] += quantity * (piece[2] - piece[1])
                 if jobs is not None:
                     jobs.add(row, namespace, kind, job)
+                    if wait_us is not None:
+                        jobs.add_waits(row, 1, wait_us)
+                        wait_us = None  # noqa: PLW2901 - a pod is bound in one period
 
-    def add_daily(self, found: Iterable[tuple[Row, int, Row]]) -> None:
+    def add_daily(self, found: Iterable[tuple[Row, int, Row, Row]]) -> None:
         """Add daily rows."""
-        for row, gpu_time, (namespace, kind, job) in found:
+        for row, gpu_time, (namespace, kind, job), waits in found:
             self._sums[row] += gpu_time
             if self.jobs is not None:
                 self.jobs.add(row, namespace, kind, job)
+                self.jobs.add_waits(row, *waits)
 
     def found(self) -> Sums:
         """The sums by the texts of dimensions."""

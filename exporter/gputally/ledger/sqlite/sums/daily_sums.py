@@ -44,22 +44,22 @@ def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], 
 
 def daily_allocated(
     rows: Rows, bounds: Mapping[str, int], own: Sequence[str], cuts: Sequence[int], *, with_jobs: bool
-) -> Iterator[tuple[Row, int, Row]]:
-    """The dimensions `own`, terms, price and number of the period; the GPU-time; and the names of the job.
+) -> Iterator[tuple[Row, int, Row, Row]]:
+    """The dimensions `own`, terms, price and number of the period; the GPU-time; the names of the job; and its waits.
 
-    Without jobs, their names are 0.
+    Waits are the number of pods that were bound, and how long they had waited (µs). Without jobs, their names are 0.
     """
     job = [f"{each}_text" for each in JOB if with_jobs]
     key = ", ".join((*(f"{each}_text" for each in own), "terms", "nullif(price, 0)"))
     sql = f"""
-    SELECT {key}, sum(seconds), sum(microseconds), {", ".join(job or "000")} FROM daily_rows
+    SELECT {key}, sum(seconds), sum(microseconds), sum(bound), sum(wait_us), {", ".join(job or "000")} FROM daily_rows
     WHERE period = :period AND pods > 0
     GROUP BY {", ".join((key, *job))}
     """  # noqa: S608 (dimensions only)
     for number, start_us, _ in rows(_PERIODS, bounds):
         period = bisect_right(cuts, start_us)
-        for *values, seconds, rest, namespace, kind, name in rows(sql, {"period": number}):
-            yield (*values, period), seconds * US_PER_SECOND + rest, (namespace, kind, name)
+        for *values, seconds, rest, bound, wait_us, namespace, kind, name in rows(sql, {"period": number}):
+            yield (*values, period), seconds * US_PER_SECOND + rest, (namespace, kind, name), (bound, wait_us)
 
 
 def daily_measured(

@@ -46,7 +46,7 @@ def read_steps(rows: Rows, bounds: Mapping[str, Any], page: int) -> Iterator[Nod
     """The changes of the allocated µGPU by the UID of the node; those of a million segments need 32 MB."""
     numbered, named = (defaultdict[Any, _Steps](lambda: (array("q"), array("q"))) for _ in range(2))
     for segments in segment_pages(rows, bounds, ("node_uid",), page=page):
-        for uid, _, _, *span, _, _, _ in segments:
+        for uid, _, _, *span, _, _, _, _ in segments:
             _hold(numbered[uid], *span)
     for uid, *span in rows(queries.ROLLED_STEPS, bounds):
         _hold(numbered[uid], *span)

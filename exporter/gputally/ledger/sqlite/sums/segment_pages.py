@@ -26,6 +26,7 @@ _NUMBERED: Final = {
 _OF_POD: Final = {"name", "namespace", "job_outcome"}
 _FROM: Final = "max(start_us, :start) AS from_us"
 _TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
+_WAIT: Final = "CASE WHEN s.ordinal = 0 AND s.start_us >= :start THEN max(r.scheduled_us - p.created_us, 0) END"
 _LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
 _OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
@@ -33,9 +34,10 @@ _OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 def segment_pages(
     rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], *, page: int, with_jobs: bool = False
 ) -> Iterator[Sequence[Row]]:
-    """Pages of segments: the dimensions `own`, terms, price, quantity, start, end, and the names of the job.
+    """Pages of segments: the dimensions `own`, terms, price, quantity, start, end, wait, and the names of the job.
 
-    A page is one transaction and has a number of pods. Without jobs, their names are 0.
+    A page is one transaction and has a number of pods. `wait` is how long (µs) its pod had waited, for the first
+    segment of pods that were bound in the window. Without jobs, it is NULL and their names are 0.
     """
     sql = _query(own, with_jobs=with_jobs)
     [(last,)] = rows(_LAST_POD, {})
@@ -53,12 +55,13 @@ def _query(own: Sequence[str], *, with_jobs: bool) -> str:
     inner = "".join(f"{_NUMBERED.get(each, 'p.name')} AS {each}, " for each in own)
     key = ", ".join((*own, "terms", "price", "quantity"))
     job = ", ".join(f"{_NUMBERED[each]} AS of_{each}" if with_jobs else f"0 AS of_{each}" for each in JOB)
+    wait = _WAIT if with_jobs else "NULL"
     pods = "CROSS JOIN pods p ON p.id = s.pod" if with_jobs or _OF_POD & set(own) else ""
     return f"""
-SELECT {key}, from_us, to_us, {", ".join(f"of_{each}" for each in JOB)} FROM (
-    SELECT {inner}{job}, s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}
+SELECT {key}, from_us, to_us, wait_us, {", ".join(f"of_{each}" for each in JOB)} FROM (
+    SELECT {inner}{job}, s.terms, s.price, s.quantity, max(s.number), {_FROM}, {_TO}, {wait} AS wait_us
     FROM (
-        SELECT pod, max(number), segments, node_text, node_uid_text, job_kind_text, job_text, outcome_text
+        SELECT pod, max(number), segments, scheduled_us, node_text, node_uid_text, job_kind_text, job_text, outcome_text
         FROM pod_revisions WHERE pod > :after AND pod <= :upto GROUP BY pod
     ) r
     CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}
