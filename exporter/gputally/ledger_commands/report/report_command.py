@@ -1,6 +1,7 @@
 """`gputally report`: GPU-hours and cost of a period."""
 
 import sys
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -10,6 +11,7 @@ from gputally.ledger.records import Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
 from gputally.ledger_commands.report.report_scope import accounted, reading, require_time, time_zone, window_of
+from gputally.ledger_commands.report.report_team import TOP_JOBS, TeamReport, write_teams
 from gputally.ledger_commands.report.report_text import (
     PLACES,
     BillReport,
@@ -27,6 +29,12 @@ from gputally.report.cells import read_cells, read_job_cells, read_unallocated, 
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.team_bill import TEAM_BY, team_bill_of
+
+_INCOMPATIBLE: Final = {
+    "--unallocated": ("--compare", "--output focus"),
+    "--preset": ("--by", "--unallocated", "--compare", "--output focus"),
+}
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
@@ -34,7 +42,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
     history: str | None
     window: str
-    by: tuple[str, ...]
+    by: tuple[str, ...] | None
+    preset: str | None
     filters: tuple[Filter, ...]
     compare: str | None
     top: int | None
@@ -46,6 +55,11 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     focus_version: str
 
     @property
+    def dimensions(self) -> tuple[str, ...]:
+        """What a row stands for."""
+        return TEAM_BY if self.preset else self.by or ("tenant",)
+
+    @property
     def places(self) -> int:
         """The decimals of amounts."""
         return PLACES[self.output] if self.decimals is None else self.decimals
@@ -53,20 +67,25 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
 def report(ledger: str, options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
-    if options.unallocated and (options.compare is not None or options.output == "focus"):
-        other = "--compare" if options.compare is not None else "--output focus"
-        raise ConfigError([Problem("", "--unallocated", f"cannot be combined with {other}; omit one of them")])
+    _require_compatible(options)
     zone = time_zone(options.time_zone)
     calendar = Calendar(zone, options.hours or BUSINESS_HOURS)
     with ending_at_once(), reading(ledger, options.history) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
         window = window_of(options.window, state, zone)
-        query = ReportQuery(window=accounted(window, state), by=options.by, filters=options.filters, calendar=calendar)
+        query = ReportQuery(
+            window=accounted(window, state), by=options.dimensions, filters=options.filters, calendar=calendar
+        )
         scope = Scope(query=query, state=state)
         require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
+        elif options.preset:
+            teams = _teams(reader, scope, options)
+            progress("")
+            write_teams(sys.stdout, teams, output=options.output)
+            _warn_of_nothing(scope, teams.bill.teams)
         elif options.compare is None:
             found = BillReport(
                 scope=scope,
@@ -76,10 +95,7 @@ def report(ledger: str, options: ReportOptions) -> int:
             )
             progress("")
             write_bill(sys.stdout, found, output=options.output)
-            if query.filters and not found.bill.lines:
-                sys.stderr.write(
-                    f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n"
-                )
+            _warn_of_nothing(scope, found.bill)
         else:
             changes = _changes(reader, window, scope, options)
             progress("")
@@ -87,6 +103,25 @@ def report(ledger: str, options: ReportOptions) -> int:
             _warn_of_clipping(scope, changes.before, options)
         sys.stdout.flush()
     return 0
+
+
+def _require_compatible(options: ReportOptions) -> None:
+    given = {
+        "--preset": options.preset is not None,
+        "--by": options.by is not None,
+        "--unallocated": options.unallocated,
+        "--compare": options.compare is not None,
+        "--output focus": options.output == "focus",
+    }
+    for flag, others in _INCOMPATIBLE.items():
+        if other := next((other for other in others if given[flag] and given[other]), None):
+            raise ConfigError([Problem("", flag, f"cannot be combined with {other}; omit one of them")])
+
+
+def _teams(reader: LedgerReader, scope: Scope, options: ReportOptions) -> TeamReport:
+    cells, jobs = read_cells(reader, scope.query)
+    bill = team_bill_of(cells, jobs, read_usage(reader, scope.query))
+    return TeamReport(scope=scope, bill=bill, top=options.top or TOP_JOBS, places=options.places)
 
 
 def _bill(reader: LedgerReader, query: ReportQuery, *, unallocated: bool) -> Bill:
@@ -124,6 +159,11 @@ def _changes(reader: LedgerReader, window: Window, scope: Scope, options: Report
     require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
+
+
+def _warn_of_nothing(scope: Scope, bill: Bill) -> None:
+    if scope.query.filters and not bill.lines:
+        sys.stderr.write(f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n")
 
 
 def _warn_of_clipping(scope: Scope, before: Window, options: ReportOptions) -> None:

@@ -13,6 +13,7 @@ from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(COLUMNS)
+PRESETS: Final = ("team",)
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 
@@ -38,6 +39,7 @@ examples:
   gputally report --window 2026-10 --by job --top 10 --where tenant=research
   gputally report --window last-month --compare previous --by tenant
   gputally report --window last-month --by gpu_model,tenant --unallocated
+  gputally report --preset team --where tenant=research --window last-month
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
   gputally report --window 7d --by hours,tier --hours 'business=Mon-Fri 9-17' --hours 'night=Mon-Sun 22-6'
   gputally report --window 2026-10 --output focus > october.focus.csv
@@ -52,6 +54,7 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_dimensions_flag(command)
+    command.set_defaults(by=None)  # so that it is known whether it is given beside a preset
     _add_choice_flags(command)
     _add_output_flags(command)
 
@@ -106,6 +109,12 @@ def _add_choice_flags(command: ArgumentParser) -> None:
         action="store_true",
         help="add the capacity that nobody held, at the price of its nodes, as rows of its own",
     )
+    add(
+        "--preset",
+        choices=PRESETS,
+        help="a ready report. team: GPU-hours, cost, utilisation and number of jobs of each tenant, with its five most "
+        "expensive jobs",
+    )
 
 
 def _add_output_flags(command: ArgumentParser) -> None:
@@ -154,6 +163,7 @@ def _report(parsed: Namespace) -> int:
         history=parsed.history,
         window=parsed.window,
         by=parsed.by,
+        preset=parsed.preset,
         filters=tuple(parsed.where),
         compare=parsed.compare,
         top=parsed.top,

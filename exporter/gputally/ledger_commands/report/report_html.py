@@ -16,11 +16,15 @@ th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);wh
 
 
 class HtmlTable(NamedTuple):
-    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows."""
+    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows.
+
+    `title` is a heading above it.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
     shares: Sequence[Decimal] = ()
+    title: str = ""
 
 
 def page(*, title: str, about: str, tables: Iterable[HtmlTable]) -> str:
@@ -50,7 +54,8 @@ def _table(table: HtmlTable) -> str:
     )
     bar = "<th></th>" if table.shares else ""
     body = "\n".join(_rows(table, numeric))
-    return f"<table>\n<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
+    heading = f"<h2>{escape(table.title)}</h2>\n" if table.title else ""
+    return f"{heading}<table>\n<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
 
 
 def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
