@@ -71,6 +71,13 @@ def test_without_metrics_of_pods_none_are_served_or_scraped(tmp_path: Path) -> N
     assert set(service_monitors(values, tmp_path).values()) == {"/metrics"}
 
 
+def test_the_cost_of_jobs_is_served_on_request(tmp_path: Path) -> None:
+    values = {"aggregator": {"trainingJobCost": True}}
+    [container] = of_kind(made(values, tmp_path), "Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert "--metrics.training-job-cost=on" in container["args"]
+
+
 def test_one_value_labels_all_objects_that_prometheus_selects(tmp_path: Path) -> None:
     values = {"prometheusOperator": {"labels": {"release": "kps"}}, "podMonitor": {"additionalLabels": {"a": "b"}}}
     found = [each for each in made(values, tmp_path) if each["kind"] in OPERATOR]
@@ -83,7 +90,7 @@ def test_dashboards_have_the_configured_folder(tmp_path: Path) -> None:
     values = {"dashboards": {"folder": "GPU", "annotations": {"a": "b"}}}
     boards = [each for each in made(values, tmp_path) if "grafana_dashboard" in each["metadata"]["labels"]]
 
-    assert [each["metadata"]["annotations"] for each in boards] == [{"grafana_folder": "GPU", "a": "b"}] * 8
+    assert [each["metadata"]["annotations"] for each in boards] == [{"grafana_folder": "GPU", "a": "b"}] * 9
     assert "annotations" not in of_kind(made({}, tmp_path), "ConfigMap", "-fleet")["metadata"]
 
 
