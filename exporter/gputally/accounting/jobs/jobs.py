@@ -79,7 +79,7 @@ class Jobs(StatePart[JobRecord]):
         for record in records:
             uid = job_uid(record.owner)
             if uid in self._jobs and record.counted is None:
-                self._times.setdefault(uid, JobTime()).departed.add(record.uid)
+                self._times.setdefault(uid, JobTime()).leave(record.uid)
                 self._with_departed.add(uid)
 
     def known(self) -> set[str]:
@@ -137,7 +137,7 @@ class Jobs(StatePart[JobRecord]):
             time.add(change.lines, -1)
             record = self._post_alone(None, record, at_us=at_us)
         elif change.lines:
-            time.departed.add(record.uid)
+            time.leave(record.uid)
             self._with_departed.add(uid)
             self._forget_time(uid, change)
         self._forget_released(uid)
