@@ -71,6 +71,13 @@ def test_without_metrics_of_pods_none_are_served_or_scraped(tmp_path: Path) -> N
     assert set(service_monitors(values, tmp_path).values()) == {"/metrics"}
 
 
+def test_the_cost_of_jobs_is_served_on_request(tmp_path: Path) -> None:
+    values = {"aggregator": {"trainingJobCost": True}}
+    [container] = of_kind(made(values, tmp_path), "Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert "--metrics.training-job-cost=on" in container["args"]
+
+
 def test_one_value_labels_all_objects_that_prometheus_selects(tmp_path: Path) -> None:
     values = {"prometheusOperator": {"labels": {"release": "kps"}}, "podMonitor": {"additionalLabels": {"a": "b"}}}
     found = [each for each in made(values, tmp_path) if each["kind"] in OPERATOR]

@@ -28,7 +28,7 @@ def test_every_metric_mentioned_exists_and_has_the_selected_labels(page: str) ->
 def test_the_changelog_names_every_metric() -> None:
     unreleased = TEXTS["CHANGELOG.md"].partition("### Metrics")[2]
 
-    assert set(re.findall(r"`(gputally_\w+)`", FORMER.sub("|", unreleased))) == METRICS.keys()
+    assert set(re.findall(r"`((?:gputally|training)_\w+)`", FORMER.sub("|", unreleased))) == METRICS.keys()
 
 
 def test_the_old_name_of_a_renamed_metric_does_not_exist() -> None:

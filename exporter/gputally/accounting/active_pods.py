@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.model.node import CapacitySlice
@@ -58,11 +59,15 @@ class ActiveNode(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Active(Struct, frozen=True):
-    """All pods and nodes at one instant, immutable: another thread may derive the pods."""
+    """All pods and nodes at one instant, immutable: another thread may derive the pods.
+
+    `costs` are those of jobs, if they are to be exported.
+    """
 
     bound: tuple[PodRecord, ...]
     waiting: tuple[ActivePod, ...]
     nodes: tuple[ActiveNode, ...]
+    costs: JobCostsNow | None = None
 
     def pods(self) -> list[ActivePod]:
         """Bound pods, then pending ones. No two have the same namespace and name."""
@@ -77,7 +82,8 @@ def read_active(fleet: Fleet, *, now_us: int) -> Active:
     fleet.advance(now_us)
     fleet.nodes.catch_up(at_us=fleet.now_us)
     bound = (each for each in fleet.pods.records.values() if each.end_by is None and each.segments)
-    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)))
+    costs = fleet.jobs.costs.read(fleet.pods.records.values(), now_us=fleet.now_us)
+    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)), costs)
 
 
 def holding(record: PodRecord) -> ActivePod:

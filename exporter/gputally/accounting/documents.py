@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
+from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.preemptions import Preemptions
@@ -16,6 +17,7 @@ from gputally.model.preemption import Preemption
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     ClaimPods.name: ClaimPod,
+    JobCosts.name: JobCostRecord,
     Jobs.name: JobRecord,
     Preemptions.name: Preemption,
 }

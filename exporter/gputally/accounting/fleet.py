@@ -73,7 +73,7 @@ class Fleet:
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
         self.agents, self.claim_pods = Agents(rules), ClaimPods(rules)
         tiers, tenants = ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
-        listed = (self.agents, self.claim_pods, self.jobs, self.preemptions)
+        listed = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.preemptions)
         self.parts: tuple[StatePart[Any], ...] = (*listed, tiers, tenants)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
@@ -143,6 +143,7 @@ class Fleet:
         self.pods.forget_departed(self.now_us)
         self.usage.advance(self.now_us)
         self.jobs.forget_departed(self.usage.keeps)
+        self.jobs.costs.forget(self.now_us, self.pods.records)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def _is_due(self, deadline_us: int | None) -> bool:
@@ -291,8 +292,7 @@ class Fleet:
         self.usage.restore(saved, has_agent=self.agents.is_on)
         self.jobs.restore_departed(saved.departed)
         if saved.is_moved:
-            for record in self.pods.records.values():
-                self.pods.handover.touch(None, record)
+            self.pods.handover.touch_all(self.pods.records.values())
             self.totals.touch_all()
             self.nodes.touch_all()
             self.usage.touch_all()

@@ -13,13 +13,14 @@ from gputally import __version__
 from gputally.accounting.changes import Saved
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.present import at_present
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents
@@ -38,6 +39,7 @@ from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
+from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
@@ -110,8 +112,7 @@ async def aggregate(
     Raises: ConfigError, ApiError, LedgerError or AddressTaken before the start; LedgerError also later.
     """
     policies = policy_source(settings.web_config)
-    rules, book = read_files(settings.config, settings.prices)
-    rules = with_agents(rules, settings.agent_marks)
+    rules, book = _configuration(settings)
     server_time = ServerTime()
     on_answer = None if clock else server_time.observe
     clock = clock or server_time.now_us
@@ -128,6 +129,7 @@ async def aggregate(
                 await asyncio.to_thread(ledger.prepare_retention)
             saved = _saved(ledger, now_us=clock())
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
+            fleet.jobs.costs.is_on = settings.training_job_cost
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
             pipeline.health.certificates = _certificates(policies, pulled)
@@ -142,6 +144,12 @@ async def aggregate(
                 await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
+
+
+def _configuration(settings: Settings) -> tuple[Rules, PriceBook | None]:
+    rules, book = read_files(settings.config, settings.prices)
+    require_usd(settings, book)
+    return with_agents(rules, settings.agent_marks), book
 
 
 @contextmanager

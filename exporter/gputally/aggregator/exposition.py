@@ -7,7 +7,7 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
-from gputally.catalog.aggregator.pod_metrics import view_of
+from gputally.catalog.aggregator.pod_metrics import JOB_COST, view_of
 from gputally.catalog.all import BUDGETS, FLEET, HEALTH, PODS
 from gputally.export.large_text import render_large
 from gputally.export.process import process_registry
@@ -88,4 +88,5 @@ class Exposition:
 
 def _pods_text(active: Active, *, openmetrics: bool) -> bytes:
     view = view_of(active)
-    return render_large(((metric, metric.rows(view)) for metric in PODS), openmetrics=openmetrics)
+    shown = (metric for metric in PODS if view.costs or metric is not JOB_COST)
+    return render_large(((metric, metric.rows(view)) for metric in shown), openmetrics=openmetrics)

@@ -1,11 +1,13 @@
 """All settings of the aggregator: the source of flags, environment variables and help."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from gputally.accounting.jobs.job_costs import CURRENCY
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import AgentMarks
 from gputally.pulling.agent_options import AgentOptions, Target
@@ -53,6 +55,8 @@ SETTINGS: Final = (
             "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
     Setting("metrics.pods", "on", "on|off", "serve /metrics/pods: tier, tenant, job and GPUs of each pod, and the "
             "capacity of each node"),
+    Setting("metrics.training-job-cost", "off", "on|off", "serve training_job_cost_usd on /metrics/pods: the cost "
+            "so far of each job, up to 1,000 series; needs a price book in USD"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
             "labels that select the agent pods; empty to select none"),
     Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
@@ -68,6 +72,14 @@ SETTINGS: Final = (
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
     Setting("log.format", "text", "FORMAT", "text or json"),
 )  # fmt: skip
+
+
+_CHOICES: Final = {
+    "metrics.pods": ("on", "off"),
+    "metrics.training-job-cost": ("on", "off"),
+    "log.level": ("debug", "info", "warning", "error"),
+    "log.format": ("text", "json"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +99,7 @@ class Settings:
     grafana: str = ""
     zero_s: int = 120
     pod_metrics: bool = True
+    training_job_cost: bool = False
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentOptions = field(default_factory=AgentOptions)
     budgets_interval_s: float = 300.0
@@ -103,15 +116,14 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *not_a_number(values, "web.max-requests"),
         *no_url(values, "web.grafana-url"),
         *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
-        *unknown(values, "metrics.pods", ("on", "off")),
+        *_no_job_cost(values),
         *no_pairs(values, "agents.selector", "KEY=VALUE"),
         *no_port(values, "agents.port"),
         *not_a_number(values, "agents.interval"),
         *key_without_certificate(values),
         *no_pairs(values, "agents.urls", "NODE=URL"),
         *no_urls(values, "agents.urls"),
-        *unknown(values, "log.level", ("debug", "info", "warning", "error")),
-        *unknown(values, "log.format", ("text", "json")),
+        *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
     ]
     if problems:
         raise ConfigError(problems)
@@ -129,6 +141,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         grafana=values["web.grafana-url"].rstrip("/"),
         zero_s=int(values["metrics.zero-seconds"]),
         pod_metrics=values["metrics.pods"] == "on",
+        training_job_cost=values["metrics.training-job-cost"] == "on",
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),
         log_level=values["log.level"],
@@ -151,6 +164,22 @@ def _no_ledger(values: Mapping[str, Any]) -> list[Problem]:
     problem = "is too short" if days is not None else "is not a duration"
     least = f"use {LEAST_RETENTION_DAYS}d or more, such as 400d, so that the last month always has all details"
     return [*problems, Problem("", "--ledger.retention", f"'{text}' {problem}; {least}")]
+
+
+def _no_job_cost(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is missing to export the cost of jobs."""
+    if values["metrics.training-job-cost"] == "on":
+        if not values["prices.file"]:
+            yield Problem("", "--metrics.training-job-cost", "needs a price book in USD; set --prices.file")
+        if values["metrics.pods"] == "off":
+            yield Problem("", "--metrics.training-job-cost", "is served on /metrics/pods; remove --metrics.pods=off")
+
+
+def require_usd(settings: Settings, book: PriceBook | None) -> None:
+    """Raises: ConfigError if the cost of jobs is to be exported and the price book has another currency."""
+    if settings.training_job_cost and book and book.currency != CURRENCY:
+        text = f"needs a price book in USD; {settings.prices} is in {book.currency}"
+        raise ConfigError([Problem("", "--metrics.training-job-cost", text)])
 
 
 def _agents(values: Mapping[str, Any]) -> AgentOptions:

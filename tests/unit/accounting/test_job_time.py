@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import NodeForm, PodForm, instant, us
+from tests.core.memory import Memory
 from tests.core.replay import Replay
 
 NODE = NodeForm(name="n1", capacity={"nvidia.com/gpu": 8})
@@ -174,3 +176,29 @@ def test_a_pod_counts_when_its_own_object_shows_its_end_not_when_its_node_is_gon
 
     replay.lose(form, at=70)
     assert counted(replay) == {("gold", "red", "lost"): 50}
+
+
+def test_jobs_that_an_earlier_version_stored_count_after_the_upgrade(replay: Replay) -> None:
+    see_job(replay, job(), at=5)
+    replay.see(pod("a"), pod("b", owners=()), at=10)
+    replay.see(ended(pod("a"), 40), ended(pod("b", owners=()), 50), at=50)
+    see_job(replay, job("Complete", 51), at=51)
+    replay.flush()
+    as_if_by_an_earlier_version(replay.memory)
+    replay.restart()
+
+    assert counted(replay) == {("gold", "red", "succeeded"): 30 + 40}
+
+
+def as_if_by_an_earlier_version(memory: Memory) -> None:
+    """Without what the counter of jobs stores; its classification of pods had another number."""
+    memory.pods = {uid: without(text, "counted") for uid, text in memory.pods.items()}
+    memory.documents["job"] = {uid: without(text, "counted") for uid, text in memory.documents["job"].items()}
+    memory.series = {key: series for key, series in memory.series.items() if key[0] is not Total.JOB}
+    memory.resumes = {kind: structs.replace(each, rules="4") for kind, each in memory.resumes.items()}
+
+
+def without(text: bytes, field: str) -> bytes:
+    document = msgspec.json.decode(text)
+    document.pop(field, None)
+    return msgspec.json.encode(document)

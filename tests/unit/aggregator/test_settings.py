@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gputally.aggregator.settings import SETTINGS, Settings, settings_from
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.aggregator.settings import SETTINGS, Settings, require_usd, settings_from
 from gputally.errors import ConfigError
+from gputally.model.price import Basis
 from gputally.model.rules import AgentMarks
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import add_flags, variable
@@ -107,6 +109,29 @@ def test_all_that_is_wrong_about_agents_is_told_at_once() -> None:
         "--agents.urls: names 'n1' more than once",
         "--agents.urls: '10.0.0.2' is not a URL; use a URL such as http://10.0.0.7:9837",
     ]
+
+
+def test_the_cost_of_jobs_needs_prices_and_the_page_of_pods() -> None:
+    assert problems("--metrics.training-job-cost", "on", "--metrics.pods", "off") == [
+        "--metrics.training-job-cost: needs a price book in USD; set --prices.file",
+        "--metrics.training-job-cost: is served on /metrics/pods; remove --metrics.pods=off",
+    ]
+    assert problems("--metrics.training-job-cost", "yes") == [
+        "--metrics.training-job-cost: unknown 'yes'; use on or off"
+    ]
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_the_cost_of_jobs_needs_a_price_book_in_usd(currency: str) -> None:
+    settings = parsed("--metrics.training-job-cost", "on", "--prices.file", "p.yaml")
+    book = PriceBook(currency=currency, basis=Basis.NODE, rules=(), tiers=(), digest="")
+
+    assert settings.training_job_cost
+    if currency == "USD":
+        require_usd(settings, book)
+    else:
+        with pytest.raises(ConfigError, match=r"needs a price book in USD; p.yaml is in EUR"):
+            require_usd(settings, book)
 
 
 def test_a_variable_gives_a_default_that_a_flag_overrides() -> None:

@@ -30,6 +30,12 @@ def test_just_the_series_of_these_tenants_are_left(rows: set[tuple[str, str, str
     assert left.endswith("# EOF\n")
 
 
+def test_a_team_in_a_metric_of_others_is_a_tenant() -> None:
+    page = b'x_cost_usd{job_name="a",team="vision"} 1\nx_cost_usd{job_name="b",team="serving"} 2\n'
+
+    assert filter_by_tenant(page, {"vision"}) == page.splitlines(keepends=True)[0]
+
+
 def parsed(page: str) -> list[prometheus_client.Metric]:
     return list(text_string_to_metric_families(page))  # type: ignore[no-untyped-call] # the client's gap
 

@@ -12,6 +12,9 @@ Lines = dict[Payer, tuple[int, int]]
 NOTHING: Final[Mapping[Payer, tuple[int, int]]] = {}
 
 
+_NO_PODS: Final[frozenset[str]] = frozenset()
+
+
 def lines_of(segments: Sequence[Segment], *, from_us: int) -> Lines:
     """What the segments allocate from `from_us` on."""
     found: Lines = {}
@@ -33,12 +36,16 @@ class JobTime:
     def __init__(self, forgotten: Iterable[tuple[str, str, int]] = ()) -> None:
         self.lines: Lines = {(tier, tenant): (amount, 0) for tier, tenant, amount in forgotten}
         self.present: set[str] = set()
-        self.departed: set[str] = set()
+        self.departed: set[str] | frozenset[str] = _NO_PODS  # most Jobs have none: a set costs 216 bytes
 
     @property
     def holds_gpus(self) -> bool:
         """Whether any of its pods holds GPUs."""
         return any(b for _, b in self.lines.values())
+
+    def leave(self, uid: str) -> None:
+        """A pod leaves the working state, and may still be amended."""
+        self.departed = {uid} if not self.departed else {*self.departed, uid}
 
     def add(self, lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> None:
         """Add lines, or take them back."""

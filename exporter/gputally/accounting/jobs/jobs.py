@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.accounting.jobs.job_record import JobRecord, job_uid, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, lines_of, with_forgotten
 from gputally.accounting.pods.outcome import outcome_of
@@ -29,6 +30,7 @@ class Jobs(StatePart[JobRecord]):
     kinds = (Kind.JOBS,)
 
     def __init__(self, totals: Totals, *, is_watched: bool = False) -> None:
+        self.costs = JobCosts(totals.accounting_start_us)
         self._totals = totals
         self._is_watched = is_watched
         self._jobs: dict[str, JobRecord] = {}
@@ -77,7 +79,7 @@ class Jobs(StatePart[JobRecord]):
         for record in records:
             uid = job_uid(record.owner)
             if uid in self._jobs and record.counted is None:
-                self._times.setdefault(uid, JobTime()).departed.add(record.uid)
+                self._times.setdefault(uid, JobTime()).leave(record.uid)
                 self._with_departed.add(uid)
 
     def known(self) -> set[str]:
@@ -123,6 +125,7 @@ class Jobs(StatePart[JobRecord]):
 
     def forget_pod(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A deleted pod leaves the working state. Without its Job it is its own job: nothing can observe that later."""
+        self.costs.add(record, at_us=at_us)
         uid = job_uid(record.owner)
         time = self._times.get(uid) if uid else None
         if uid is None or time is None or record.uid not in time.present:
@@ -134,7 +137,7 @@ class Jobs(StatePart[JobRecord]):
             time.add(change.lines, -1)
             record = self._post_alone(None, record, at_us=at_us)
         elif change.lines:
-            time.departed.add(record.uid)
+            time.leave(record.uid)
             self._with_departed.add(uid)
             self._forget_time(uid, change)
         self._forget_released(uid)

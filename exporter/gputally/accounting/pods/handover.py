@@ -1,6 +1,6 @@
 """Pod changes that are not yet in the ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -28,6 +28,11 @@ class Handover:
             self._written[record.uid] = None
         else:
             self._written.setdefault(record.uid, before)
+
+    def touch_all(self, records: Iterable[PodRecord]) -> None:
+        """Mark all pods as changed, as if they were new."""
+        for record in records:
+            self.touch(None, record)
 
     def drop(self, uid: str) -> None:
         """Mark the pod as dropped."""

@@ -16,8 +16,13 @@ def has_same_revision(before: PodRecord, record: PodRecord) -> bool:
 
 
 def counts_equally(before: PodRecord, record: PodRecord) -> bool:
-    """Whether both have the same revision, and are final or not: only then they count as jobs."""
-    return has_same_revision(before, record) and (before.ending is None) == (record.ending is None)
+    """Whether both have the same revision and count alike as jobs: a pod that has not ended does not.
+
+    One that has ended may belong to a Job, or an earlier version has not counted it: whoever counts jobs decides.
+    """
+    if record.ending is None or record.counted is None:
+        return record.ending is None and before.ending is None and has_same_revision(before, record)
+    return before.counted is not None and has_same_revision(before, record)
 
 
 def _revision_fields(record: PodRecord) -> tuple[object, ...]:

@@ -4,13 +4,18 @@ Their number grows with the fleet, so they are not part of `/metrics`.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from gputally.accounting.active_pods import PENDING, Active, ActiveNode, ActivePod
+from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.node import CapacityState
-from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU, US_PER_SECOND
+
+MOST_JOBS: Final = 1000
+"""Jobs with series of their own."""
 
 
 class PodsView(Struct, frozen=True):
@@ -18,11 +23,12 @@ class PodsView(Struct, frozen=True):
 
     pods: Sequence[ActivePod]
     nodes: Sequence[ActiveNode]
+    costs: JobCostsNow | None = None
 
 
 def view_of(active: Active) -> PodsView:
     """Derives the pods once for all metrics; takes some 50 ms for 20,000 pods, so run it in a thread."""
-    return PodsView(active.pods(), active.nodes)
+    return PodsView(active.pods(), active.nodes, active.costs)
 
 
 def pod_info(view: PodsView) -> Iterator[Row]:
@@ -57,6 +63,12 @@ def node_overcommitted(view: PodsView) -> Iterator[Row]:
     for node in view.nodes:
         if quantity := dict(node.parts).get(CapacityState.OVERCOMMITTED, 0):
             yield Row((node.name, node.gpu_model, node.pool), quantity / GPU)
+
+
+def job_costs(view: PodsView) -> Iterator[Row]:
+    """A row for each of the most expensive jobs, if the costs of jobs are exported."""
+    if view.costs:
+        yield from (Row(labels, cost / COST_UNIT) for labels, cost in view.costs.top(MOST_JOBS).items())
 
 
 POD_INFO = Metric[PodsView](
@@ -99,4 +111,13 @@ NODE_OVERCOMMITTED = Metric[PodsView](
     rows=node_overcommitted,
 )
 
-METRICS = (POD_INFO, POD_GPUS, POD_PENDING, NODE_GPUS, NODE_OVERCOMMITTED)
+JOB_COST = Metric[PodsView](
+    name="training_job_cost_usd",
+    kind=MetricType.GAUGE,
+    help="Cost so far of each job that has pods or had them in the last 24 hours, with --metrics.training-job-cost.",
+    labels=("job_name", "team", "gpu_type", "namespace"),
+    rows=job_costs,
+    reference_only=True,
+)
+
+METRICS = (POD_INFO, POD_GPUS, POD_PENDING, NODE_GPUS, NODE_OVERCOMMITTED, JOB_COST)

@@ -11,6 +11,7 @@ from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
 from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import accounted, reading, require_time, time_zone, window_of
+from gputally.ledger_commands.report.report_team import TOP_JOBS, TeamReport, write_teams
 from gputally.ledger_commands.report.report_text import (
     PLACES,
     BillReport,
@@ -31,6 +32,7 @@ from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.sampled_ends import read_sampled
 from gputally.report.shared_capacity import bill_with_unallocated
+from gputally.report.team_bill import TEAM_BY, team_bill_of
 from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
 from gputally.report.waterfall.waterfall_rows import waterfall_rows
@@ -41,7 +43,8 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 
     history: str | None
     window: str
-    by: tuple[str, ...]
+    by: tuple[str, ...] | None
+    preset: str | None
     filters: tuple[Filter, ...]
     compare: str | None
     top: int | None
@@ -52,6 +55,13 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     output: str
     decimals: int | None
     focus_version: str
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """What a row stands for."""
+        if self.preset:
+            return TEAM_BY
+        return self.by or (() if self.waterfall else ("tenant",))
 
     @property
     def places(self) -> int:
@@ -68,35 +78,44 @@ def report(ledger: str, options: ReportOptions) -> int:
         progress("reading the ledger ...")
         state = reader.state()
         window = window_of(options.window, state, zone)
-        query = ReportQuery(window=accounted(window, state), by=options.by, filters=options.filters, calendar=calendar)
+        query = ReportQuery(
+            window=accounted(window, state), by=options.dimensions, filters=options.filters, calendar=calendar
+        )
         scope = Scope(query=query, state=state)
         require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
-        elif options.waterfall:
-            waterfall = _waterfall(reader, scope, options)
-            progress("")
-            write_waterfall(sys.stdout, waterfall, output=options.output)
-            _warn_of_no_match(scope, matches=bool(waterfall.found))
-        elif options.compare is None:
-            found = BillReport(
-                scope=scope,
-                bill=_bill(reader, query, options.unallocated),
-                top=options.top,
-                places=options.places,
-            )
-            progress("")
-            write_bill(sys.stdout, found, output=options.output)
-            _warn_of_no_match(scope, matches=bool(found.bill.lines))
-        else:
+        elif options.compare is not None:
             changes = _changes(reader, window, scope, options)
             progress("")
             write_changes(sys.stdout, changes, output=options.output)
             _warn_of_clipping(scope, changes.before, options)
+        else:
+            matches = _write_lines(reader, scope, options, progress)
+            _warn_of_no_match(scope, matches=matches)
         sys.stdout.flush()
         if options.history is not None or state.cluster == IMPORTED:
             write_sampled(sys.stderr, read_sampled(reader, query))
     return 0
+
+
+def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> bool:
+    """Print a waterfall, a preset or a bill. Returns whether it has any lines."""
+    if options.waterfall:
+        waterfall = _waterfall(reader, scope, options)
+        progress("")
+        write_waterfall(sys.stdout, waterfall, output=options.output)
+        return bool(waterfall.found)
+    if options.preset:
+        teams = _teams(reader, scope, options)
+        progress("")
+        write_teams(sys.stdout, teams, output=options.output)
+        return bool(teams.bill.teams.lines)
+    bill = _bill(reader, scope.query, options.unallocated)
+    progress("")
+    found = BillReport(scope=scope, bill=bill, top=options.top, places=options.places)
+    write_bill(sys.stdout, found, output=options.output)
+    return bool(bill.lines)
 
 
 def _refuse_combinations(options: ReportOptions) -> None:
@@ -104,13 +123,15 @@ def _refuse_combinations(options: ReportOptions) -> None:
     chosen = [
         *(["--waterfall"] if options.waterfall else []),
         *(["--history"] if options.waterfall and options.history else []),
+        *(["--preset"] if options.preset else []),
+        *(["--by"] if options.preset and options.by is not None else []),
         *(["--unallocated"] if options.unallocated else []),
         *(["--compare"] if options.compare is not None else []),
         *(["--output focus"] if options.output == "focus" else []),
     ]
     if len(chosen) > 1:
         raise ConfigError([Problem("", chosen[0], f"cannot be combined with {chosen[1]}; omit one of them")])
-    if options.waterfall and (times := [each for each in options.by if each in TIME_DIMENSIONS]):
+    if options.waterfall and (times := [each for each in options.by or () if each in TIME_DIMENSIONS]):
         problem = f"cannot be divided by {times[0]}; choose the period with --window, or hours with --where"
         raise ConfigError([Problem("", "--waterfall", problem)])
 
@@ -120,6 +141,12 @@ def _waterfall(reader: LedgerReader, scope: Scope, options: ReportOptions) -> Wa
     parts, billed = read_waterfall_parts(reader, scope.query)
     found = waterfalls_of(parts, billed, first=ALLOCATED if scope.query.filters else CAPACITY, top=options.top)
     return WaterfallReport(scope=scope, found=waterfall_rows(found, options.places))
+
+
+def _teams(reader: LedgerReader, scope: Scope, options: ReportOptions) -> TeamReport:
+    cells, jobs = read_cells(reader, scope.query)
+    bill = team_bill_of(cells, jobs, read_usage(reader, scope.query))
+    return TeamReport(scope=scope, bill=bill, top=options.top or TOP_JOBS, places=options.places)
 
 
 def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill:

@@ -14,6 +14,7 @@ from gputally.report.shared_capacity import ROWS, SHARINGS
 from gputally.setting import Parser, add_flags
 
 _DIMENSIONS: Final = ", ".join(COLUMNS)
+PRESETS: Final = ("team",)
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 
@@ -40,6 +41,7 @@ examples:
   gputally report --window last-month --compare previous --by tenant
   gputally report --window last-month --by gpu_model,tenant --unallocated
   gputally report --window last-month --waterfall --by tier
+  gputally report --preset team --where tenant=research --window last-month
   gputally report --window 2026-10 --by day,tenant --time-zone Europe/Berlin --output csv
   gputally report --window 7d --by hours,tier --hours 'business=Mon-Fri 9-17' --hours 'night=Mon-Sun 22-6'
   gputally report --window 2026-10 --output focus > october.focus.csv
@@ -54,7 +56,7 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_dimensions_flag(command)
-    command.set_defaults(by=None)  # unlike other reports, a waterfall is not divided by default
+    command.set_defaults(by=None)  # a waterfall is not divided by default, and a preset has its own rows
     _add_content_flags(command)
     _add_output_flags(command)
 
@@ -117,6 +119,12 @@ def _add_content_flags(command: ArgumentParser) -> None:
         action="store_true",
         help="from capacity to what was used in jobs that succeeded, with the cause of each loss, at capacity prices",
     )
+    add(
+        "--preset",
+        choices=PRESETS,
+        help="a ready report. team: GPU-hours, cost, utilisation and number of jobs of each tenant, with its five most "
+        "expensive jobs",
+    )
 
 
 def _add_output_flags(command: ArgumentParser) -> None:
@@ -164,7 +172,8 @@ def _report(parsed: Namespace) -> int:
     options = ReportOptions(
         history=parsed.history,
         window=parsed.window,
-        by=parsed.by or (() if parsed.waterfall else ("tenant",)),
+        by=parsed.by,
+        preset=parsed.preset,
         filters=tuple(parsed.where),
         compare=parsed.compare,
         top=parsed.top,

@@ -21,7 +21,7 @@ VERSION: Final = 1
 PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 """The usual decimals of amounts, by format."""
 _BAR: Final = 12
-_MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
+MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
 _HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %", "mean_wait_seconds": "wait s"}
 _SHOWN: Final = (
@@ -82,21 +82,23 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
     query = report.scope.query
     found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_columns)), query.columns
     if output == "json":
-        write_json(file, report.scope, rows=_documents(columns, found), totals=[_values(each.total) for each in found])
+        write_json(
+            file, report.scope, rows=documents(columns, found), totals=[row_values(each.total) for each in found]
+        )
     elif output == "csv":
-        rows = ((*row.labels, *_amounts(row, _MEASURES), row.currency) for each in found for row in each.rows)
-        write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
+        rows = ((*row.labels, *amounts(row, MEASURES), row.currency) for each in found for row in each.rows)
+        write_rows(file, (*columns, *MEASURES, "currency"), rows, output="csv")
     elif output == "html":
         tables = (
-            HtmlTable(*_bill_table(columns, each, bars=False), [row.share for row in each.rows])
-            for each in found or _EMPTY
+            HtmlTable(*bill_table(columns, each, bars=False), [row.share for row in each.rows])
+            for each in found or EMPTY
         )
         about = f"From {report.scope.period(query.window)}{report.scope.limits}"
         file.write(page(title="GPU cost", about=about, tables=tables))
     else:
         write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
-        for each in found or _EMPTY:
-            write_table(file, *_bill_table(columns, each, bars=output == "table"), output=output)
+        for each in found or EMPTY:
+            write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
 
 
 def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
@@ -107,10 +109,10 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
     found = [change_rows(changes, places=report.places, top=report.top) for changes in grouped]
     rows = [row for group in found for row in group[:-1]]
     if output == "json":
-        lines = [dict(zip(columns, row.labels, strict=True)) | _values(row) for row in rows]
-        write_json(file, scope, rows=lines, totals=[_values(group[-1]) for group in found], before=report.before)
+        lines = [dict(zip(columns, row.labels, strict=True)) | row_values(row) for row in rows]
+        write_json(file, scope, rows=lines, totals=[row_values(group[-1]) for group in found], before=report.before)
     elif output == "csv":
-        cells = ((*row.labels, *_amounts(row, _CHANGES), row.currency) for row in rows)
+        cells = ((*row.labels, *amounts(row, _CHANGES), row.currency) for row in rows)
         write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
     else:
         about = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}{scope.limits}"
@@ -130,26 +132,27 @@ def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, o
 def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
     head = [*columns, *(name.replace("_", " ") for name in _CHANGES)]
     head[-len(_CHANGES)] += f" {group[0].currency}".rstrip()
-    return head, [[*_named(row, columns), *_amounts(row, _CHANGES)] for row in group]
+    return head, [[*_named(row, columns), *amounts(row, _CHANGES)] for row in group]
 
 
 _EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds")
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
     currency="",
-    **{name: Decimal("0.00") for name in _MEASURES if name not in _EMPTY_WITHOUT_PODS},
+    **{name: Decimal("0.00") for name in MEASURES if name not in _EMPTY_WITHOUT_PODS},
     utilisation=None,
     jobs=0,
     pods=0,
     mean_wait_seconds=None,
 )
-_EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
+EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
-def _bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
+def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
+    """The columns for people; with `bars` of the shares."""
     shown = [name for name in _SHOWN if name not in _OPTIONAL or getattr(found.total, name)]
     head = [*columns, *(_head(name, found.total.currency) for name in shown)]
-    rows = [[*_named(row, columns), *_amounts(row, shown)] for row in (*found.rows, found.total)]
+    rows = [[*_named(row, columns), *amounts(row, shown)] for row in (*found.rows, found.total)]
     if bars:
         head.append("")
         for cells, row in zip(rows, (*found.rows, None), strict=True):
@@ -167,15 +170,18 @@ def _named(row: BillRow | ChangeRow, columns: Sequence[str]) -> Cells:
     return row.labels or ("total", *[""] * (len(columns) - 1))
 
 
-def _amounts(row: BillRow | ChangeRow, names: Iterable[str]) -> list[object]:
+def amounts(row: BillRow | ChangeRow, names: Iterable[str]) -> list[object]:
+    """The named fields of a row."""
     return [getattr(row, name) for name in names]
 
 
-def _documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, row.labels, strict=True)) | _values(row) for each in found for row in each.rows]
+def documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:
+    """The rows for JSON, without totals."""
+    return [dict(zip(columns, row.labels, strict=True)) | row_values(row) for each in found for row in each.rows]
 
 
-def _values(row: BillRow | ChangeRow) -> dict[str, Any]:
+def row_values(row: BillRow | ChangeRow) -> dict[str, Any]:
+    """A row for JSON, without labels."""
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
@@ -200,7 +206,7 @@ def write_json(
     totals: list[dict[str, Any]],
     before: Window | None = None,
 ) -> None:
-    """Write the document of a report."""
+    """Write the document, with the period that it is compared to."""
     document = {
         "version": VERSION,
         "cluster": scope.state.cluster,

@@ -1,0 +1,94 @@
+"""The report of teams: their totals, and the most expensive jobs of each."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TextIO
+
+from msgspec import Struct
+
+from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.report.report_html import HtmlTable, page
+from gputally.ledger_commands.report.report_text import (
+    EMPTY,
+    MEASURES,
+    Scope,
+    amounts,
+    bill_table,
+    documents,
+    row_values,
+    write_heading,
+    write_json,
+    write_table,
+)
+from gputally.report.bill import Bill
+from gputally.report.report_query import COLUMNS
+from gputally.report.rounded_rows import BillRows, RowChoice, rows_of
+from gputally.report.team_bill import TeamBill
+
+TOP_JOBS: Final = 5
+_TEAM: Final = COLUMNS["tenant"]
+_JOB: Final = COLUMNS["job"]
+
+
+class TeamReport(Struct, frozen=True, kw_only=True):
+    """A bill of teams to print, amounts with `places` decimals; of each team the `top` jobs, the others added up."""
+
+    scope: Scope
+    bill: TeamBill
+    top: int
+    places: int
+
+
+def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
+    """Write the report. CSV has one row for each job shown, and no totals, so that its columns can be summed."""
+    teams = rows_of(report.bill.teams, RowChoice(report.places))
+    if output == "json":
+        rows = documents(_TEAM, teams)
+        for row in rows:
+            row["top_jobs"] = _jobs(report, tenant=row["tenant"], currency=row["currency"])
+        write_json(file, report.scope, rows=rows, totals=[row_values(each.total) for each in teams])
+    elif output == "csv":
+        cells = (
+            (tenant, *row.labels, *amounts(row, MEASURES), row.currency)
+            for tenant, found in _by_team(report)
+            for each in found
+            for row in each.rows
+        )
+        write_rows(file, (*_TEAM, *_JOB, *MEASURES, "currency"), cells, output="csv")
+    elif output == "html":
+        about = f"From {report.scope.period(report.scope.query.window)}{report.scope.limits}"
+        file.write(page(title="GPU cost of teams", about=about, tables=_html_tables(report, teams)))
+    else:
+        write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
+        for each in teams or EMPTY:
+            write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
+        for tenant, found in _by_team(report):
+            file.write(f"\n{'## ' if output == 'markdown' else ''}{_title(tenant, report.top)}\n\n")
+            for each in found:
+                write_table(file, *bill_table(_JOB, each, bars=output == "table"), output=output)
+
+
+def _title(tenant: str, top: int) -> str:
+    return f"{tenant}: top {top} jobs by cost"
+
+
+def _by_team(report: TeamReport) -> Iterator[tuple[str, Sequence[BillRows]]]:
+    for tenant, bill in report.bill.jobs:
+        yield tenant, _rows(report, bill)
+
+
+def _rows(report: TeamReport, bill: Bill) -> list[BillRows]:
+    return rows_of(bill, RowChoice(report.places, report.top))
+
+
+def _jobs(report: TeamReport, *, tenant: str, currency: str) -> list[dict[str, Any]]:
+    found = documents(_JOB, _rows(report, dict(report.bill.jobs)[tenant]))
+    return [row for row in found if row["currency"] == currency]
+
+
+def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
+    for each in teams or EMPTY:
+        yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows])
+    for tenant, found in _by_team(report):
+        for each in found:
+            shares = [row.share for row in each.rows]
+            yield HtmlTable(*bill_table(_JOB, each, bars=False), shares, caption=_title(tenant, report.top))

@@ -1,0 +1,45 @@
+"""The bill of each team: what it had in all, and its most expensive jobs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.report.bill import Bill, bill_of
+from gputally.report.cells import Cell, LineJobs, UsageCell
+
+TEAM_BY: Final = ("tenant", "job")
+"""The dimensions by which the cells of a team bill are read: the tenant is the first column."""
+
+Part = TypeVar("Part", Cell, LineJobs, UsageCell)
+
+
+class TeamBill(Struct, frozen=True, kw_only=True):
+    """The `teams` by tenant, and for each of them, the highest cost first, its `jobs` without the tenant."""
+
+    teams: Bill
+    jobs: tuple[tuple[str, Bill], ...]
+
+
+def team_bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs], usage: Iterable[UsageCell]) -> TeamBill:
+    """Adds up cells by `TEAM_BY`."""
+    every, sets, measured = list(cells), list(jobs), list(usage)
+    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured))
+    of_cells, of_sets, of_usage = _of_tenants(every), _of_tenants(sets), _of_tenants(measured)
+    tenants = dict.fromkeys(line.labels[0] for line in teams.lines)
+    bills = ((each, bill_of(of_cells[each], of_sets[each], of_usage[each])) for each in tenants)
+    return TeamBill(teams=teams, jobs=tuple(bills))
+
+
+def _by_tenant(parts: Sequence[Part]) -> list[Part]:
+    return [replace(part, labels=part.labels[:1]) for part in parts]
+
+
+def _of_tenants(parts: Sequence[Part]) -> Mapping[str, list[Part]]:
+    """The parts of each tenant, without it."""
+    found = defaultdict[str, list[Part]](list)
+    for part in parts:
+        found[part.labels[0]].append(replace(part, labels=part.labels[1:]))
+    return found
