@@ -141,5 +141,5 @@ def test_a_price_that_changed_within_a_day_needs_the_details_of_that_day(ledger:
     fill(ledger, dearer=7)
 
     assert list(ledger.roll_up(5 * US_PER_DAY))[-1] == 2
-    with pytest.raises(DetailRolledUp, match="1970-01-01 07:00:00 UTC is inside a day before 1970-01-02"):
+    with pytest.raises(DetailRolledUp, match="1970-01-01 07:00:00 UTC is inside a day before 1970-01-06"):
         parts(reader, 0, 96)

@@ -55,7 +55,9 @@ async def test_it_runs_for_its_time_and_shows_what_it_found() -> None:
     status, out, err = await run("demo", "--for", "1s", *FAST)
 
     assert (status, err) == (0, "")
-    assert out.startswith("gputally demo: scenario s1, seed 1, 3600 x real time\nmetrics: http://127.0.0.1:")
+    assert out.startswith(
+        "gputally demo: scenario s1, seed 1, 3600 x real time (Ctrl-C ends it)\nmetrics: http://127.0.0.1:"
+    )
     assert out.endswith("demo ended\n")
     assert re.search(r"^inference-critical +2 +0 +\d", out, re.MULTILINE)
     assert re.search(r"^serving +2 +0 +\d", out, re.MULTILINE)
@@ -157,7 +159,7 @@ async def test_a_trace_is_replayed_to_its_end_and_all_of_it_accounted(tmp_path: 
     )
 
     assert (status, err) == (0, "")
-    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, seed 1, 1e+06 x real time\n")
+    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, seed 1, 1e+06 x real time (Ctrl-C ends it)\n")
     assert re.search(r" simulated, 10\.0 hours elapsed, 100\.0% of the trace$", out, re.MULTILINE)
     assert out.endswith("demo ended\n")
     segments = [each.segment for each in segments_in(ledger)]
@@ -173,7 +175,9 @@ async def test_chaos_is_survived(tmp_path: Path) -> None:
     status, out, err = await run("demo", "--trace", tmp_path / "pods.csv", "--chaos", "--speed", "36000")
 
     assert (status, err) == (0, "")
-    assert out.startswith(f"gputally demo: trace {tmp_path / 'pods.csv'}, with chaos, seed 1, 36000 x real time\n")
+    assert out.startswith(
+        f"gputally demo: trace {tmp_path / 'pods.csv'}, with chaos, seed 1, 36000 x real time (Ctrl-C ends it)\n"
+    )
     assert re.search("^ada .* 19.94 ", out, re.MULTILINE)
 
 

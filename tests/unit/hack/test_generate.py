@@ -13,11 +13,13 @@ MARK = BEGIN.format(module="gputally.aggregator.settings")
 
 
 def test_the_table_of_flags_replaces_what_stands_between_its_marks() -> None:
-    page = with_flags(f"before\n{MARK}old\n{END}after\n", module="gputally.aggregator.settings", table=SETTINGS)
+    page = with_flags(
+        f"before\n{MARK}outdated line\n{END}after\n", module="gputally.aggregator.settings", table=SETTINGS
+    )
 
     assert page.startswith(f"before\n{MARK}| Flag |")
     assert page.endswith(f"|\n{END}after\n")
-    assert "old" not in page
+    assert "outdated line" not in page
     assert "`--web.listen-address HOST:PORT` | `GPUTALLY_WEB_LISTEN_ADDRESS` | `:9836`" in page
 
 
