@@ -62,7 +62,9 @@ class _AllocatedSums:
                 if jobs is not None:
                     jobs.add(row, namespace, kind, job)
                     if wait_us is not None:
-                        jobs.add_waits(row, 1, wait_us)
+                        waits = jobs.waits[row]
+                        waits[0] += 1
+                        waits[1] += wait_us
                         wait_us = None  # noqa: PLW2901 - a pod is bound in one period
 
     def add_daily(self, found: Iterable[tuple[Row, int, Row, Row]]) -> None:
@@ -71,7 +73,8 @@ class _AllocatedSums:
             self._sums[row] += gpu_time
             if self.jobs is not None:
                 self.jobs.add(row, namespace, kind, job)
-                self.jobs.add_waits(row, *waits)
+                known = self.jobs.waits[row]
+                known[:] = map(int.__add__, known, waits)
 
     def found(self) -> Sums:
         """The sums by the texts of dimensions."""

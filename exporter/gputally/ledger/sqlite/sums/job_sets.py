@@ -26,8 +26,8 @@ class JobSets:
         self._by_row: dict[Row, set[int]] = {}
         self._grouped: dict[Row, set[int]] = {}
         self._named: dict[Key, set[int]] = {}
-        self._waits: defaultdict[Row, list[int]] = defaultdict(lambda: [0, 0])
-        """How many pods were bound, and how long they had waited (µs)."""
+        self.waits: defaultdict[Row, list[int]] = defaultdict(lambda: [0, 0])
+        """How many pods were bound, and how long they had waited (µs), which callers add: a call would take longer."""
 
     def add(self, row: Row, namespace: int, kind: int, job: int) -> None:
         """Add the job with these names, by number. Rows with the same values of `by` share one set."""
@@ -35,12 +35,6 @@ class JobSets:
         if found is None:
             found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
         found.add(self._number(namespace, kind, job))
-
-    def add_waits(self, row: Row, bound: int, wait_us: int) -> None:
-        """Add pods that were bound."""
-        waits = self._waits[self._group(row)]
-        waits[0] += bound
-        waits[1] += wait_us
 
     def add_older(self, key: Key, job: tuple[str, ...]) -> None:
         """Add a job of an older schema, by the texts of its names."""
@@ -50,11 +44,12 @@ class JobSets:
 
     def found(self) -> list[JobSet]:
         """All jobs, by labels; the names are loaded."""
-        waits: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
         for row, jobs in self._grouped.items():
-            key = self._names.key(row, self._by)
-            self._named.setdefault(key, set()).update(jobs)
-            waits[key][:] = map(int.__add__, waits[key], self._waits.get(row, (0, 0)))
+            self._named.setdefault(self._names.key(row, self._by), set()).update(jobs)
+        waits: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
+        for row, own in self.waits.items():
+            found = waits[self._names.key(self._group(row), self._by)]
+            found[:] = map(int.__add__, found, own)
         return [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in self._named.items()]
 
     def _group(self, row: Row) -> Row:
