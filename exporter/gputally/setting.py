@@ -6,7 +6,7 @@ A check returns its problems, none for a valid value.
 import argparse
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -38,14 +38,20 @@ class Parser(argparse.ArgumentParser):
             message += f"; did you mean {close[0]}?" if close else ""
         super().error(message)
 
+    def parse_known_args(  # type: ignore[override]  # typeshed has overloads by the type of the namespace
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """A command rejects unknown flags itself, so that it suggests its own; argparse leaves that to the program."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and not any(isinstance(action.choices, Mapping) for action in self._actions):
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def _names(self) -> Iterator[str]:
-        """Its flags and choices, and those of its commands: an unknown flag of a command is reported here."""
+        """Its flags and choices."""
         yield from self._option_string_actions
         for action in self._actions:
             yield from map(str, action.choices or ())
-            if isinstance(action.choices, Mapping):
-                for command in action.choices.values():
-                    yield from command._names()  # noqa: SLF001 - of the same class
 
 
 def add_flags(

@@ -234,6 +234,13 @@ async def test_a_misspelled_word_is_answered_with_the_one_it_may_mean(arguments:
     assert err.rstrip().endswith(f"; did you mean {meant}?")
 
 
+async def test_a_flag_of_another_command_is_not_suggested() -> None:
+    status, _, err = await run("explain", "--unallocated")
+
+    assert status == 2
+    assert err.rstrip().endswith("gputally explain: error: unrecognized arguments: --unallocated")
+
+
 async def test_help_names_every_exit_status() -> None:
     status, out, _ = await run("--help")
 

@@ -210,7 +210,7 @@ async def test_a_trace_is_not_replayed_into_a_ledger_that_has_something(tmp_path
             ("--trace", "x.csv", "--scenario", "s2"),
             "gputally demo: error: argument --scenario: not allowed with argument --trace",
         ),
-        (("--spe", "6"), "gputally: error: unrecognized arguments: --spe 6"),
+        (("--spe", "6"), "gputally demo: error: unrecognized arguments: --spe 6; did you mean --speed?"),
         (("--web.listen-address", "here"), "gputally: --web.listen-address: 'here' is not an address; use HOST:PORT"),
     ],
 )

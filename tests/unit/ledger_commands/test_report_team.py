@@ -81,7 +81,7 @@ def test_the_columns_of_csv_add_up_to_the_total(run: Runner, ledger: Path) -> No
     [
         ("table", "\nred: top 5 jobs by cost\n\n"),
         ("markdown", "\n## red: top 5 jobs by cost\n\n"),
-        ("html", "<h2>red: top 5 jobs by cost</h2>\n<table>"),
+        ("html", "<table>\n<caption>red: top 5 jobs by cost</caption>"),
     ],
 )
 def test_people_see_a_table_of_teams_and_one_for_each(run: Runner, ledger: Path, output: str, heading: str) -> None:

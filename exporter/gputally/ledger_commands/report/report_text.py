@@ -90,7 +90,11 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         write_rows(file, (*columns, *MEASURES, "currency"), rows, output="csv")
     elif output == "html":
         tables = (
-            HtmlTable(*bill_table(columns, each, bars=False), [row.share for row in each.rows])
+            HtmlTable(
+                *bill_table(columns, each, bars=False),
+                [row.share for row in each.rows],
+                note=measured_note(each.total),
+            )
             for each in found or EMPTY
         )
         about = f"From {report.scope.period(query.window)}{report.scope.limits}"
@@ -99,6 +103,8 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or EMPTY:
             write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
+            if note := measured_note(each.total):
+                file.write(f"\n{note}\n")
 
 
 def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
@@ -145,7 +151,17 @@ _TOTAL_OF_NOTHING: Final = BillRow(
     pods=0,
     mean_wait_seconds=None,
 )
+_ALL: Final = 99
+"""Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
 EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
+
+
+def measured_note(total: BillRow) -> str:
+    """How much of the GPU-hours agents measured, unless it is all of them or nothing."""
+    share = 100 * total.measured / total.gpu_hours if total.gpu_hours else Decimal()
+    if not 0 < share < _ALL:
+        return ""
+    return f"Agents measured {share:.1f} % of the GPU-hours: used and idle are known only of these."
 
 
 def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:

@@ -113,8 +113,11 @@ def _note(each: WaterfallRows) -> str:
     if each.gpu_hour_price is None:
         return "Nothing of it has a price."
     useful = f"{each.useful_gpu_hour_price} {each.currency}" if each.useful_gpu_hour_price else "none"
+    unmeasured = any(row.cause == "unmeasured" and row.gpu_hours for row in each.rows)
+    lost = " What agents did not measure counts as lost." if unmeasured else ""
     return (
-        f"A GPU-hour {of}: {each.gpu_hour_price} {each.currency}. A useful one, in jobs that succeeded: {useful}.\n"
+        f"A GPU-hour {of}: {each.gpu_hour_price} {each.currency}. A useful one, in jobs that succeeded: {useful}."
+        f"{lost}\n"
         f"Billed for what was allocated: {each.billed} {each.currency}; "
         f"{each.price_differences:+} by tier multipliers and other prices."
     )

@@ -12,7 +12,7 @@ from gputally.model.units import to_datetime, to_us
 
 FORMS: Final = (
     "today, yesterday, week, last-week, month, last-month, year, last-year, all, 12h, 7d, 4w, 2026, 2026-Q4, "
-    "2026-10, 2026-10-31, or FROM/TO with dates or times such as 2026-10-01T06:00"
+    "2026-10, 2026-10-31, or FROM/TO with dates or times such as 2026-10-01T06:00; FROM/ is up to now"
 )
 """What `parse_window` accepts; a period without an end lasts to the cut-off."""
 
