@@ -64,12 +64,18 @@ unless on ({_LABELS})
         ),
         Alert(
             name="GputallyBudgetsNotEvaluated",
-            expression="time() - max by (cluster) (gputally_budgets_accounted_timestamp_seconds) > $seconds",
+            expression="""\
+time() - max by (cluster) (gputally_budgets_accounted_timestamp_seconds) > $seconds
+or
+(
+  max by (cluster) (gputally_budgets_evaluation_failures_total) * 300 > $seconds
+  unless on (cluster) gputally_budgets_accounted_timestamp_seconds
+)
+""",
             summary="Budgets are not evaluated.",
             description=(
-                "What is spent of the budgets of cluster {{ $labels.cluster }} is shown as of "
-                "{{ $value | humanizeDuration }} ago, so other alerts on budgets may be late. Read the warning in the "
-                "aggregator's log."
+                "The budgets of cluster {{ $labels.cluster }} were not evaluated for {{ $value | humanizeDuration }}, "
+                "so other alerts on budgets may be late. Read the warning in the aggregator's log."
             ),
             dashboard="tenants",
             variables=("cluster",),

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gputally.config.fields import Field, value, values
 from gputally.config.values import member
-from gputally.model.billing.calendar_period import CALENDAR_FORMS, PeriodLength, named_days
+from gputally.model.billing.calendar_period import CALENDAR_FORMS, PeriodLength, days_of, named_days
 from gputally.model.billing.closing_rules import Closing
 
 _DELAY: Final = re.compile(r"(?P<count>\d{1,4})(?P<unit>[hd])")
@@ -31,6 +31,8 @@ def closing(field: Field) -> Closing | None:
         after_us=section.read("after", value(_delay), _DEFAULT_US if "period" in section else 0),
         closed=section.read("closed", values(_period), ()),
     )
+    if found.period and (other := [name for name in found.closed if not _is_one(name, found.period)]):
+        section["closed"].refuse(f"{other[0]} is not a {found.period}; use periods of that length, or omit `period`")
     if overlap := _overlap(found.closed):
         section["closed"].refuse(f"{' and '.join(overlap)} overlap; remove one of them")
     return found
@@ -58,6 +60,11 @@ def _period(text: str) -> str:
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a period; use {CALENDAR_FORMS}") from None
     return text
+
+
+def _is_one(name: str, length: PeriodLength) -> bool:
+    """Whether the named period is one of those that are closed on schedule: another one would hold these up."""
+    return named_days(name) == days_of(length, named_days(name)[0])
 
 
 def _overlap(names: Sequence[str]) -> tuple[str, str] | None:

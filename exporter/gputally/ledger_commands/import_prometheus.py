@@ -62,7 +62,7 @@ class PrometheusImport(Struct, frozen=True, kw_only=True):
 def import_prometheus(options: PrometheusImport) -> int:
     """Import the pods. Raises: LedgerError, PrometheusError, and ConfigError for wrong files or flags."""
     access, window = _access(options), _window(options)
-    rules, book = read_files(options.config, options.prices)
+    rules, book = read_files(options.config, options.prices, with_budgets=False)
     with ending_cleanly(), ProgressLine() as progress:
         result = asyncio.run(_import(_Task(options.ledger, rules, book, window), access, progress))
     output = ImportOutput(options.url, "pods", options.rejected, RejectedPod._fields)

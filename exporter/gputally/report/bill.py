@@ -48,14 +48,20 @@ class Bill(Struct, frozen=True):
     totals: tuple[Line, ...]
 
 
-def bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs] = (), usage: Iterable[UsageCell] = ()) -> Bill:
+def bill_of(
+    cells: Iterable[Cell],
+    jobs: Iterable[LineJobs] = (),
+    usage: Iterable[UsageCell] = (),
+    *,
+    unpriced: str | None = None,
+) -> Bill:
     """Adds up the cells, and counts the different jobs.
 
-    Unpriced time belongs to the line of the only currency; with several currencies, it has a line of its own.
+    Unpriced time belongs to the line of the currency `unpriced`; without it, to that of the only currency, and with
+    several currencies, it has a line of its own.
     """
     found, measured = list(cells), list(usage)
-    currencies = sorted({cell.currency for cell in found if cell.price})
-    unpriced = currencies[0] if len(currencies) == 1 else ""
+    unpriced = currency_of_unpriced(found) if unpriced is None else unpriced
     lines, totals = _Sums(unpriced), _Sums(unpriced)
     for cell in found:
         lines.add(cell, cell.labels)
@@ -68,6 +74,12 @@ def bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs] = (), usage: Iterabl
         totals.add_usage(each, ())
     ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
     return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
+
+
+def currency_of_unpriced(cells: Iterable[Cell]) -> str:
+    """The only currency of all cells; empty if there are several or none."""
+    currencies = {cell.currency for cell in cells if cell.price}
+    return currencies.pop() if len(currencies) == 1 else ""
 
 
 class _Sums:

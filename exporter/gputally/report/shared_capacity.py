@@ -16,7 +16,7 @@ EVEN: Final = "even"
 WEIGHTED: Final = "weighted"
 SHARINGS: Final = (ROWS, EVEN, WEIGHTED)
 """Rows of its own, the same share for every row with a cost, or shares in proportion to this cost."""
-_OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
+OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
 """The columns that also capacity has which nobody held."""
 
 _Group = tuple[tuple[str, ...], str]
@@ -38,7 +38,7 @@ def bill_with_unallocated(
     cells, jobs, usage = parts[0], parts[1], list(parts[2])
     if sharing == ROWS:
         return bill_of([*cells, *free], jobs, usage)
-    places = [place for place, column in enumerate(query.columns) if column in _OF_CAPACITY]
+    places = [place for place, column in enumerate(query.columns) if column in OF_CAPACITY]
     lines = _with_cost(bill_of(cells), places)
     costs, rest = Counter[_Group](), list[Cell]()
     for cell in free:

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.report.bill import Bill, bill_of
+from gputally.report.bill import Bill, bill_of, currency_of_unpriced
 from gputally.report.cells import Cell, LineJobs, UsageCell
 
 TEAM_BY: Final = ("tenant", "job")
@@ -28,8 +28,9 @@ def team_bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs], usage: Iterabl
     every, sets, measured = list(cells), list(jobs), list(usage)
     teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured))
     of_cells, of_sets, of_usage = _of_tenants(every), _of_tenants(sets), _of_tenants(measured)
+    unpriced = currency_of_unpriced(every)
     tenants = dict.fromkeys(line.labels[0] for line in teams.lines)
-    bills = ((each, bill_of(of_cells[each], of_sets[each], of_usage[each])) for each in tenants)
+    bills = ((each, bill_of(of_cells[each], of_sets[each], of_usage[each], unpriced=unpriced)) for each in tenants)
     return TeamBill(teams=teams, jobs=tuple(bills))
 
 

@@ -7,9 +7,9 @@ import msgspec
 from gputally.export.allocations_route import FILTERS
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
-from gputally.report.report_query import COLUMNS, FILTERED
+from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
-from gputally.report_api.report_request import DEFAULT_LIMIT, FORMATS, MAX_LIMIT
+from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
 
 _TEXT: Final = {"type": "string"}
 _REF: Final = "#/components/schemas/{name}"

@@ -112,7 +112,7 @@ async def _reports(
         return _waterfall(await answered(**whole, waterfall="true"))
 
     return {
-        "waterfall": await fall() if form["waterfall"] else None,
+        "waterfall": await fall() if form["waterfall"] == "true" else None,
         "bill": await read(),
         "change": await read(compare=form["compare"]) if form["compare"] else None,
         "days": await read(by="day"),

@@ -32,6 +32,7 @@ _REJECTED: Final = 2
 _PROGRAM: Final = (sys.executable, "-P", "-m", "gputally")
 _REJECTION: Final = re.compile(r".*: error: (argument )?(--)?|^gputally: (--)?", re.DOTALL)
 """What precedes the name of a parameter in the message of a command."""
+_SHORTER: Final = "choose a shorter `period` in the section `closing`"
 _SMALLER: Final = "choose a shorter period, fewer dimensions or top, or run gputally report on a copy of the ledger"
 
 logger = logging.getLogger(__name__)
@@ -83,16 +84,14 @@ class ReportRunner:
 
         Raises: InvalidRequest, ReportUnavailable.
         """
+        limits = _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, f"run gputally {name} on a copy of the ledger")
         async with self._turn:
-            return await self._run(name, arguments)
-
-    async def _run(self, name: str, arguments: tuple[str, ...]) -> bytes:
-        command = (*_PROGRAM, name, f"--ledger={self._ledger}", *arguments)
-        return await _output(command, _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS))
+            return await _own_output((*_PROGRAM, name, f"--ledger={self._ledger}", *arguments), limits)
 
     async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
         try:
-            body = await self._run("report", arguments)
+            limits = _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER)
+            body = await _output((*_PROGRAM, "report", f"--ledger={self._ledger}", *arguments), limits)
         except ReportFailed as error:
             logger.error("a report failed with exit status %d: %s", error.status, error.errors)  # noqa: TRY400 - its own
             raise
@@ -108,8 +107,13 @@ async def preview_period(ledger: str, *, name: str, zone: str) -> bytes:
     Raises: InvalidRequest, ReportUnavailable.
     """
     command = (*_PROGRAM, "periods", f"--ledger={ledger}", f"--time-zone={zone}", "--preview", "--output=json", name)
+    return await _own_output(command, _Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS, _SHORTER))
+
+
+async def _own_output(command: tuple[str, ...], limits: "_Limits") -> bytes:
+    """What a command of the aggregator itself prints, whose errors are for its log."""
     try:
-        return await _output(command, _Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS))
+        return await _output(command, limits)
     except ReportFailed as error:
         raise ReportUnavailable(error.errors.removeprefix("gputally: ")) from None
 
@@ -118,6 +122,7 @@ class _Limits(NamedTuple):
     memory_bytes: int
     output_bytes: int
     seconds: float
+    remedy: str
 
 
 async def _output(command: tuple[str, ...], limits: _Limits) -> bytes:
@@ -126,14 +131,14 @@ async def _output(command: tuple[str, ...], limits: _Limits) -> bytes:
     try:
         _restrain(process.pid, limits.memory_bytes)
         async with asyncio.timeout(limits.seconds):
-            body, errors = await _read(process, limits.output_bytes)
+            body, errors = await _read(process, limits)
             status = await process.wait()
     except TimeoutError:
-        raise ReportUnavailable(f"the report took more than {limits.seconds:.0f} s; {_SMALLER}") from None
+        raise ReportUnavailable(f"the report took more than {limits.seconds:.0f} s; {limits.remedy}") from None
     finally:
         await _ended(process)
     if status:
-        raise _failure(status, errors.decode(errors="replace"), limits.memory_bytes)
+        raise _failure(status, errors.decode(errors="replace"), limits)
     return body
 
 
@@ -144,7 +149,7 @@ def _restrain(pid: int, memory_bytes: int) -> None:
         os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
 
 
-async def _read(process: Process, max_bytes: int) -> tuple[bytes, bytes]:
+async def _read(process: Process, limits: _Limits) -> tuple[bytes, bytes]:
     """Its output and its errors. Raises: ReportUnavailable if they are too long."""
     assert process.stdout
     assert process.stderr
@@ -153,8 +158,8 @@ async def _read(process: Process, max_bytes: int) -> tuple[bytes, bytes]:
     try:
         while part := await process.stdout.read(2**16):
             body += part
-            if len(body) > max_bytes:
-                raise ReportUnavailable(f"the report is longer than {max_bytes >> 20} MiB; {_SMALLER}")
+            if len(body) > limits.output_bytes:
+                raise ReportUnavailable(f"the report is longer than {limits.output_bytes >> 20} MiB; {limits.remedy}")
         return bytes(body), await errors
     finally:
         errors.cancel()
@@ -168,9 +173,9 @@ async def _ended(process: Process) -> None:
         await process.wait()
 
 
-def _failure(status: int, errors: str, memory_bytes: int) -> Exception:
+def _failure(status: int, errors: str, limits: _Limits) -> Exception:
     if status == _REJECTED:
         return InvalidRequest(_REJECTION.sub("", errors).strip())
     if "MemoryError" in errors or "out of memory" in errors:
-        return ReportUnavailable(f"the report needs more than {memory_bytes >> 20} MiB; {_SMALLER}")
+        return ReportUnavailable(f"the report needs more than {limits.memory_bytes >> 20} MiB; {limits.remedy}")
     return ReportFailed(status, errors)

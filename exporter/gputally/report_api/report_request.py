@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from gputally.report.report_query import FILTERED
+from gputally.report.report_query import FILTERED as FILTERED_COLUMNS
 
 REPORT_PATH: Final = "/api/v1/report"
 FORMATS: Final = {
@@ -17,6 +17,8 @@ FORMATS: Final = {
 SINGLE: Final = ("window", "by", "compare", "unallocated", "top", "time_zone", "hours")
 """Parameters that are flags of `gputally report`."""
 _WATERFALL: Final = "waterfall"
+FILTERED: Final = tuple(column for column in FILTERED_COLUMNS if column not in SINGLE)
+"""Parameters that are filters; `hours` says what the named hours are."""
 PARAMETERS: Final = (*SINGLE, _WATERFALL, "format", "limit", "offset", *FILTERED)
 MAX_LIMIT: Final = 10_000
 DEFAULT_LIMIT: Final = 1_000

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -180,6 +181,23 @@ async def test_without_the_section_nothing_is_closed(settings: Settings, cluster
         samples = await scrape(url)
 
     assert not [name for name in samples if "closed_period" in name or "closing" in name]
+
+
+async def test_a_process_that_cannot_start_is_a_failure_and_the_aggregator_goes_on(
+    closing: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def exhausted(*_: object, **__: object) -> NoReturn:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    async with aggregating(closing, cluster) as (running, url):
+        monkeypatch.setattr("asyncio.create_subprocess_exec", exhausted)
+        await until_ready(running)
+        health = running.pipeline.health.closing
+        assert health
+        await until(lambda: health.failures > 0)
+        samples = await scrape(url)
+
+    assert samples["gputally_period_closing_failures_total"] >= 1
 
 
 async def test_a_preview_that_cannot_run_is_a_failure(

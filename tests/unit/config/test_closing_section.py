@@ -66,6 +66,10 @@ def test_what_is_closed_does_not_change_how_pods_are_classified(tmp_path: Path) 
             ],
         ),
         ("{closed: [2026-11, 2026-Q4, 2026-09]}", ["closing.closed: 2026-Q4 and 2026-11 overlap; remove one of them"]),
+        (
+            "{period: month, closed: [2026-09, 2026-Q4]}",
+            ["closing.closed: 2026-Q4 is not a month; use periods"],
+        ),
         ("{periods: month}", ["closing.periods: unknown field; did you mean 'period'?"]),
     ],
 )

@@ -49,4 +49,4 @@ def test_a_stream_of_rounded_amounts_adds_up_to_the_rounded_sum(
     for name in "ab":
         exact = Fraction(sum(value for of, value, _ in shown if of == name) * 10**places, unit)
         assert sum(each for of, _, each in shown if of == name) == Decimal(rounded(exact)).scaleb(-places)
-    assert all(abs(Fraction(each) - Fraction(value, unit)) < Fraction(1, 10**places) for _, value, each in shown)
+    assert all(abs(Fraction(each) - Fraction(value, unit)) <= Fraction(1, 10**places) for _, value, each in shown)

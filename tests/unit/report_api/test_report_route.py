@@ -58,6 +58,17 @@ async def test_it_is_the_report_of_the_ledger(ledger: Path) -> None:
     assert hours == {RED: 3.0, BLUE: 1.0, f"{BLUE}s": 2.0}
 
 
+async def test_named_hours_divide_a_report(ledger: Path) -> None:
+    asked = ALL | {"by": "hours", "hours": "always=Mon-Sun 0-24"}
+    async with served(ledger) as client, client.get(REPORT_PATH, params=asked) as answer:
+        found = await rows(answer, "hours")
+    async with served(ledger) as client, client.get(REPORT_PATH, params=ALL) as answer:
+        total = (await answer.json())["totals"][0]["gpu_hours"]
+
+    assert found.keys() == {"always"}
+    assert sum(row["gpu_hours"] for row in found.values()) == total
+
+
 async def test_a_user_of_one_tenant_gets_its_lines_and_nothing_of_the_others(ledger: Path) -> None:
     policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({BLUE})})
 

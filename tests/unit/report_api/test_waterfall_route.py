@@ -66,7 +66,7 @@ async def test_unallocated_capacity_can_be_shared(ledger: Path) -> None:
 
 
 async def test_the_page_draws_it(ledger: Path) -> None:
-    async with served(ledger) as client, client.get(PAGE_PATH, params=ALL | {"waterfall": "yes"}) as answer:
+    async with served(ledger) as client, client.get(PAGE_PATH, params=ALL | {"waterfall": "true"}) as answer:
         page = await answer.text()
 
     assert answer.status == 200, page
@@ -76,7 +76,7 @@ async def test_the_page_draws_it(ledger: Path) -> None:
 
 
 async def test_the_page_of_one_tenant_begins_with_what_it_held(ledger: Path) -> None:
-    async with served(ledger, RED) as client, client.get(PAGE_PATH, params=ALL | {"waterfall": "yes"}) as answer:
+    async with served(ledger, RED) as client, client.get(PAGE_PATH, params=ALL | {"waterfall": "true"}) as answer:
         page = await answer.text()
 
     assert "From allocated to use, at prices of capacity" in page

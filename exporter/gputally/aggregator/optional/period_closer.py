@@ -5,6 +5,7 @@ import logging
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+import msgspec
 from msgspec.structs import replace
 
 from gputally import __version__
@@ -68,7 +69,7 @@ class PeriodCloser:
             if due is None or due.due_us > self._clock():
                 return False
             await self._close(due)
-        except (LedgerError, InvalidRequest, ReportUnavailable) as error:
+        except (LedgerError, InvalidRequest, ReportUnavailable, msgspec.MsgspecError, OSError) as error:
             self._failed(str(error))
             return False
         return True

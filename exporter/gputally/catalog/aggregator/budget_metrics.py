@@ -146,7 +146,6 @@ FAILURES = Metric[BudgetsHealth](
     kind=MetricType.COUNTER,
     help="Evaluations of the budgets that failed; their values are then those of the last one that succeeded.",
     rows=lambda budgets: [Row((), budgets.failures)],
-    reference_only=True,
 )
 
 UNMATCHED = Metric[BudgetsHealth](

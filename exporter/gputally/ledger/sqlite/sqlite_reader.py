@@ -176,9 +176,10 @@ class SqliteLedgerReader:
         yield from (queries.gap(GapSubject.WATCH, row) for row in self._rows(queries.WATCH_GAPS, bounds))
         for page in self._pages():
             for (uid,) in self._rows(queries.ENDED_IN_GAP, bounds, page):
-                latest = queries.allocation(self._rows(queries.ALLOCATION, {"uid": uid})[-1])
-                yield from queries.gap_of(latest, window)
+                for row in self._rows(queries.ALLOCATION, {"uid": uid})[-1:]:  # it may just have been rolled up
+                    yield from queries.gap_of(queries.allocation(row), window)
         yield from (queries.gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
+        self._detailed(window)
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`."""

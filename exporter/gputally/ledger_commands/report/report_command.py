@@ -31,7 +31,7 @@ from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.sampled_ends import read_sampled
-from gputally.report.shared_capacity import bill_with_unallocated
+from gputally.report.shared_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
 from gputally.report.team_bill import TEAM_BY, team_bill_of
 from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
@@ -131,6 +131,11 @@ def _refuse_combinations(options: ReportOptions) -> None:
     ]
     if len(chosen) > 1:
         raise ConfigError([Problem("", chosen[0], f"cannot be combined with {chosen[1]}; omit one of them")])
+    if options.unallocated in (EVEN, WEIGHTED) and (
+        others := [each.column for each in options.filters if each.column not in OF_CAPACITY]
+    ):
+        problem = f"{options.unallocated} cannot be combined with --where {others[0]}: it shares among all; omit one"
+        raise ConfigError([Problem("", "--unallocated", problem)])
     if options.waterfall and (times := [each for each in options.by or () if each in TIME_DIMENSIONS]):
         problem = f"cannot be divided by {times[0]}; choose the period with --window, or hours with --where"
         raise ConfigError([Problem("", "--waterfall", problem)])

@@ -22,8 +22,8 @@ PERIODS: Final = """\
 A period is one of
   today, yesterday, week, last-week, month, last-month, year, last-year, all
   12h, 7d, 4w                   the last hours, days or weeks
-  2026, 2026-10, 2026-10-31     a year, month or day
-  2026-10-01/2026-10-15T06:00   from and to
+  2026, 2026-Q4, 2026-10, 2026-10-31   a year, quarter, month or day
+  2026-10-01/2026-10-15T06:00   from and to; 2026-10-01/ is up to now
 """
 """What --window accepts, for people."""
 _EXAMPLES: Final = f"""\

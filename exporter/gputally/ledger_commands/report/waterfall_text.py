@@ -119,5 +119,5 @@ def _note(each: WaterfallRows) -> str:
         f"A GPU-hour {of}: {each.gpu_hour_price} {each.currency}. A useful one, in jobs that succeeded: {useful}."
         f"{lost}\n"
         f"Billed for what was allocated: {each.billed} {each.currency}; "
-        f"{each.price_differences:+} by tier multipliers and other prices."
+        f"{each.price_differences:+} by tier multipliers, other prices, and GPU-hours without one."
     )
