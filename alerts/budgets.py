@@ -64,14 +64,7 @@ unless on ({_LABELS})
         ),
         Alert(
             name="GputallyBudgetsNotEvaluated",
-            expression="""\
-time() - max by (cluster) (gputally_budgets_accounted_timestamp_seconds) > $seconds
-or
-(
-  max by (cluster) (gputally_budgets_evaluation_failures_total) * 300 > $seconds
-  unless on (cluster) gputally_budgets_accounted_timestamp_seconds
-)
-""",
+            expression="time() - max by (cluster) (gputally_budgets_accounted_timestamp_seconds) > $seconds",
             summary="Budgets are not evaluated.",
             description=(
                 "The budgets of cluster {{ $labels.cluster }} were not evaluated for {{ $value | humanizeDuration }}, "

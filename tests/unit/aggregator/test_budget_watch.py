@@ -91,10 +91,15 @@ async def test_the_values_are_exported_in_base_units(golden: Golden) -> None:
 
 
 async def test_before_the_first_evaluation_there_are_no_values() -> None:
-    samples = render(((metric, metric.rows(BudgetsHealth())) for metric in BUDGETS), openmetrics=False)
+    """But the start, so that an alert fires if no evaluation ever succeeds."""
+    started = BudgetsHealth(started=datetime(1970, 1, 1, 0, 1, tzinfo=UTC))
+    samples = render(((metric, metric.rows(started)) for metric in BUDGETS), openmetrics=False)
 
-    values = [line for line in samples.decode().splitlines() if not line.startswith("#")]
-    assert values == ["gputally_budgets_evaluation_failures_total 0.0"]
+    values = {line for line in samples.decode().splitlines() if not line.startswith("#")}
+    assert values == {
+        "gputally_budgets_evaluation_failures_total 0.0",
+        "gputally_budgets_accounted_timestamp_seconds 60.0",
+    }
 
 
 async def test_failures_leave_the_last_values_and_are_logged_once_in_a_row(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError, Problem
 from gputally.model.billing.budget import Budget, BudgetPeriod
 from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
+from gputally.model.units import to_datetime
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import InvalidRequest
 
@@ -48,7 +49,7 @@ def budget_task(
     """
     if settings.retention_days:
         _require_detail(pipeline.fleet.rules.budgets, settings.retention_days, file=str(settings.config))
-    pipeline.health.budgets = budgets = BudgetsHealth()
+    pipeline.health.budgets = budgets = BudgetsHealth(started=to_datetime(pipeline.fleet.now_us))
     files = (("config", settings.config), ("prices", settings.prices))
     arguments = (*(f"--{name}.file={path or ''}" for name, path in files), "--output=json", "--decimals=9")
     return partial(

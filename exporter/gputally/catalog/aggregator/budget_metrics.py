@@ -134,11 +134,19 @@ ELAPSED = Metric[BudgetsHealth](
     rows=lambda budgets: (Row(_labels(each), each.elapsed_percent / 100) for each in budgets.values),
 )
 
+
+def accounted_rows(budgets: BudgetsHealth) -> list[Row]:
+    """From the start on, so that an alert fires if no evaluation ever succeeds."""
+    since = budgets.accounted or budgets.started
+    return [Row((), since.timestamp())] if since else []
+
+
 ACCOUNTED = Metric[BudgetsHealth](
     name="gputally_budgets_accounted_timestamp_seconds",
     kind=MetricType.GAUGE,
-    help="Time up to which the values of all budgets count; they are evaluated every few minutes.",
-    rows=lambda budgets: [Row((), budgets.accounted.timestamp())] if budgets.accounted else [],
+    help="Time up to which the values of all budgets count, which are evaluated every few minutes; before the first "
+    "evaluation, the start of the aggregator.",
+    rows=accounted_rows,
 )
 
 FAILURES = Metric[BudgetsHealth](
@@ -146,6 +154,7 @@ FAILURES = Metric[BudgetsHealth](
     kind=MetricType.COUNTER,
     help="Evaluations of the budgets that failed; their values are then those of the last one that succeeded.",
     rows=lambda budgets: [Row((), budgets.failures)],
+    reference_only=True,
 )
 
 UNMATCHED = Metric[BudgetsHealth](

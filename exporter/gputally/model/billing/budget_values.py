@@ -37,5 +37,7 @@ class BudgetsHealth(Struct, kw_only=True):
     values: tuple[BudgetValues, ...] = ()
     accounted: datetime | None = None
     """The time up to which the values count; None before the first evaluation."""
+    started: datetime | None = None
+    """When the aggregator started."""
     failures: int = 0
     """Evaluations since the process started that failed and left the earlier values."""
