@@ -25,6 +25,22 @@ _BUDGETS: Final = {
     for panel, letters in _BUDGET_PANELS.items()
     for letter in letters
 }
+_JOBS_PANELS: Final = {
+    "GPU-hours": "A",
+    "Succeeded": "A",
+    "Failed": "A",
+    "Preempted": "A",
+    "GPU-hours by outcome": "A",
+    "GPU-hours by tier and outcome": "A",
+    "GPU-hours by end of jobs": "A",
+    "GPU-hours by tenant": "ABCDEF",
+    "Top 10 tenants by GPU-hours that did not succeed": "A",
+}
+_JOBS: Final = {
+    ("jobs", panel, letter): "no Job ends in the scenario"
+    for panel, letters in _JOBS_PANELS.items()
+    for letter in letters
+}
 _HOURLY_PANELS: Final = {
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
@@ -39,7 +55,7 @@ _PIECE_S: Final = 300
 
 def expected_empty(window: Window) -> Mapping[Key, str]:
     """The expected empty queries for that window."""
-    return {**_ALWAYS, **_BUDGETS, **_by_the_clock(window)}
+    return {**_ALWAYS, **_BUDGETS, **_JOBS, **_by_the_clock(window)}
 
 
 def _by_the_clock(window: Window) -> Mapping[Key, str]:
