@@ -80,6 +80,19 @@ async def test_the_ledger_keeps_how_each_pod_ended(stage: Stage) -> None:
     }
 
 
+async def test_the_ledger_keeps_the_highest_progress_that_a_pod_states(stage: Stage) -> None:
+    await furnish(stage)
+    await stage.create(gpu_pod("trainer", "lab"))
+    await stage.running(1)
+
+    for count in ("3", "nonsense", "2", "12.5"):
+        stated = {"gputally.io/progress": count, "gputally.io/progress-unit": "epoch"}
+        await stage.api.patch(f"{PODS}/trainer", {"metadata": {"annotations": stated}})
+    rows = await stage.product.query_until(PROGRESS, lambda rows: bool(rows) and rows[0][1] == 12_500_000)
+
+    assert [tuple(row) for row in rows] == [("lab", 12_500_000, "epoch")]
+
+
 async def test_the_ledger_keeps_how_each_job_ended(stage: Stage) -> None:
     """The failed pod of a job that is complete in the end belongs to a job that succeeded."""
     await furnish(stage)
@@ -167,6 +180,7 @@ SELECT name, outcome, phase, exit_code FROM allocations a
 WHERE revision = (SELECT max(revision) FROM allocations WHERE pod_uid = a.pod_uid)
 """
 JOBS = "SELECT name, outcome, reason FROM jobs ORDER BY name"
+PROGRESS = "SELECT namespace, micro, unit FROM progress"
 BY_JOB = "SELECT DISTINCT job, job_outcome FROM allocation_segments ORDER BY job"
 TENANTS = "SELECT tenant, start_us, end_us FROM current_segments ORDER BY start_us"
 LOST = {

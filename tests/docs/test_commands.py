@@ -57,6 +57,7 @@ def test_every_flag_mentioned_exists(page: str) -> None:
         "--for",
         "--replicas",
         "--show-labels",
+        "--overwrite",
     }
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}

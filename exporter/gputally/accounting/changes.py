@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
+from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
@@ -51,10 +52,10 @@ class Changes(Struct, frozen=True, kw_only=True):
     `revisions` are allocations with changed segments; `known` is the part of them and of `pods` that the ledger already
     has, nothing for those it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so
     are the `documents` of parts, by the part's name and key; None for dropped ones, as in `series` and `known_values`.
-    `jobs` are new or changed, by UID. `capacity` has new facts of nodes, by UID and time: name and facts;
-    `asset_prices` say what a GPU-hour of capacity costs from when on. `live` is the allocated GPU-time of the counters,
-    as the line (a, b); None if it is not to be compared. `interruptions` are observation gaps, from (kind, start) to
-    end. Hours of usage are as last reported, by assignment and start or by GPU.
+    `jobs` are new or changed, by UID; `progress` is new, by job and pod. `capacity` has new facts of nodes, by UID and
+    time: name and facts; `asset_prices` say what a GPU-hour of capacity costs from when on. `live` is the allocated
+    GPU-time of the counters, as the line (a, b); None if it is not to be compared. `interruptions` are observation
+    gaps, from (kind, start) to end. Hours of usage are as last reported, by assignment and start or by GPU.
     """
 
     accounting_start_us: int
@@ -69,6 +70,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
+    progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
     known_values: dict[Value, KnownValue | None] = field(default_factory=dict)
     resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     def weight(self) -> int:
         """The approximate number of rows to write, a measure of memory while the ledger is not writable."""
         records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
+        records += len(self.progress)
         return records + len(self.series) + len(self.assignment_usage) + len(self.unallocated_usage)
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from gputally.accounting.agents import Agents
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
+from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.preemptions import Preemptions
@@ -18,6 +19,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     ClaimPods.name: ClaimPod,
     JobCosts.name: JobCostRecord,
+    JobProgress.name: PodProgress,
     Jobs.name: JobRecord,
     Preemptions.name: Preemption,
 }

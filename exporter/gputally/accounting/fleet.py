@@ -12,6 +12,7 @@ from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
+from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
@@ -71,10 +72,9 @@ class Fleet:
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
-        self.agents, self.claim_pods = Agents(rules), ClaimPods(rules)
-        tiers, tenants = ClassTiers(rules, self.limiter), NamespaceTenants(self.pods)
-        listed = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.preemptions)
-        self.parts: tuple[StatePart[Any], ...] = (*listed, tiers, tenants)
+        self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
+        listed = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, self.preemptions)
+        self.parts: tuple[StatePart[Any], ...] = (*listed, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods))
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -175,6 +175,7 @@ class Fleet:
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.preemptions.drain_counted(),
             jobs=self.jobs.drain_changed(),
+            progress=self.progress.drain_reached(),
             series=self.totals.drain(),
             known_values=dict(self.limiter.fresh),
             resumes=resumes,
@@ -198,8 +199,6 @@ class Fleet:
             case Node():
                 for changed in self.nodes.seen(found, at_us=at_us, since_us=event.since_us):
                     self._reclassify(changed, at_us=at_us)
-            case _:
-                pass
         for part in self._parts_of[event.kind]:
             part.seen(found, at_us=at_us)
 
@@ -211,8 +210,7 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
-                record = self.pods.gone(found, at_us=event.at_us, since_us=event.since_us)
-                if record:
+                if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
@@ -224,6 +222,7 @@ class Fleet:
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
+        self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
     def _apply_response(self, response: OwnerResolved | UsageReported) -> None:

@@ -22,6 +22,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    ReachedProgress,
     SegmentRecord,
     Window,
 )
@@ -112,6 +113,12 @@ class JoinedReader:
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
+
+    def progress(self, window: Window) -> list[ReachedProgress]:
+        """See `LedgerReader.progress`; an imported job may have begun before the window."""
+        is_all = window.start_us <= self.state().accounting_start_us
+        found = self._live.progress(window)
+        return [replace(each, is_whole=each.is_whole and is_all) for each in found]
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """See `LedgerReader.ended_in_gaps`: of imported jobs."""

@@ -17,6 +17,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    ReachedProgress,
     SegmentRecord,
     Window,
 )
@@ -155,6 +156,9 @@ class LedgerReader(Protocol):
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions decided in the window, in chronological order."""
+
+    def progress(self, window: Window) -> list[ReachedProgress]:
+        """The progress of jobs that stated one, without those that reached it after the window."""
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """All segments of the allocations whose end is in a gap that overlaps the window, by pod UID and start."""

@@ -134,6 +134,19 @@ class JobSet(Struct, frozen=True, gc=False):
 
 JOB: Final = ("namespace", "job_kind", "job")
 """The dimensions that identify a job."""
+
+
+class ReachedProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """The progress of one job, in millionths of `unit`; `is_whole` if none of its pods was bound before the window."""
+
+    namespace: str
+    job_kind: str
+    job: str
+    micro: int
+    unit: str
+    is_whole: bool
+
+
 MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dimension != "state")
 """The dimensions by which measured usage can be grouped."""
 

@@ -13,6 +13,8 @@ GPU: Final = 1_000_000
 """Micro-GPUs of one whole physical GPU."""
 GPU_SECOND: Final = US_PER_SECOND * GPU
 GPU_HOUR: Final = 3600 * GPU_SECOND
+MICRO: Final = 1_000_000
+"""Progress is counted in millionths of the unit that a job states."""
 PICO: Final = 10**12
 """Price rates are integers of 10^-12 currency units per GPU-hour, so sums of cost stay exact."""
 COST_UNIT: Final = GPU_HOUR * PICO

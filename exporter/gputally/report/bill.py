@@ -14,13 +14,22 @@ COSTS: Final = ("cost", "idle_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
 
 
+class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """The progress of the job of a line, in millionths of `unit`; `is_cost_whole` if its cost so far is the line's."""
+
+    micro: int
+    unit: str
+    is_cost_whole: bool
+
+
 class Line(Struct, kw_only=True):
     """The sums of all cells with the same labels and currency.
 
     `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
     `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
     `bound` pods were bound in the period, after `wait_us` since their creation, together.
-    `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`.
+    `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`. `progress` is that
+    of its job, if the line has one.
     """
 
     labels: tuple[str, ...]
@@ -39,6 +48,7 @@ class Line(Struct, kw_only=True):
     jobs: int = 0
     bound: int = 0
     wait_us: int = 0
+    progress: LineProgress | None = None
 
 
 class Bill(Struct, frozen=True):

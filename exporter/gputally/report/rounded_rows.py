@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
 from gputally.report.bill import COSTS, TIMES, Bill, Line
 from gputally.report.cost_change import CAUSES, CostChange
 from gputally.report.rounding import apportioned, rounded
@@ -23,6 +23,7 @@ class BillRow(Struct, frozen=True, kw_only=True):
     `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
     used and idle ones. `utilisation` is used over measured in percent, None if nothing was measured. `pods` were
     bound in the period, on average `mean_wait_seconds` after their creation; None if there were none.
+    `progress` is that of the row's job, None if it states none; so is `cost_per_unit` if `cost` may not be all of it.
     """
 
     labels: tuple[str, ...]
@@ -43,6 +44,9 @@ class BillRow(Struct, frozen=True, kw_only=True):
     jobs: int
     pods: int
     mean_wait_seconds: Decimal | None
+    progress: Decimal | None
+    progress_unit: str | None
+    cost_per_unit: Decimal | None
 
 
 class BillRows(Struct, frozen=True):
@@ -134,12 +138,28 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         jobs=line.jobs,
         pods=line.bound,
         mean_wait_seconds=_tenths(Fraction(line.wait_us, US_PER_SECOND), line.bound),
+        progress=_decimal(line.progress.micro) if line.progress else None,
+        progress_unit=line.progress.unit if line.progress else None,
+        cost_per_unit=_cost_per_unit(line, places),
     )
 
 
 def _tenths(whole: Fraction, count: int) -> Decimal | None:
     """`whole` divided by `count`; None if that is 0."""
     return Decimal(rounded(10 * whole / count)).scaleb(-1) if count else None
+
+
+def _decimal(micro: int) -> Decimal:
+    """Millionths, without the zeros at the end."""
+    whole, rest = divmod(micro, MICRO)
+    return Decimal(f"{whole}.{rest:06}".rstrip("0").rstrip("."))
+
+
+def _cost_per_unit(line: Line, places: int) -> Decimal | None:
+    reached = line.progress
+    if reached is None or not reached.micro or not reached.is_cost_whole:
+        return None
+    return Decimal(rounded(Fraction(line.cost * MICRO * 10**places, COST_UNIT * reached.micro))).scaleb(-places)
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

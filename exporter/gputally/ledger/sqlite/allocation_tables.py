@@ -5,11 +5,13 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import starmap
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import Line
@@ -45,6 +47,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 RETURNING id
 """
 _UPSERT_JOB: Final = "INSERT OR REPLACE INTO job_outcomes VALUES (?, ?, ?, ?, ?, ?, ?)"
+_UPSERT_PROGRESS: Final = """
+INSERT INTO job_progress VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET micro = excluded.micro, unit = excluded.unit, at_us = excluded.at_us
+WHERE excluded.micro > micro
+"""
 _OLD: Final = """
 SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
 FROM json_each(?) AS wanted
@@ -106,6 +113,7 @@ class AllocationTables:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
         self._connection.executemany(_UPSERT_JOB, map(self._job, changes.jobs.values()))
+        self._connection.executemany(_UPSERT_PROGRESS, starmap(self._progress, changes.progress.items()))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
         replaced += self._replaced(plans)
@@ -200,6 +208,10 @@ class AllocationTables:
         texts = (job.uid, job.namespace, job.outcome.value, job.reason)
         uid, namespace, outcome, reason = (self._texts.number((text,)) for text in texts)
         return uid, namespace, job.name, job.created_us, outcome, reason, job.ended_us
+
+    def _progress(self, key: ProgressKey, found: PodProgress) -> Row:
+        namespace, kind, job = (self._texts.number((text,)) for text in key[:3])
+        return namespace, kind, job, found.micro, found.unit, found.at_us
 
     def _result(self, result: Result | None) -> Row:
         if result is None:

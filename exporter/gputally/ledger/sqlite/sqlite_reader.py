@@ -22,6 +22,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    ReachedProgress,
     SegmentRecord,
     Window,
 )
@@ -36,6 +37,7 @@ from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
+from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY, to_datetime
 
@@ -165,6 +167,10 @@ class SqliteLedgerReader:
         fields = PreemptionRecord.__struct_fields__
         for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
             yield PreemptionRecord(**dict(zip(fields, row, strict=True)))
+
+    def progress(self, window: Window) -> list[ReachedProgress]:
+        """See `LedgerReader.progress`."""
+        return list(read_progress(self._rows, self._bounds(window)))
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """See `LedgerReader.ended_in_gaps`."""

@@ -29,6 +29,7 @@ from gputally.report.calendar.windows import previous
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
+from gputally.report.job_progress_lines import add_progress
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.sampled_ends import read_sampled
 from gputally.report.shared_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
@@ -157,8 +158,11 @@ def _teams(reader: LedgerReader, scope: Scope, options: ReportOptions) -> TeamRe
 def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill:
     parts = (*read_cells(reader, query), read_usage(reader, query))
     if sharing is None:
-        return bill_of(*parts)
-    return bill_with_unallocated(parts, read_unallocated(reader, query), query, sharing=sharing)
+        found = bill_of(*parts)
+    else:
+        found = bill_with_unallocated(parts, read_unallocated(reader, query), query, sharing=sharing)
+    add_progress(found, query, reader.progress)
+    return found
 
 
 def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:

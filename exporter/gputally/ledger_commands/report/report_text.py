@@ -26,10 +26,12 @@ _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not
 _HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %", "mean_wait_seconds": "wait s"}
 _SHOWN: Final = (
     *("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs"),
-    "mean_wait_seconds",
+    *("mean_wait_seconds", "progress", "progress_unit", "cost_per_unit"),
 )
-"""The columns of tables for people, so that they fit a terminal. They omit those of the next line that are all 0."""
+"""The columns of tables for people, so that they fit a terminal. They omit those of the next lines without values."""
 _OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost", "unallocated_cost", "mean_wait_seconds")
+_OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
+"""Never in totals."""
 
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
@@ -141,7 +143,7 @@ def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
     return head, [[*_named(row, columns), *amounts(row, _CHANGES)] for row in group]
 
 
-_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds")
+_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS)
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
     currency="",
@@ -150,6 +152,9 @@ _TOTAL_OF_NOTHING: Final = BillRow(
     jobs=0,
     pods=0,
     mean_wait_seconds=None,
+    progress=None,
+    progress_unit=None,
+    cost_per_unit=None,
 )
 _ALL: Final = 99
 """Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
@@ -166,7 +171,7 @@ def measured_note(total: BillRow) -> str:
 
 def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
     """The columns for people; with `bars` of the shares."""
-    shown = [name for name in _SHOWN if name not in _OPTIONAL or getattr(found.total, name)]
+    shown = [name for name in _SHOWN if _is_shown(name, found)]
     head = [*columns, *(_head(name, found.total.currency) for name in shown)]
     rows = [[*_named(row, columns), *amounts(row, shown)] for row in (*found.rows, found.total)]
     if bars:
@@ -176,9 +181,15 @@ def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
     return head, rows
 
 
+def _is_shown(name: str, found: BillRows) -> bool:
+    if name in _OF_JOBS:
+        return any(getattr(row, name) is not None for row in found.rows)
+    return name not in _OPTIONAL or bool(getattr(found.total, name))
+
+
 def _head(name: str, currency: str) -> str:
     text = _HEADS.get(name, name.replace("_", " "))
-    return f"{text} {currency}".rstrip() if name == "cost" else text
+    return f"{text} {currency}".rstrip() if name in ("cost", "cost_per_unit") else text
 
 
 def _named(row: BillRow | ChangeRow, columns: Sequence[str]) -> Cells:

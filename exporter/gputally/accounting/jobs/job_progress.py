@@ -1,0 +1,106 @@
+"""The progress of jobs that their pods state in annotations, for the cost of an epoch or another unit of work.
+
+Pods of one job report the same counter, so that the progress of a job is the highest of them. It changes nothing else:
+it is no part of an allocation and adds no revision.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.jobs.stated_progress import progress_of
+from gputally.accounting.state_part import StatePart
+from gputally.model.kube import Kind, Object, Pod
+from gputally.model.pod import PodRecord
+
+ProgressKey = tuple[str, str, str, str]
+"""Namespace, kind and name of a job, and the UID of its pod."""
+
+
+class PodProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """The highest progress that a pod has stated, in millionths of `unit`, and when it was first observed."""
+
+    uid: str
+    micro: int
+    unit: str
+    at_us: int
+
+
+class JobProgress(StatePart[PodProgress]):
+    """The progress of pods that request GPUs and state one; `pods` are the records of all that do request GPUs.
+
+    One entry for each pod, and at most one change of each in a step, however often the annotation changes.
+    """
+
+    name = "progress"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, pods: Mapping[str, PodRecord]) -> None:
+        self._pods = pods
+        self._found: dict[str, PodProgress] = {}
+        self._touched: set[str] = set()
+        self._unwritten: set[str] = set()
+        self._walking: set[str] = set()
+        """Pods whose job was preliminary when their progress was written."""
+        self._left: dict[ProgressKey, PodProgress] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`; a counter never goes back, as that of a restarted trainer may."""
+        if not isinstance(found, Pod) or not (stated := progress_of(found.metadata.annotations)):
+            return
+        uid = found.metadata.uid
+        known = self._found.get(uid)
+        if uid in self._pods and (known is None or stated.micro > known.micro):
+            self._found[uid] = PodProgress(uid=uid, micro=stated.micro, unit=stated.unit, at_us=at_us)
+            self._touched.add(uid)
+            self._unwritten.add(uid)
+
+    def pod_deleted(self, record: PodRecord) -> None:
+        """Keep the last progress of a deleted pod for the next step, as its job is known now."""
+        if record.uid in self._unwritten or record.uid in self._walking:
+            self._left[_key_of(record)] = self._found[record.uid]
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        if self._found.pop(uid, None):
+            self._touched.add(uid)
+            self._unwritten.discard(uid)
+            self._walking.discard(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._found.keys() - set(uids):
+            self.gone(uid, at_us=at_us)
+
+    def drain(self) -> dict[str, PodProgress | None]:
+        """See `StatePart.drain`."""
+        changed = {uid: self._found.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def drain_reached(self) -> dict[ProgressKey, PodProgress]:
+        """New progress since the last call, and once more that of pods whose job was preliminary and is known now."""
+        reached, self._left = self._left, {}
+        pending, self._walking = self._unwritten | self._walking, set()
+        for record in filter(None, map(self._pods.get, pending)):
+            if record.walking:
+                self._walking.add(record.uid)
+            if record.uid in self._unwritten or not record.walking:
+                reached[_key_of(record)] = self._found[record.uid]
+        self._unwritten.clear()
+        return reached
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._touched.update(self._found)
+        self._unwritten.update(self._found)
+
+    def restore(self, documents: Iterable[PodProgress], *, at_us: int) -> None:
+        """See `StatePart.restore`. The earlier process may have waited for jobs, so that all is written again."""
+        self._found = {each.uid: replace(each, at_us=min(each.at_us, at_us)) for each in documents}
+        self._unwritten.update(self._found)
+
+
+def _key_of(record: PodRecord) -> ProgressKey:
+    return record.namespace, record.job_kind, record.job, record.uid
