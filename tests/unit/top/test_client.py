@@ -103,8 +103,9 @@ def kubectl(folder: Path, script: str) -> str:
 async def test_kubectl_forwards_a_port_and_ends_with_the_context(tmp_path: Path) -> None:
     program = kubectl(
         tmp_path,
+        f"trap 'touch {tmp_path}/ended; exit' TERM\n"
         f'echo "$@" > {tmp_path}/arguments; echo "Forwarding from 127.0.0.1:41234 -> 9836"\n'
-        f"trap 'touch {tmp_path}/ended; exit' TERM; while :; do sleep 0.05; done",
+        "while :; do sleep 0.05; done",
     )
     async with forwarded(Service(context="lab"), program=program) as port:
         assert port == 41234
