@@ -3,19 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.price import Basis, Price, Purchase
-from gputally.model.units import PICO
+from gputally.ledger.price_columns import PRICE, price_columns, price_of
+from gputally.model.price import Price
 
 LINE_DIMENSIONS: Final = ("tenant", "tier", "queue", "gpu_model", "pool", "resource", "state")
 """The dimensions of allocated time that closed lines keep, besides the price with its purchase option."""
-_PRICE: Final = ("price_key", "currency", "per_gpu_hour", "basis", "purchase")
+_PRICE: Final = ("price_key", *PRICE)
 PERIOD_COLUMNS: Final = (
     *("number", "name", "start_us", "end_us", "zone", "cluster", "closed_us", "accounted_us", "version"),
     *("price_book", "previous"),
@@ -53,26 +51,13 @@ def line_of(fields: Sequence[Any]) -> ClosedLine:
     """The line with these values of LINE_COLUMNS. Raises: ValueError, ArithmeticError for impossible ones."""
     of, *values, gpu_time = fields
     labels, price = values[: len(LINE_DIMENSIONS)], values[len(LINE_DIMENSIONS) :]
-    return ClosedLine(of=of, key=LineKey(tuple(labels), _price(*price) if price[0] else None), gpu_time=int(gpu_time))
+    return ClosedLine(of=of, key=LineKey(tuple(labels), price_of(*price) if price[0] else None), gpu_time=int(gpu_time))
 
 
 def _price_fields(price: Price | None) -> tuple[str, ...]:
     if price is None:
         return ("",) * len(_PRICE)
-    return price.key, price.currency, f"{price.per_gpu_hour:f}", price.basis.value, price.purchase.value
-
-
-@lru_cache(maxsize=1024)
-def _price(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
-    amount = Decimal(per_gpu_hour)
-    return Price(
-        key=key,
-        currency=currency,
-        per_gpu_hour=amount,
-        rate=int(amount * PICO),
-        basis=Basis(basis),
-        purchase=Purchase(purchase),
-    )
+    return price.key, *price_columns(price)
 
 
 class ClosedPeriod(Struct, frozen=True, kw_only=True):

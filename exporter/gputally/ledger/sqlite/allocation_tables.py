@@ -14,10 +14,11 @@ from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
+from gputally.ledger.price_columns import PRICE, price_columns, price_of
 from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.ledger.sqlite.retention.rolled_pods import rolled_up
-from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, Span, price_columns, price_of, segment_of
+from gputally.ledger.sqlite.segment_rows import TERMS, Row, Span, segment_of
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
 from gputally.model.price import Price

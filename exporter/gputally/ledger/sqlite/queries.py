@@ -8,8 +8,9 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, SegmentRecord, Window
-from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of, segment_of
+from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
 from gputally.model.allocation import End, Gap, Outcome
 
 _FROM: Final = "max(start_us, :start)"

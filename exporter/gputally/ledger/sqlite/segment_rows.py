@@ -1,13 +1,11 @@
 """Converts segments and prices to columns, and back."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
 from gputally.model.allocation import Segment, State
-from gputally.model.price import Basis, Price, Purchase
-from gputally.model.units import PICO
+from gputally.model.price import Price
 
 Row = tuple[Any, ...]
 Span = tuple[int, int | None, int]
@@ -18,7 +16,6 @@ TERMS: Final = (
     *("label_tier", "label_tenant", "label_gpu_model"),
 )
 """The last three are the exported, limited label values; the others are the full names."""
-PRICE: Final = ("currency", "per_gpu_hour", "basis", "purchase")
 
 
 def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
@@ -45,23 +42,3 @@ def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment
 def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
     """A shared tuple for the thousands of pods with the same labels."""
     return tier, tenant, gpu_model, state
-
-
-@lru_cache(maxsize=1024)
-def price_columns(price: Price) -> Row:
-    """The PRICE columns."""
-    return price.currency, format(price.per_gpu_hour, "f"), price.basis.value, price.purchase.value
-
-
-@lru_cache(maxsize=1024)
-def price_of(key: str, currency: str, per_gpu_hour: str, basis: str, purchase: str) -> Price:
-    """The price with this key and these PRICE columns."""
-    amount = Decimal(per_gpu_hour)
-    return Price(
-        key=key,
-        currency=currency,
-        per_gpu_hour=amount,
-        rate=int(amount * PICO),
-        basis=Basis(basis),
-        purchase=Purchase(purchase),
-    )

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gputally.ledger.cuts import pieces
+from gputally.ledger.price_columns import price_of
 from gputally.ledger.records import JobSet
-from gputally.ledger.sqlite.segment_rows import TERMS, Row, price_of
+from gputally.ledger.sqlite.segment_rows import TERMS, Row
 from gputally.ledger.sqlite.sums.daily_sums import daily_allocated
 from gputally.ledger.sqlite.sums.job_sets import JobSets
 from gputally.ledger.sqlite.sums.names import Key, Names, Rows

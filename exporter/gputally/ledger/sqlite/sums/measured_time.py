@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.segment_rows import PRICE, Row, price_of
+from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan
 from gputally.ledger.sqlite.sums.daily_sums import daily_measured
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED, MeasuredHour, Parts, divided, parts_of

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from msgspec import json
 
+from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite import queries
-from gputally.ledger.sqlite.segment_rows import PRICE, TERMS, Row, price_of
+from gputally.ledger.sqlite.segment_rows import TERMS, Row
 from gputally.model.allocation import Outcome
 from gputally.model.price import Price
 

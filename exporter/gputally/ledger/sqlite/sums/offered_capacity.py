@@ -9,9 +9,10 @@ from msgspec import json
 from msgspec.structs import replace
 
 from gputally.ledger.cuts import pieces
+from gputally.ledger.price_columns import price_of
 from gputally.ledger.records import CapacityRecord, NodeSteps
 from gputally.ledger.sqlite import queries
-from gputally.ledger.sqlite.segment_rows import Row, price_of
+from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
 from gputally.ledger.sqlite.sums.segment_pages import older_segments, segment_pages
 from gputally.model.price import Asset, Price, Purchase

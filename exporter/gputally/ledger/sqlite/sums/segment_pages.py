@@ -7,8 +7,9 @@ Rows of older schemas have their own query, on texts. Parameters are the window 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import JOB
-from gputally.ledger.sqlite.segment_rows import PRICE, Row
+from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
 
 _NUMBERED: Final = {
