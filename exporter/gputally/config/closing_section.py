@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gputally.config.fields import Field, value, values
-from gputally.config.values import member
+from gputally.config.values import choice
+from gputally.files.time_zones import zone_named
 from gputally.model.billing.calendar_period import CALENDAR_FORMS, PeriodLength, days_of, named_days
 from gputally.model.billing.closing_rules import Closing
 
@@ -26,7 +26,7 @@ def closing(field: Field) -> Closing | None:
     if "after" in section and "period" not in section:
         section["after"].refuse("applies only with `period`; periods in `closed` close at their end")
     found = Closing(
-        period=section.read("period", value(member(PeriodLength)), None),
+        period=section.read("period", value(_length), None),
         zone=section.read("time_zone", value(_zone), "UTC"),
         after_us=section.read("after", value(_delay), _DEFAULT_US if "period" in section else 0),
         closed=section.read("closed", values(_period), ()),
@@ -38,10 +38,14 @@ def closing(field: Field) -> Closing | None:
     return found
 
 
+def _length(text: str) -> PeriodLength:
+    return PeriodLength(choice([each.value for each in PeriodLength if each is not PeriodLength.YEAR])(text))
+
+
 def _zone(text: str) -> str:
     try:
-        ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone_named(text)
+    except ValueError:
         raise ValueError(f"unknown {text!r}; use a name such as UTC, Europe/Berlin or America/New_York") from None
     return text
 

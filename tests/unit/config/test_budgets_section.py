@@ -7,7 +7,8 @@ import pytest
 
 from gputally.config.budgets.budgets_section import unpriced_budgets
 from gputally.config.rules_file import default_rules
-from gputally.model.billing.budget import Budget, BudgetPeriod
+from gputally.model.billing.budget import Budget
+from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.unit.config.test_rules_file import problems, rules
 
@@ -29,12 +30,12 @@ def test_budgets_are_of_tenants_and_tiers_in_money_or_in_gpu_hours(tmp_path: Pat
     ).budgets
 
     assert found == (
-        Budget(name="research/month", tenant="research", period=BudgetPeriod.MONTH, amount=Decimal("25000.50")),
+        Budget(name="research/month", tenant="research", period=PeriodLength.MONTH, amount=Decimal("25000.50")),
         Budget(
             name="all training",
             tenant="team-*",
             tier="training-*",
-            period=BudgetPeriod.QUARTER,
+            period=PeriodLength.QUARTER,
             time_zone="Europe/Berlin",
             gpu_hours=Decimal(9000),
         ),

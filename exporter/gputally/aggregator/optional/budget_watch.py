@@ -13,8 +13,9 @@ from msgspec import Struct
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError, Problem
-from gputally.model.billing.budget import Budget, BudgetPeriod
+from gputally.model.billing.budget import Budget
 from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
+from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.units import to_datetime
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import InvalidRequest
@@ -22,10 +23,10 @@ from gputally.report_api.report_request import InvalidRequest
 logger = logging.getLogger(__name__)
 
 _LONGEST_DAYS: Final = {
-    BudgetPeriod.WEEK: 7,
-    BudgetPeriod.MONTH: 31,
-    BudgetPeriod.QUARTER: 92,
-    BudgetPeriod.YEAR: 366,
+    PeriodLength.WEEK: 7,
+    PeriodLength.MONTH: 31,
+    PeriodLength.QUARTER: 92,
+    PeriodLength.YEAR: 366,
 }
 READY_SECONDS: Final = 1.0
 """Pause before asking again whether the lists are complete."""

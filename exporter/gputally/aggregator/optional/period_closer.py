@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from gputally import __version__
 from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import LedgerDamaged, LedgerError
+from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import open_reader
 from gputally.model.billing.closing_rules import Closing
@@ -44,7 +44,7 @@ class PeriodCloser:
     def __init__(self, ledger: str, closing: Closing, pipeline: Pipeline, *, clock: Clock) -> None:
         self._ledger = ledger
         self._closing = closing
-        self._zone = ZoneInfo(closing.zone)
+        self._zone = zone_named(closing.zone)
         self._pipeline = pipeline
         self._clock = clock
         self._position: _Position | None = None

@@ -11,13 +11,14 @@ from gputally.config.fields import Field, Section, value
 from gputally.config.values import a_list_of, budget_size, member, text
 from gputally.errors import Problem
 from gputally.files.time_zones import zone_named
-from gputally.model.billing.budget import Budget, BudgetPeriod
+from gputally.model.billing.budget import Budget
+from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.rules import TierRule
 
 MAX_BUDGETS: Final = 500
 """Each has up to nine series."""
 _SIZES: Final = ("amount", "gpu_hours")
-_PERIODS: Final = f"use {a_list_of(BudgetPeriod, 'or')}"
+_PERIODS: Final = f"use {a_list_of(PeriodLength, 'or')}"
 
 
 def budgets(field: Field) -> tuple[Budget, ...]:
@@ -56,7 +57,7 @@ def _budget(field: Field) -> Budget:
     tenant, tier = (section.read(name, value(text), "*") for name in ("tenant", "tier"))
     if field.sound and "tenant" not in section and "tier" not in section:
         field.refuse('names neither tenant nor tier; add one of them, such as `tenant: research`, or `tenant: "*"`')
-    period = section.require("period", value(member(BudgetPeriod)), _PERIODS) or BudgetPeriod.MONTH
+    period = section.require("period", value(member(PeriodLength)), _PERIODS) or PeriodLength.MONTH
     amount, gpu_hours = (_size(section, name) for name in _SIZES)
     if field.sound and (amount is None) == (gpu_hours is None):
         number = "neither amount nor gpu_hours; add one of them"

@@ -1,4 +1,4 @@
-"""Converts segments and prices to columns, and back."""
+"""Converts segments to columns, and back."""
 
 from collections.abc import Sequence
 from functools import lru_cache

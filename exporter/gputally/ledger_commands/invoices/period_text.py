@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TextIO
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct, json
 
+from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.ledger_commands.plain_text import instant, write_rows
 from gputally.ledger_commands.report.report_text import write_table
@@ -116,7 +116,7 @@ def write_invoice(file: TextIO, invoice: Invoice, *, output: str) -> None:
 
 
 def _write_heading(file: TextIO, period: ClosedPeriod, *, is_markdown: bool) -> None:
-    start, end = (to_datetime(us).astimezone(ZoneInfo(period.zone)) for us in (period.start_us, period.end_us))
+    start, end = (to_datetime(us).astimezone(zone_named(period.zone)) for us in (period.start_us, period.end_us))
     state = f"closed {instant(to_datetime(period.closed_us))}, hash {period.hash}" if period.hash else "not closed yet"
     title = f"{'# ' if is_markdown else ''}Period {period.name}, {state}"
     file.write(f"{title}\n\n{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}\n\n")

@@ -7,19 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.units import COST_UNIT, GPU_HOUR
 
 GPU_HOURS: Final = "GPU-hours"
 """The unit of a budget that is not money."""
-
-
-class BudgetPeriod(StrEnum):
-    """The calendar period after which a budget starts anew. Weeks begin on Monday."""
-
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-    YEAR = "year"
 
 
 class BudgetStatus(StrEnum):
@@ -45,7 +37,7 @@ class Budget(Struct, frozen=True, kw_only=True, cache_hash=True):
     name: str
     tenant: str = "*"
     tier: str = "*"
-    period: BudgetPeriod
+    period: PeriodLength
     time_zone: str = "UTC"
     amount: Decimal | None = None
     gpu_hours: Decimal | None = None

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from gputally.model.billing.budget import BudgetPeriod
+from gputally.model.billing.calendar_period import PeriodLength
 
 
 class BudgetValues(Struct, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class BudgetValues(Struct, frozen=True, kw_only=True):
     budget: str
     tenant: str
     tier: str
-    period: BudgetPeriod
+    period: PeriodLength
     unit: str
     limit: float
     spent: float

@@ -1,6 +1,7 @@
 """Calendar periods as people name them: `2026-10-31`, `2026-10`, `2026-Q4`, `2026`, `2026-10-01/2026-10-15`."""
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final
@@ -19,6 +20,7 @@ class PeriodLength(StrEnum):
     WEEK = "week"
     MONTH = "month"
     QUARTER = "quarter"
+    YEAR = "year"
 
 
 def named_days(text: str) -> Days:
@@ -52,7 +54,7 @@ def name_of(days: Days) -> str:
 
 def days_of(length: PeriodLength, day: date) -> Days:
     """The period of this length that contains `day`."""
-    return {PeriodLength.WEEK: week_of, PeriodLength.MONTH: month_of, PeriodLength.QUARTER: quarter_of}[length](day)
+    return _DAYS[length](day)
 
 
 def day_of(day: date) -> Days:
@@ -81,3 +83,11 @@ def quarter_of(day: date) -> Days:
 def year_of(day: date) -> Days:
     """Its year."""
     return date(day.year, 1, 1), date(day.year + 1, 1, 1)
+
+
+_DAYS: Final[Mapping[PeriodLength, Callable[[date], Days]]] = {
+    PeriodLength.WEEK: week_of,
+    PeriodLength.MONTH: month_of,
+    PeriodLength.QUARTER: quarter_of,
+    PeriodLength.YEAR: year_of,
+}

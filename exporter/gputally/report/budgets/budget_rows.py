@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from gputally.model.billing.budget import BudgetPeriod, BudgetStatus
+from gputally.model.billing.budget import BudgetStatus
+from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.units import GPU_HOUR, to_datetime
 from gputally.report.budgets.budget_evaluation import EvaluatedBudget
 from gputally.report.rounding import rounded
@@ -21,7 +22,7 @@ class BudgetRow(Struct, frozen=True, kw_only=True):
     budget: str
     tenant: str
     tier: str
-    period: BudgetPeriod
+    period: PeriodLength
     start: datetime
     end: datetime
     unit: str

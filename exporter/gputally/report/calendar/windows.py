@@ -1,13 +1,22 @@
 """Periods as people name them: `today`, `7d`, `2026-10`, `last-month`, `2026-10-01/2026-10-15`."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from gputally.ledger.records import Window
-from gputally.model.billing.budget import BudgetPeriod
-from gputally.model.billing.calendar_period import Days, day_of, month_of, named_days, quarter_of, week_of, year_of
+from gputally.model.billing.calendar_period import (
+    Days,
+    PeriodLength,
+    day_of,
+    days_of,
+    month_of,
+    named_days,
+    quarter_of,
+    week_of,
+    year_of,
+)
 from gputally.model.units import to_datetime, to_us
 
 FORMS: Final = (
@@ -70,17 +79,9 @@ _NAMED: Final[dict[str, Callable[[date], Days]]] = {
 }
 
 
-_BUDGET_PERIODS: Final[Mapping[BudgetPeriod, Callable[[date], Days]]] = {
-    BudgetPeriod.WEEK: week_of,
-    BudgetPeriod.MONTH: month_of,
-    BudgetPeriod.QUARTER: quarter_of,
-    BudgetPeriod.YEAR: year_of,
-}
-
-
-def budget_period(period: BudgetPeriod, *, at_us: int, zone: tzinfo) -> Window:
+def budget_period(length: PeriodLength, *, at_us: int, zone: tzinfo) -> Window:
     """The period of a budget that contains the instant, by the calendar of `zone`."""
-    return days_window(_BUDGET_PERIODS[period](to_datetime(at_us).astimezone(zone).date()), zone)
+    return days_window(days_of(length, to_datetime(at_us).astimezone(zone).date()), zone)
 
 
 def day_window(day: date, *, zone: tzinfo) -> Window:
