@@ -10,7 +10,7 @@ from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
 from gputally.ledger_commands.report.report_notes import write_sampled
-from gputally.ledger_commands.report.report_scope import accounted, reading, require_time, time_zone, window_of
+from gputally.ledger_commands.report.report_scope import ScopeOptions, accounted, reading_scope, require_time, window_of
 from gputally.ledger_commands.report.report_team import TOP_JOBS, TeamReport, write_teams
 from gputally.ledger_commands.report.report_text import (
     PLACES,
@@ -23,14 +23,13 @@ from gputally.ledger_commands.report.report_text import (
 from gputally.ledger_commands.report.waterfall_text import WaterfallReport, write_waterfall
 from gputally.model.units import GPU_HOUR, US_PER_HOUR
 from gputally.report.bill import Bill, bill_of
-from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
-from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS, Calendar
+from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS
 from gputally.report.calendar.windows import previous
 from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.job_progress_lines import add_progress
-from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.report_query import ReportQuery
 from gputally.report.sampled_ends import read_sampled
 from gputally.report.shared_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
 from gputally.report.team_bill import TEAM_BY, team_bill_of
@@ -42,17 +41,13 @@ from gputally.report.waterfall.waterfall_rows import waterfall_rows
 class ReportOptions(Struct, frozen=True, kw_only=True):
     """The flags of the command."""
 
-    history: str | None
-    window: str
+    scope: ScopeOptions
     by: tuple[str, ...] | None
     preset: str | None
-    filters: tuple[Filter, ...]
     compare: str | None
     top: int | None
     unallocated: str | None
     waterfall: bool
-    time_zone: str
-    hours: tuple[NamedHours, ...]
     output: str
     decimals: int | None
     focus_version: str
@@ -70,24 +65,16 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
         return PLACES[self.output] if self.decimals is None else self.decimals
 
 
-def report(ledger: str, options: ReportOptions) -> int:
+def report(options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
     _refuse_combinations(options)
-    zone = time_zone(options.time_zone)
-    calendar = Calendar(zone, options.hours or BUSINESS_HOURS)
-    with ending_at_once(), reading(ledger, options.history) as reader, ProgressLine() as progress:
+    what = reading_scope(options.scope, by=options.dimensions)
+    with ending_at_once(), ProgressLine() as progress, what as (reader, scope):
         progress("reading the ledger ...")
-        state = reader.state()
-        window = window_of(options.window, state, zone)
-        query = ReportQuery(
-            window=accounted(window, state), by=options.dimensions, filters=options.filters, calendar=calendar
-        )
-        scope = Scope(query=query, state=state)
-        require_time(query.window, options.window, "window", scope)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
         elif options.compare is not None:
-            changes = _changes(reader, window, scope, options)
+            changes = _changes(reader, scope, options)
             progress("")
             write_changes(sys.stdout, changes, output=options.output)
             _warn_of_clipping(scope, changes.before, options)
@@ -95,8 +82,8 @@ def report(ledger: str, options: ReportOptions) -> int:
             matches = _write_lines(reader, scope, options, progress)
             _warn_of_no_match(scope, matches=matches)
         sys.stdout.flush()
-        if options.history is not None or state.cluster == IMPORTED:
-            write_sampled(sys.stderr, read_sampled(reader, query))
+        if options.scope.history is not None or scope.state.cluster == IMPORTED:
+            write_sampled(sys.stderr, read_sampled(reader, scope.query))
     return 0
 
 
@@ -123,7 +110,7 @@ def _refuse_combinations(options: ReportOptions) -> None:
     """Raises: ConfigError for flags that exclude each other."""
     chosen = [
         *(["--waterfall"] if options.waterfall else []),
-        *(["--history"] if options.waterfall and options.history else []),
+        *(["--history"] if options.waterfall and options.scope.history else []),
         *(["--preset"] if options.preset else []),
         *(["--by"] if options.preset and options.by is not None else []),
         *(["--unallocated"] if options.unallocated else []),
@@ -133,7 +120,7 @@ def _refuse_combinations(options: ReportOptions) -> None:
     if len(chosen) > 1:
         raise ConfigError([Problem("", chosen[0], f"cannot be combined with {chosen[1]}; omit one of them")])
     if options.unallocated in (EVEN, WEIGHTED) and (
-        others := [each.column for each in options.filters if each.column not in OF_CAPACITY]
+        others := [each.column for each in options.scope.filters if each.column not in OF_CAPACITY]
     ):
         problem = f"{options.unallocated} cannot be combined with --where {others[0]}: it shares among all; omit one"
         raise ConfigError([Problem("", "--unallocated", problem)])
@@ -177,14 +164,14 @@ def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
         sys.stderr.write(f"gputally: {count:,} charges; {hours}\n")
 
 
-def _changes(reader: LedgerReader, window: Window, scope: Scope, options: ReportOptions) -> ChangeReport:
+def _changes(reader: LedgerReader, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
     name, state, zone = options.compare or "", scope.state, scope.query.calendar.zone
     if single := [each for each in scope.query.times if each not in RECURRING]:
         problem = f"by {single[0]}, two periods have no rows in common; use {', '.join(RECURRING)}, or no time"
         raise ConfigError([Problem("", "--compare", problem)])
     earlier = (
-        previous(window, zone=zone, until_us=state.accounted_us)
+        previous(window_of(options.scope.window, state, zone), zone=zone, until_us=state.accounted_us)
         if name == "previous"
         else window_of(name, state, zone, flag="compare")
     )

@@ -168,21 +168,18 @@ def _count(text: str) -> int:
 
 def _report(parsed: Namespace) -> int:
     from gputally.ledger_commands.report.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
+    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - as above
 
     options = ReportOptions(
-        history=parsed.history,
-        window=parsed.window,
+        scope=ScopeOptions.of(parsed),
         by=parsed.by,
         preset=parsed.preset,
-        filters=tuple(parsed.where),
         compare=parsed.compare,
         top=parsed.top,
         unallocated=parsed.unallocated,
         waterfall=parsed.waterfall,
-        time_zone=parsed.time_zone,
-        hours=tuple(parsed.hours),
         output=parsed.output,
         decimals=parsed.decimals,
         focus_version=parsed.focus_version,
     )
-    return report(parsed.ledger, options)
+    return report(options)
