@@ -1,17 +1,18 @@
 """Tables and figures as plain text; the image has no library for it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from msgspec import json
 
 from gputally.errors import LedgerError
 from gputally.model.units import to_datetime
 
+_ENCODER: Final = json.Encoder(decimal_format="number")
 _MEASURED: Final = 1_000
 """Rows that determine the widths of the columns; the others are printed as they come."""
 Row = Sequence[object]
@@ -30,6 +31,11 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, out
         file.writelines(_json_lines(columns, rows))
     else:
         file.writelines(_table(columns, rows))
+
+
+def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
+    """Write one JSON document, decimals as numbers."""
+    file.write(json.format(_ENCODER.encode(document), indent=2).decode() + "\n")
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

@@ -1,16 +1,16 @@
 """Rows as people read them: GPU-hours and money with decimals that add up to their totals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
 from gputally.report.bill import COSTS, TIMES, Bill, Line
 from gputally.report.cost_change import CAUSES, CostChange
-from gputally.report.rounding import apportioned, rounded
+from gputally.report.rounding import apportioned, decimal_of, rounded
 
 _MJ_PER_KWH: Final = 3_600_000_000
 OTHERS: Final = "(others)"
@@ -64,6 +64,13 @@ class RowChoice(NamedTuple):
     time_columns: tuple[int, ...] = ()
 
 
+class _Labelled(Protocol):
+    labels: tuple[str, ...]
+
+
+L = TypeVar("L", bound=_Labelled)
+
+
 def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
     """The rows of each currency; lines beyond the top ones are added up in one row."""
     return [
@@ -72,7 +79,7 @@ def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
 
 
 def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
-    places, shown = choice.places, _shown(lines, choice)
+    places, shown = choice.places, shown_lines(lines, choice, _others)
     parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, *COSTS, "energy")}
     sums = {field: _unit(total, field) for field in parts}
     base = "cost" if sums["cost"] else "gpu_time"
@@ -92,11 +99,12 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
     )
 
 
-def _shown(lines: Sequence[Line], choice: RowChoice) -> list[Line]:
+def shown_lines(lines: Sequence[L], choice: RowChoice, others: Callable[[Sequence[L]], L]) -> list[L]:
+    """The top lines; `others` adds up those beyond them in one."""
     first, rest = lines[: choice.top], lines[choice.top :] if choice.top is not None else ()
     if choice.time_columns:
         first = sorted(first, key=lambda line: [line.labels[column] for column in choice.time_columns])
-    return [*first, *([_others(rest)] if rest else ())]
+    return [*first, *([others(rest)] if rest else ())]
 
 
 def _others(lines: Sequence[Line]) -> Line:
@@ -146,7 +154,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
 
 def _tenths(whole: Fraction, count: int) -> Decimal | None:
     """`whole` divided by `count`; None if that is 0."""
-    return Decimal(rounded(10 * whole / count)).scaleb(-1) if count else None
+    return decimal_of(whole / count, 1) if count else None
 
 
 def _decimal(micro: int) -> Decimal:
@@ -159,7 +167,7 @@ def _cost_per_unit(line: Line, places: int) -> Decimal | None:
     reached = line.progress
     if reached is None or not reached.micro or not reached.is_cost_whole:
         return None
-    return Decimal(rounded(Fraction(line.cost * MICRO * 10**places, COST_UNIT * reached.micro))).scaleb(-places)
+    return decimal_of(Fraction(line.cost * MICRO, COST_UNIT * reached.micro), places)
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

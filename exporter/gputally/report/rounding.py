@@ -11,6 +11,11 @@ def rounded(value: Fraction) -> int:
     return round(value)
 
 
+def decimal_of(value: Fraction, places: int) -> Decimal:
+    """The value with so many decimals."""
+    return Decimal(rounded(value * 10**places)).scaleb(-places)
+
+
 def apportioned(parts: Sequence[Fraction], *, total: int) -> list[int]:
     """Each of `parts` as an integer, so that they add up to `total`.
 

@@ -18,6 +18,7 @@ _TO: Final = "min(ifnull(end_us, :accounted), :end)"
 _PAGE: Final = "pod_uid > :after AND pod_uid <= :upto"
 
 TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
+DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
 META: Final = "SELECT key, value FROM meta"
 ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"
 """Changes whenever allocations are rolled up."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, TextIO
 
-from msgspec import json, structs
+from msgspec import structs
 
 from gputally.ledger.records import LedgerState
-from gputally.ledger_commands.plain_text import instant, markdown_table, write_rows
+from gputally.ledger_commands.plain_text import instant, markdown_table, write_document, write_rows
 from gputally.model.units import to_datetime
 from gputally.report.budgets.budget_rows import BudgetRow
 
@@ -27,7 +27,7 @@ def write_budgets(file: TextIO, rows: Sequence[BudgetRow], state: LedgerState, *
     if output == "json":
         documents = [structs.asdict(row) for row in rows]
         document = {"version": VERSION, "cluster": state.cluster, "accounted": accounted, "budgets": documents}
-        file.write(json.format(json.Encoder(decimal_format="number").encode(document), indent=2).decode() + "\n")
+        write_document(file, document)
     elif output == "csv":
         columns = BudgetRow.__struct_fields__
         write_rows(file, columns, ([_plain(getattr(row, name)) for name in columns] for row in rows), output="csv")

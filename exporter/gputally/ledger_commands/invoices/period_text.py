@@ -5,17 +5,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TextIO
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
-from gputally.ledger_commands.plain_text import instant, write_rows
+from gputally.ledger_commands.plain_text import instant, write_document, write_rows
 from gputally.ledger_commands.report.report_text import write_table
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.report.closing.invoice import invoice_of
 from gputally.report.closing.period_document import VERSION, document_of, header_of
 from gputally.report.rounded_rows import BillRow, RowChoice, rows_of
-from gputally.report.rounding import rounded
+from gputally.report.rounding import decimal_of
 
 _LISTED: Final = ("period", "closed", "GPU-hours", "cost", "corrections", "price book", "hash", "verified")
 _MEASURES: Final = ("gpu_hours", "unpriced", "cost", "share")
@@ -40,7 +40,7 @@ def write_list(
     if output == "json":
         found = [_listed(each, places) for each in closed]
         problem = broken.text if broken else None
-        _write_json(file, {"version": VERSION, "verified": broken is None, "problem": problem, "periods": found})
+        write_document(file, {"version": VERSION, "verified": broken is None, "problem": problem, "periods": found})
         return
     rows = [
         [*_listed_cells(each, places), "no" if broken and each.number >= broken.number else "yes"] for each in closed
@@ -77,7 +77,7 @@ def _split(period: ClosedPeriod) -> tuple[list[ClosedLine], list[ClosedLine]]:
 
 
 def _hours(lines: Iterable[ClosedLine], places: int) -> Decimal:
-    return _decimal(Fraction(sum(line.gpu_time for line in lines), GPU_HOUR), places)
+    return decimal_of(Fraction(sum(line.gpu_time for line in lines), GPU_HOUR), places)
 
 
 def _costs(lines: Iterable[ClosedLine], places: int) -> dict[str, Decimal]:
@@ -86,11 +86,7 @@ def _costs(lines: Iterable[ClosedLine], places: int) -> dict[str, Decimal]:
     for price, gpu_time in ((line.key.price, line.gpu_time) for line in lines):
         if price:
             sums[price.currency] = sums.get(price.currency, 0) + price.cost(gpu_time)
-    return {currency: _decimal(Fraction(cost, COST_UNIT), places) for currency, cost in sorted(sums.items())}
-
-
-def _decimal(value: Fraction, places: int) -> Decimal:
-    return Decimal(rounded(value * 10**places)).scaleb(-places)
+    return {currency: decimal_of(Fraction(cost, COST_UNIT), places) for currency, cost in sorted(sums.items())}
 
 
 def _amounts(costs: Mapping[str, Decimal]) -> str:
@@ -103,7 +99,7 @@ def write_invoice(file: TextIO, invoice: Invoice, *, output: str) -> None:
     found = rows_of(invoice_of(period, invoice.closed, invoice.by), RowChoice(invoice.places))
     if output == "json":
         rows = [dict(zip(columns, row.labels, strict=True)) | _values(row) for each in found for row in each.rows]
-        _write_json(file, document_of(period) | {"rows": rows, "totals": [_values(each.total) for each in found]})
+        write_document(file, document_of(period) | {"rows": rows, "totals": [_values(each.total) for each in found]})
     elif output == "csv":
         cells = ((*row.labels, *_cells(row), row.currency) for each in found for row in each.rows)
         write_rows(file, (*columns, *_MEASURES, "currency"), cells, output="csv")
@@ -133,8 +129,3 @@ def _cells(row: BillRow) -> list[object]:
 
 def _values(row: BillRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in (*_MEASURES, "currency")}
-
-
-def _write_json(file: TextIO, document: dict[str, Any]) -> None:
-    encoder = json.Encoder(decimal_format="number")
-    file.write(json.format(encoder.encode(document), indent=2).decode() + "\n")

@@ -5,10 +5,10 @@ from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, structs
 
 from gputally.ledger.records import LedgerState, Window
-from gputally.ledger_commands.plain_text import markdown_table, write_rows
+from gputally.ledger_commands.plain_text import markdown_table, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
@@ -247,8 +247,7 @@ def write_json(
         "rows": rows,
         "totals": totals,
     }
-    encoder = json.Encoder(decimal_format="number")
-    file.write(json.format(encoder.encode(document), indent=2).decode() + "\n")
+    write_document(file, document)
 
 
 def times(window: Window, zone: tzinfo) -> dict[str, datetime]:

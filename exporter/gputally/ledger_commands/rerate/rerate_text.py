@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
-from msgspec import Struct, json, structs
+from msgspec import Struct, structs
 
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.price_key import DIGEST_PREFIX
 from gputally.ledger.records import Window
-from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, times, write_heading, write_table
 from gputally.model.units import GPU_HOUR
 from gputally.report.report_query import ReportQuery
@@ -114,8 +114,7 @@ def _write_document(file: TextIO, report: RerateReport, found: Sequence[Comparis
         "changed_days_gpu_hours": _hours(comparison.changed_days, report.places),
         "unknown_labels": {key: _hours(time, report.places) for key, time in comparison.unknown_keys.items()},
     }
-    encoder = json.Encoder(decimal_format="number")
-    file.write(json.format(encoder.encode(document), indent=2).decode() + "\n")
+    write_document(file, document)
 
 
 def _document(row: ComparisonRow) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from gputally.model.billing.budget import BudgetStatus
 from gputally.model.billing.calendar_period import PeriodLength
 from gputally.model.units import GPU_HOUR, to_datetime
 from gputally.report.budgets.budget_evaluation import EvaluatedBudget
-from gputally.report.rounding import rounded
+from gputally.report.rounding import decimal_of
 
 
 class BudgetRow(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ def budget_row(found: EvaluatedBudget, *, places: int, zone: tzinfo) -> BudgetRo
         return None if us is None else to_datetime(us - us % 1_000_000).astimezone(zone)
 
     def amount(value: Fraction | None) -> Decimal | None:
-        return None if value is None else _decimal(value / size, places)
+        return None if value is None else decimal_of(value / size, places)
 
     return BudgetRow(
         budget=found.budget.name,
@@ -63,10 +63,10 @@ def budget_row(found: EvaluatedBudget, *, places: int, zone: tzinfo) -> BudgetRo
         start=to_datetime(found.window.start_us).astimezone(zone),
         end=to_datetime(found.window.end_us).astimezone(zone),
         unit=found.unit,
-        limit=_decimal(Fraction(limit, size), places),
-        spent=_decimal(Fraction(found.spent, size), places),
-        spent_percent=_decimal(Fraction(100 * found.spent, limit), 1),
-        elapsed_percent=_decimal(100 * found.elapsed, 1),
+        limit=decimal_of(Fraction(limit, size), places),
+        spent=decimal_of(Fraction(found.spent, size), places),
+        spent_percent=decimal_of(Fraction(100 * found.spent, limit), 1),
+        elapsed_percent=decimal_of(100 * found.elapsed, 1),
         forecast=amount(end.expected if end else None),
         forecast_lower=amount(end.lower if end else None),
         forecast_upper=amount(end.upper if end else None),
@@ -74,9 +74,5 @@ def budget_row(found: EvaluatedBudget, *, places: int, zone: tzinfo) -> BudgetRo
         earliest=at(found.earliest_us),
         status=found.status,
         matched=found.is_matched,
-        unpriced_gpu_hours=_decimal(Fraction(found.unpriced, GPU_HOUR), places),
+        unpriced_gpu_hours=decimal_of(Fraction(found.unpriced, GPU_HOUR), places),
     )
-
-
-def _decimal(value: Fraction, places: int) -> Decimal:
-    return Decimal(rounded(value * 10**places)).scaleb(-places)

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.rerating.price_comparison import PriceComparison, RatedLine
-from gputally.report.rounded_rows import OTHERS, RowChoice
-from gputally.report.rounding import apportioned, rounded
+from gputally.report.rounded_rows import OTHERS, RowChoice, shown_lines
+from gputally.report.rounding import apportioned, decimal_of, rounded
 
 _TIMES: Final = ("gpu_time", "unpriced_before", "unpriced_after", "estimated")
 _COSTS: Final = ("before", "after", "newly_priced", "no_longer_priced")
@@ -58,7 +58,7 @@ def comparison_rows(comparison: PriceComparison, choice: RowChoice) -> list[Comp
 def _rows(
     lines: Sequence[RatedLine], total: RatedLine, comparison: PriceComparison, choice: RowChoice
 ) -> ComparisonRows:
-    shown, totals = _shown(lines, choice), _totals(total, choice.places)
+    shown, totals = shown_lines(lines, choice, _others), _totals(total, choice.places)
     columns = {
         name: apportioned([_scaled(line, name, choice.places) for line in shown], total=value)
         for name, value in totals.items()
@@ -77,13 +77,6 @@ def _totals(total: RatedLine, places: int) -> dict[str, int]:
     found["no_longer_priced"] = found.pop("before") - found["compared_before"]
     found["newly_priced"] = found.pop("after") - found["compared_after"]
     return found
-
-
-def _shown(lines: Sequence[RatedLine], choice: RowChoice) -> list[RatedLine]:
-    first, rest = list(lines[: choice.top]), lines[choice.top :] if choice.top is not None else ()
-    if choice.time_columns:
-        first.sort(key=lambda line: [line.labels[column] for column in choice.time_columns])
-    return [*first, *([_others(rest)] if rest else ())]
 
 
 def _others(lines: Sequence[RatedLine]) -> RatedLine:
@@ -116,4 +109,4 @@ def _row(line: RatedLine, values: dict[str, int], currency: str, places: int) ->
 
 
 def _percent(part: int, whole: int) -> Decimal | None:
-    return Decimal(rounded(Fraction(1000 * part, whole))).scaleb(-1) if whole else None
+    return decimal_of(Fraction(100 * part, whole), 1) if whole else None

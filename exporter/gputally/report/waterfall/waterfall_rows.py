@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR
-from gputally.report.rounding import apportioned, rounded
+from gputally.report.rounding import apportioned, decimal_of, rounded
 from gputally.report.waterfall.waterfall import CAUSES, KEYS, Amount, Key, Waterfall, keys_after, sign_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, SUCCEEDED
 
@@ -162,4 +162,4 @@ def _price(cost: int, hours: Amount, places: int) -> Decimal | None:
     priced = hours.gpu_time - hours.unpriced
     if not priced or not cost:
         return None
-    return Decimal(rounded(Fraction(cost * GPU_HOUR * 10**places, COST_UNIT * priced))).scaleb(-places)
+    return decimal_of(Fraction(cost * GPU_HOUR, COST_UNIT * priced), places)

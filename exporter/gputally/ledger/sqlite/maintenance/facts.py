@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.ledger.sqlite import queries
 from gputally.ledger.sqlite.backup import schema_of
 from gputally.ledger.sqlite.lock import is_locked
 from gputally.ledger.sqlite.maintenance.read_only import reading
@@ -16,7 +17,6 @@ from gputally.ledger.sqlite.schema import newest_schema, version_of
 _META: Final = (
     "SELECT key, CAST(value AS INTEGER) FROM meta WHERE key IN ('accounting_start_us', 'at_us', 'evaluated_us')"
 )
-_DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
 _DAILY_ROWS: Final = "SELECT count(*) FROM daily_rows"
 _PODS: Final = """
 SELECT count(*), ifnull(sum(end_us IS NULL), 0), ifnull(sum(segments), 0) FROM pod_revisions r
@@ -111,7 +111,7 @@ def contents_of(connection: sqlite3.Connection) -> LedgerContents:
         return found
 
     meta = dict(connection.execute(_META))
-    detail_start = connection.execute(_DETAIL_START).fetchone()
+    detail_start = connection.execute(queries.DETAIL_START).fetchone()
     pods, still_open, segments = connection.execute(_PODS).fetchone()
     return LedgerContents(
         accounting_start_us=meta.get("accounting_start_us"),

@@ -10,16 +10,15 @@ from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
 from gputally.ledger.records import JOB
+from gputally.ledger.sqlite import queries
 from gputally.ledger.sqlite.segment_rows import TERMS, Row
+from gputally.ledger.sqlite.sums.measured_hours import Amounts
 from gputally.ledger.sqlite.sums.names import POD_NAME, Key, Names, Rows
 from gputally.model.units import US_PER_SECOND, to_datetime
 
-Amounts = tuple[int, ...]
-"""Measured, used and burst (µs·µGPU), and energy (mJ)."""
 _PERIODS: Final = """
 SELECT id, start_us, end_us FROM rolled_periods WHERE start_us < :end AND end_us > :start ORDER BY start_us
 """
-_DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
 _MEASURED: Final = ("measured", "used", "burst")
 
 
@@ -28,7 +27,7 @@ def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], 
     periods = rows(_PERIODS, bounds)
     if not periods:
         return
-    [(detail_us,)] = rows(_DETAIL_START, {})
+    [(detail_us,)] = rows(queries.DETAIL_START, {})
     detail = to_datetime(detail_us)
     if POD_NAME in by:
         problem = f"pods are not known before {detail:%Y-%m-%d}"
