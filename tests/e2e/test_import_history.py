@@ -12,19 +12,22 @@ from tests.e2e.imported_history import Comparison, Setting, observed
 
 pytestmark = pytest.mark.e2e
 
-EXPORTERS = [
-    pytest.param(False, id="page"),
+
+BUILT = pytest.mark.skipif(
+    not KUBE_STATE_METRICS.path.exists(), reason="not built: python -m hack.build kube-state-metrics"
+)
+SHORT, LONG = {"seconds": 45, "interval_s": 2}, {"seconds": 1800, "interval_s": 15}
+SETTINGS = [
+    pytest.param(Setting(**SHORT, is_real=False), id="page"),
+    pytest.param(Setting(**SHORT, is_real=True), id="kube-state-metrics", marks=BUILT),
+    pytest.param(Setting(**LONG, is_real=False), id="page-half-an-hour", marks=pytest.mark.campaign),
     pytest.param(
-        True,
-        id="kube-state-metrics",
-        marks=pytest.mark.skipif(
-            not KUBE_STATE_METRICS.path.exists(), reason="not built: python -m hack.build kube-state-metrics"
-        ),
+        Setting(**LONG, is_real=True), id="kube-state-metrics-half-an-hour", marks=(BUILT, pytest.mark.campaign)
     ),
 ]
 
 
-@pytest.mark.parametrize("is_real", EXPORTERS)
+@pytest.mark.parametrize("setting", SETTINGS)
 async def test_the_stated_error_covers_the_observed_one(
     control_plane: ControlPlane,
     api: Api,
@@ -32,30 +35,8 @@ async def test_the_stated_error_covers_the_observed_one(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     *,
-    is_real: bool,
+    setting: Setting,
 ) -> None:
-    setting = Setting(seconds=45, interval_s=2, is_real=is_real)
-
-    found = await observed(control_plane, api, place, tmp_path, setting)
-
-    with capsys.disabled():
-        sys.stdout.write(found.report())
-    check(found)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("is_real", EXPORTERS)
-async def test_the_stated_error_covers_the_observed_one_of_half_an_hour(
-    control_plane: ControlPlane,
-    api: Api,
-    place: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    is_real: bool,
-) -> None:
-    setting = Setting(seconds=1800, interval_s=15, is_real=is_real)
-
     found = await observed(control_plane, api, place, tmp_path, setting)
 
     with capsys.disabled():

@@ -21,7 +21,7 @@ Sample = tuple[str, Mapping[str, str], float]
 
 @asynccontextmanager
 async def kube_state_page(api: Api) -> AsyncIterator[str]:
-    """The URL of a page that lists pods and nodes anew for each scrape."""
+    """The URL of a page that lists pods and nodes again for each scrape."""
 
     async def answer(_request: web.Request) -> web.Response:
         pods, nodes = await api.list("/api/v1/pods"), await api.list("/api/v1/nodes")

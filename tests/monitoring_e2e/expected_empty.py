@@ -20,11 +20,6 @@ _BUDGET_PANELS: Final = {
     "Spent share of budgets": "AB",
     "Forecast share of budgets": "AB",
 }
-_BUDGETS: Final = {
-    ("tenants", panel, letter): "no budgets are configured"
-    for panel, letters in _BUDGET_PANELS.items()
-    for letter in letters
-}
 _JOBS_PANELS: Final = {
     "GPU-hours": "A",
     "Succeeded": "A",
@@ -35,11 +30,6 @@ _JOBS_PANELS: Final = {
     "GPU-hours by end of jobs": "A",
     "GPU-hours by tenant": "ABCDEF",
     "Top 10 tenants by GPU-hours that did not succeed": "A",
-}
-_JOBS: Final = {
-    ("jobs", panel, letter): "no Job ends in the scenario"
-    for panel, letters in _JOBS_PANELS.items()
-    for letter in letters
 }
 _HOURLY_PANELS: Final = {
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
@@ -55,7 +45,14 @@ _PIECE_S: Final = 300
 
 def expected_empty(window: Window) -> Mapping[Key, str]:
     """The expected empty queries for that window."""
-    return {**_ALWAYS, **_BUDGETS, **_JOBS, **_by_the_clock(window)}
+    budgets = _all_of("tenants", _BUDGET_PANELS, "no budgets are configured")
+    jobs = _all_of("jobs", _JOBS_PANELS, "no Job ends in the scenario")
+    return {**_ALWAYS, **budgets, **jobs, **_by_the_clock(window)}
+
+
+def _all_of(board: str, panels: Mapping[str, str], reason: str) -> Mapping[Key, str]:
+    """All queries of these panels, whose letters are given."""
+    return {(board, panel, letter): reason for panel, letters in panels.items() for letter in letters}
 
 
 def _by_the_clock(window: Window) -> Mapping[Key, str]:

@@ -70,7 +70,7 @@ class JobProgress(StatePart[PodProgress]):
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        for uid in self._found.keys() - set(uids):
+        for uid in self._found.keys() - uids:
             self.gone(uid, at_us=at_us)
 
     def drain(self) -> dict[str, PodProgress | None]:

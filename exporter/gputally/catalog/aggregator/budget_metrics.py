@@ -9,7 +9,8 @@ from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
 
 _LABELS: Final = ("budget", "tenant", "tier", "period")
 _HOUR_SECONDS: Final = 3600
-Amounts = Callable[[BudgetValues], Iterable[tuple[tuple[str, ...], float | None]]]
+_Further = tuple[str, ...]
+Amounts = Callable[[BudgetValues], Iterable[tuple[_Further, float | None]]]
 """Amounts of a budget with their further labels; None is not exported."""
 
 
@@ -19,39 +20,37 @@ def _labels(values: BudgetValues) -> tuple[str, ...]:
 
 def _costs(amounts: Amounts) -> Callable[[BudgetsHealth], Iterator[Row]]:
     """Rows of the budgets in money."""
-
-    def rows(budgets: BudgetsHealth) -> Iterator[Row]:
-        for each in budgets.values:
-            if each.unit != GPU_HOURS:
-                for labels, value in amounts(each):
-                    if value is not None:
-                        yield Row((*_labels(each), each.unit, *labels), value)
-
-    return rows
+    return lambda budgets: (
+        Row((*_labels(each), each.unit, *labels), value)
+        for each in budgets.values
+        if each.unit != GPU_HOURS
+        for labels, value in _present(amounts(each))
+    )
 
 
 def _gpu_seconds(amounts: Amounts) -> Callable[[BudgetsHealth], Iterator[Row]]:
     """Rows of the budgets in GPU-hours."""
-
-    def rows(budgets: BudgetsHealth) -> Iterator[Row]:
-        for each in budgets.values:
-            if each.unit == GPU_HOURS:
-                for labels, value in amounts(each):
-                    if value is not None:
-                        yield Row((*_labels(each), *labels), value * _HOUR_SECONDS)
-
-    return rows
+    return lambda budgets: (
+        Row((*_labels(each), *labels), value * _HOUR_SECONDS)
+        for each in budgets.values
+        if each.unit == GPU_HOURS
+        for labels, value in _present(amounts(each))
+    )
 
 
-def _limit(values: BudgetValues) -> list[tuple[tuple[str, ...], float | None]]:
+def _present(amounts: Iterable[tuple[_Further, float | None]]) -> Iterator[tuple[_Further, float]]:
+    return ((labels, value) for labels, value in amounts if value is not None)
+
+
+def _limit(values: BudgetValues) -> list[tuple[_Further, float | None]]:
     return [((), values.limit)]
 
 
-def _spent(values: BudgetValues) -> list[tuple[tuple[str, ...], float | None]]:
+def _spent(values: BudgetValues) -> list[tuple[_Further, float | None]]:
     return [((), values.spent)]
 
 
-def _forecast(values: BudgetValues) -> list[tuple[tuple[str, ...], float | None]]:
+def _forecast(values: BudgetValues) -> list[tuple[_Further, float | None]]:
     return [
         (("expected",), values.forecast),
         (("lower",), values.forecast_lower),

@@ -22,7 +22,7 @@ from gputally.report.report_query import Filter, ReportQuery
 
 
 @contextmanager
-def reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
+def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
     """A reader of the ledger, and of the imported history before it. Raises: LedgerError."""
     with ExitStack() as open_files:
         live = open_files.enter_context(reading_once(ledger))
@@ -58,7 +58,7 @@ def reading_scope(options: ScopeOptions, *, by: tuple[str, ...] = ()) -> Iterato
     Raises: LedgerError, and ConfigError for a wrong or empty period or a wrong zone.
     """
     calendar = Calendar(time_zone(options.time_zone), options.hours or BUSINESS_HOURS)
-    with reading(options.ledger, options.history) as reader:
+    with _reading(options.ledger, options.history) as reader:
         state = reader.state()
         window = accounted(window_of(options.window, state, calendar.zone), state)
         query = ReportQuery(window=window, by=by, filters=options.filters, calendar=calendar)

@@ -15,7 +15,7 @@ Days = tuple[date, date]
 
 
 class PeriodLength(StrEnum):
-    """The length of periods that follow each other; weeks begin on Monday."""
+    """The length of periods that follow each other. Weeks begin on Monday."""
 
     WEEK = "week"
     MONTH = "month"
