@@ -42,9 +42,14 @@ class _Span(NamedTuple):
         return self.offer is not None and self.offer.start_us <= self.start_us < self.offer.end_us
 
 
-def read_capacity_cells(reader: LedgerReader, window: Window, cuts: Sequence[int] = ()) -> list[CapacityCell]:
-    """Capacity + overcommitted = allocated + all other states, at every instant. Raises: LedgerError."""
-    nodes = OfferedNodes(reader, window)
+def read_capacity_cells(
+    reader: LedgerReader, window: Window, cuts: Sequence[int] = (), *, nodes: OfferedNodes | None = None
+) -> list[CapacityCell]:
+    """Capacity + overcommitted = allocated + all other states, at every instant.
+
+    `nodes` are those of the window, if they are read already. Raises: LedgerError.
+    """
+    nodes = nodes or OfferedNodes(reader, window)
     steps = nodes.moved(reader.allocated_steps(window))
     sums: defaultdict[tuple[CapacityState, str, str, Purchase, Price | None, int], int] = defaultdict(int)
     for uid in {*nodes.uids, *steps}:

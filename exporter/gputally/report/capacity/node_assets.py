@@ -49,9 +49,7 @@ class NodeAssets:
 
     def at(self, node_uid: str, at_us: int) -> NodeAsset:
         """The asset and price at `at_us` (µs). Raises: LedgerError."""
-        if node_uid not in self._histories:
-            self._histories[node_uid] = self._history(node_uid)
-        history = self._histories[node_uid]
+        history = self._history(node_uid)
         if not history:
             return UNOBSERVED
         return history[max(0, bisect_right(history, at_us, key=lambda each: each.from_us) - 1)]
@@ -66,6 +64,11 @@ class NodeAssets:
         return tuple(at_us for at_us in sorted(changes) if self._window.start_us < at_us < self._window.end_us)
 
     def _history(self, uid: str) -> list[NodeAsset]:
+        if uid not in self._histories:
+            self._histories[uid] = self._changes(uid)
+        return self._histories[uid]
+
+    def _changes(self, uid: str) -> list[NodeAsset]:
         """Where the asset or price changes, also by one node continuing another."""
         found = list[NodeAsset]()
         following: str | None = uid

@@ -12,7 +12,8 @@ from gputally.model.allocation import State
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
 from gputally.report.capacity.capacity_cells import read_capacity_cells
-from gputally.report.capacity.node_assets import read_node_assets
+from gputally.report.capacity.node_assets import NodeAssets
+from gputally.report.capacity.offered_nodes import OfferedNodes
 from gputally.report.cells import included, labels_of, read_columns, stored_names
 from gputally.report.report_query import ReportQuery
 
@@ -68,7 +69,8 @@ _HeldKey = tuple[tuple[str, ...], Price | None, tuple[str, ...]]
 
 def read_waterfall_parts(reader: LedgerReader, query: ReportQuery) -> tuple[list[WaterfallPart], list[Billed]]:
     """The parts of the query's period, those of capacity only if the query has no filter. Raises: LedgerError."""
-    nodes = read_node_assets(reader, query.window)
+    offered = OfferedNodes(reader, query.window)
+    nodes = NodeAssets(offered, query.window)
     periods = query.periods.divided(nodes.cuts(lambda each: each.price))
     starts, columns = (query.window.start_us, *periods.cuts), read_columns(query, _COMPARED)
     held: defaultdict[_HeldKey, _Held] = defaultdict(_Held)
@@ -89,14 +91,14 @@ def read_waterfall_parts(reader: LedgerReader, query: ReportQuery) -> tuple[list
         found, idle = held[key_of(values, usage.period)], max(0, usage.idle)  # an hour is divided into integers
         found.idle += idle
         found.used += usage.measured - idle
-    capacity = () if query.filters else _capacity(reader, query)
+    capacity = () if query.filters else _capacity(reader, query, offered)
     parts = chain(capacity, chain.from_iterable(_parts(key, found) for key, found in held.items()))
     return [each for each in parts if each.gpu_time], [Billed(*key, cost) for key, cost in billed.items()]
 
 
-def _capacity(reader: LedgerReader, query: ReportQuery) -> Iterator[WaterfallPart]:
+def _capacity(reader: LedgerReader, query: ReportQuery, nodes: OfferedNodes) -> Iterator[WaterfallPart]:
     """Capacity that nobody held, and allocations above capacity."""
-    for each in read_capacity_cells(reader, query.window):
+    for each in read_capacity_cells(reader, query.window, nodes=nodes):
         if each.state is not CapacityState.ALLOCATED:
             yield WaterfallPart(None, ALLOCATED, each.state.value, each.price, each.gpu_time)
 
