@@ -16,7 +16,7 @@ from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
 if TYPE_CHECKING:
     from gputally.model.pod import PodRecord
 
-_BATCH = 5_000
+BATCH = 5_000
 """Rows in one transaction."""
 
 
@@ -71,7 +71,7 @@ def import_jobs(
 ) -> Iterator[Counts]:
     """Import all rows; yields the counts so far after each transaction. Raises: LedgerError."""
     counts, source = Counts(), iter(rows)
-    while batch := list(islice(source, _BATCH)):
+    while batch := list(islice(source, BATCH)):
         import_rows(ledger, batch, plan, counts)
         yield counts
 

@@ -17,11 +17,11 @@ from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
 from gputally.files.credentials import token, trust_authority
 from gputally.files.reread import Files
-from gputally.importing.import_jobs import Counts, Plan, import_rows
+from gputally.importing.import_jobs import BATCH, Counts, Plan, import_rows
 from gputally.importing.kube_state.history_reader import HistoryReader, PodRow
 from gputally.importing.kube_state.history_scan import HistoryScan, scan_history
 from gputally.importing.kube_state.pod_classifier import PodClassifier
-from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan
+from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan, us_of
 from gputally.importing.kube_state.sampled_pod import RejectedPod
 from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
@@ -37,8 +37,6 @@ from gputally.report.report_query import ReportQuery
 from gputally.report.sampled_ends import read_sampled
 
 _WINDOW: Final = "30d"
-_ROWS: Final = 5_000
-"""Pods in one transaction."""
 _LONGEST_S: Final = 800 * 86_400
 
 
@@ -105,7 +103,7 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
             rows: list[PodRow] = []
             async for batch in reader.pods(scan, progress):
                 rows += batch
-                if len(rows) >= _ROWS:
+                if len(rows) >= BATCH:
                     import_rows(ledger, rows, plan, counts)
                     rows = []
             import_rows(ledger, rows, plan, counts)
@@ -113,8 +111,7 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
 
 
 def _window_of(scan: HistoryScan) -> Window:
-    start_us, end_us = (round(at_s * 1000) * (US_PER_SECOND // 1000) for at_s in scan.window)
-    return Window(start_us, end_us)
+    return Window(us_of(scan.window.start_s), us_of(scan.window.end_s))
 
 
 def _plan(task: _Task, scan: HistoryScan, complete_us: int) -> Plan[PodRecord]:

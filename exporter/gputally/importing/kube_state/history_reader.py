@@ -9,12 +9,11 @@ from gputally.importing.kube_state import pod_samples, sampled_node, series_name
 from gputally.importing.kube_state.history_scan import HistoryScan, Progress
 from gputally.importing.kube_state.pod_classifier import PodContext, classified
 from gputally.importing.kube_state.pod_samples import OF_A_POD, TERMINAL, PodSamples, Sightings
-from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan, merged
+from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan, merged, us_of
 from gputally.importing.kube_state.sampled_pod import RejectedPod, sampled_pod
 from gputally.model.kube import OwnerReference
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantSource
-from gputally.model.units import US_PER_SECOND
 
 _BATCH: Final = 100
 """Pods of one query: their UIDs are 4 KB of text."""
@@ -185,7 +184,7 @@ def _was_terminal_before(pod: PodSamples, seen: Sightings, chunk: TimeSpan) -> b
     """Whether a pod without a completion time may have become terminal before this part of the window."""
     if pod.has_exact_end or seen.terminal_us is None or seen.active_us is not None:
         return False
-    return (pod.time_us(pod_samples.CREATED) or 0) < _us(chunk.start_s)
+    return (pod.time_us(pod_samples.CREATED) or 0) < us_of(chunk.start_s)
 
 
 def _sightings(found: Sequence[SampledSeries], scan: HistoryScan, uid: str) -> Sightings | None:
@@ -202,10 +201,5 @@ def _sightings(found: Sequence[SampledSeries], scan: HistoryScan, uid: str) -> S
     absent = scan.scrapes.next_after(scan.targets[uid], seen[-1])
     times = {"absent_us": absent, "active_us": active, "terminal_us": terminal, "deleting_us": deleting}
     return Sightings(
-        seen_us=_us(seen[-1]), **{name: None if at_s is None else _us(at_s) for name, at_s in times.items()}
+        seen_us=us_of(seen[-1]), **{name: None if at_s is None else us_of(at_s) for name, at_s in times.items()}
     )
-
-
-def _us(at_s: float) -> int:
-    """Prometheus has milliseconds."""
-    return round(at_s * 1000) * (US_PER_SECOND // 1000)

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import BasicAuth, ClientError, ClientResponse, ClientSession, ClientTimeout
 
 from gputally.errors import PrometheusError
+from gputally.model.units import US_PER_SECOND
 
 _TIMEOUT: Final = ClientTimeout(total=120, sock_connect=10)
 _MAX_BYTES: Final = 128 << 20
@@ -34,6 +35,11 @@ class TimeSpan(NamedTuple):
 
     start_s: float
     end_s: float
+
+
+def us_of(at_s: float) -> int:
+    """Seconds of Prometheus, which have milliseconds, as µs."""
+    return round(at_s * 1000) * (US_PER_SECOND // 1000)
 
 
 class SampledSeries(msgspec.Struct, frozen=True):
