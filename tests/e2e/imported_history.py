@@ -22,7 +22,7 @@ from tests.behaviour.product import Product
 from tests.cluster.api import Api, Refused
 from tests.cluster.component import Component
 from tests.cluster.control_plane import LOOPBACK, ControlPlane, free_ports
-from tests.cluster.manifests import POOL, conduct, gpu_node, gpu_pod, path, priority_class
+from tests.cluster.manifests import POOL, Json, conduct, gpu_node, gpu_pod, path, priority_class
 from tests.fakes.kube_state_page import kube_state_page
 from tests.prometheus.server import Configuration, PrometheusServer, scrape
 
@@ -119,6 +119,7 @@ class Scene:
         """Nodes and tiers."""
         for number in range(NODES):
             await self._api.create(gpu_node(f"{self._place}-{number}", gpus=4, pool=self._place))
+        await self._api.create(gpu_node(f"{self._place}-slow", gpus=2, pool=f"{self._place}-slow"))
         for name, value in (("low", 10), ("high", 1000)):
             await self._api.create(priority_class(f"{self._place}-{name}", value))
 
@@ -127,6 +128,7 @@ class Scene:
         loop = asyncio.get_running_loop()
         until, number = loop.time() + seconds, 0
         async with asyncio.TaskGroup() as deletions:
+            deletions.create_task(self._slow_ends(6 * pace))
             while loop.time() < until:
                 number += 1
                 await self._pod(number, pace, deletions)
@@ -157,10 +159,36 @@ class Scene:
             after_s = life_s + (20 * pace if ends_itself else 0)
             self._deleting.append(deletions.create_task(self._deleted(path(pod), after_s)))
 
+    async def _slow_ends(self, stop_after_s: float) -> None:
+        """Delete a pod and preempt another; both take so long to stop that a scrape shows why they end."""
+        victim, deleted, preemptor = (
+            self._slow_pod(name, tier, stop_after_s)
+            for name, tier in (("victim", "low"), ("deleted", "high"), ("preemptor", "high"))
+        )
+        for pod in (victim, deleted):
+            await self._api.create(pod)
+            await self._api.wait_for(path(pod), is_running)
+        await self._api.create(preemptor)
+        await self._api.delete(path(deleted))
+
+    def _slow_pod(self, name: str, tier: str, stop_after_s: float) -> Json:
+        return gpu_pod(
+            name,
+            self._place,
+            labels={"team": TEAMS[0]},
+            annotations=conduct(stop_after=f"{stop_after_s:.0f}s"),
+            nodeSelector={POOL: f"{self._place}-slow"},
+            priorityClassName=f"{self._place}-{tier}",
+        )
+
     async def _deleted(self, pod: str, after_s: float) -> None:
         await asyncio.sleep(after_s)
         with suppress(Refused):  # it was preempted
             await self._api.delete(pod, grace_seconds=self._chance.choice((None, None, 0)))
+
+
+def is_running(pod: Json | None) -> bool:
+    return pod is not None and pod["status"]["phase"] == "Running"
 
 
 async def observed(control_plane: ControlPlane, api: Api, place: str, scratch: Path, setting: Setting) -> Comparison:
