@@ -28,6 +28,8 @@ from tests.prometheus.server import Configuration, PrometheusServer, scrape
 
 TEAMS: Final = ("red", "green", "blue")
 NODES: Final = 4
+USUAL, SLOW = {"pods": "random"}, {"pods": "slow"}
+"""Labels of nodes: the pods that stop slowly have one of their own."""
 CONFIGURATION: Final = """
 kind: Configuration
 tenants:
@@ -118,8 +120,8 @@ class Scene:
     async def furnish(self) -> None:
         """Nodes and tiers."""
         for number in range(NODES):
-            await self._api.create(gpu_node(f"{self._place}-{number}", gpus=4, pool=self._place))
-        await self._api.create(gpu_node(f"{self._place}-slow", gpus=2, pool=f"{self._place}-slow"))
+            await self._api.create(gpu_node(f"{self._place}-{number}", gpus=4, pool=self._place, labels=USUAL))
+        await self._api.create(gpu_node(f"{self._place}-slow", gpus=2, pool=self._place, labels=SLOW))
         for name, value in (("low", 10), ("high", 1000)):
             await self._api.create(priority_class(f"{self._place}-{name}", value))
 
@@ -151,7 +153,7 @@ class Scene:
                 exit_as=chance.choice(("", "", "Failed")),
                 stop_after=chance.choice(("", "1s", "2s")),
             ),
-            nodeSelector={POOL: self._place},
+            nodeSelector={POOL: self._place, **USUAL},
             priorityClassName=f"{self._place}-{chance.choice(('low', 'low', 'high'))}",
         )
         await self._api.create(pod)
@@ -177,7 +179,7 @@ class Scene:
             self._place,
             labels={"team": TEAMS[0]},
             annotations=conduct(stop_after=f"{stop_after_s:.0f}s"),
-            nodeSelector={POOL: f"{self._place}-slow"},
+            nodeSelector={POOL: self._place, **SLOW},
             priorityClassName=f"{self._place}-{tier}",
         )
 
