@@ -20,6 +20,7 @@ from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.invoices.period_flags import add_periods_command
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
+from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
 from gputally.setting import Parser, add_flags
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     add_report_command(commands)
     add_explain_command(commands)
     add_rerate_command(commands)
+    add_preemptions_command(commands)
     add_periods_command(commands)
     add_budgets_command(commands)
     _add_showback_flags(

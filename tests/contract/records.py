@@ -10,6 +10,7 @@ from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
+from gputally.model.disruption import Cause, Disruption
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
@@ -51,6 +52,27 @@ FACTS = NodeFacts(
     labels=(("nvidia.com/gpu.memory", "81920"), ("nvidia.com/gpu.replicas", "2")),
 )
 NODE = NodeRecord(uid="node-1", name="n1", created_us=5, facts=((5, FACTS),))
+DISRUPTION = Disruption(
+    victim_uid="a",
+    victim_namespace="ml",
+    victim_name="pod-a",
+    victim_tier="low",
+    victim_tenant="red",
+    job_kind="Job",
+    job="train",
+    node="n1",
+    node_uid="uid-n1",
+    quantity=GPU,
+    reported=Cause.EVICTION,
+    cause=Cause.EVICTION,
+    decided_us=7,
+    requested_us=8,
+    grace_us=30_000_000,
+    stopped_us=9,
+    released_us=9,
+    noticed_us=10,
+    counted=("low", "red", "eviction"),
+)
 PREEMPTION = Preemption(
     victim_uid="a",
     victim_namespace="ml",

@@ -15,6 +15,7 @@ from gputally.model.pod import PodRecord
 from tests.contract.conftest import BackEnd
 from tests.contract.records import (
     BALANCED,
+    DISRUPTION,
     FACTS,
     NODE,
     OPENED_S,
@@ -108,8 +109,9 @@ def everything(record: PodRecord) -> Changes:
         record,
         pods={record.uid: record},
         nodes={NODE.uid: NODE},
-        documents={("preemption", PREEMPTION.victim_uid): PREEMPTION},
+        documents={("preemption", PREEMPTION.victim_uid): PREEMPTION, ("disruption", "a"): DISRUPTION},
         counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
+        disruptions={DISRUPTION.victim_uid: DISRUPTION},
         series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
         known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes={Kind.PODS: Checkpoint(version="77", at_us=us(1000), rules="digest")},
@@ -129,7 +131,7 @@ def test_the_saved_state_equals_what_was_written(back_end: BackEnd) -> None:
         resumed_us=us(5000),
         pods=(record, bare),
         nodes=(NODE,),
-        documents={"preemption": (PREEMPTION,)},
+        documents={"disruption": (DISRUPTION,), "preemption": (PREEMPTION,)},
         series={key: each for key, each in changes.series.items() if each},
         known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes=dict(changes.resumes),
@@ -138,7 +140,10 @@ def test_the_saved_state_equals_what_was_written(back_end: BackEnd) -> None:
 
 def test_dropped_working_state_is_not_saved(back_end: BackEnd) -> None:
     gone = step(
-        pods={"a": None}, nodes={NODE.uid: None}, documents={("preemption", PREEMPTION.victim_uid): None}, at=1100
+        pods={"a": None},
+        nodes={NODE.uid: None},
+        documents={("preemption", PREEMPTION.victim_uid): None, ("disruption", "a"): None},
+        at=1100,
     )
 
     saved = saved_by(back_end, everything(pod("a")), gone)

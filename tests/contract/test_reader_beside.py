@@ -7,12 +7,14 @@ from gputally.accounting.changes import Changes
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import (
     CapacityRecord,
+    DisruptionRecord,
     GapSubject,
     ObservationGap,
     PreemptionRecord,
     Window,
 )
 from gputally.model.allocation import Gap
+from gputally.model.disruption import Cause
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
@@ -20,6 +22,7 @@ from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,
     ASSET,
+    DISRUPTION,
     FACTS,
     NODE,
     OPENED_S,
@@ -149,9 +152,23 @@ def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: L
         decided_us=7,
         requested_us=8,
         released_us=us(1200),
+        is_inferred=False,
     )
     assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")
     assert list(reader.preemptions(Window(8, 9))) == []
+
+
+def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    late = replace(DISRUPTION, cause=Cause.SPOT_RECLAIM, is_certain=False, replaced_us=us(1200), replacement_uid="b")
+    ledger.write(step(at=1000, disruptions={"a": DISRUPTION, "c": replace(DISRUPTION, victim_uid="c", decided_us=9)}))
+    ledger.write(step(at=1300, disruptions={"a": late, "c": None}))
+
+    assert list(reader.disruptions(Window(7, 10))) == [
+        DisruptionRecord(**{name: getattr(late, name) for name in DisruptionRecord.__struct_fields__})
+    ]
+    assert list(reader.disruptions(Window(8, 10))) == []
 
 
 def test_gaps_cover_watches_allocations_and_nodes(ledger: Ledger, reader: LedgerReader) -> None:

@@ -213,6 +213,8 @@ class NodeForm:
     ready: str = "True"
     ready_since: int | None = None
     cordoned: bool = False
+    taints: tuple[Json, ...] = ()
+    conditions: tuple[Json, ...] = ()
     machine: str = ""
 
     def manifest(self) -> Json:
@@ -231,11 +233,14 @@ class NodeForm:
                 "labels": dict(self.labels),
             }
             | ({"annotations": dict(self.annotations)} if self.annotations else {}),
-            "spec": {"unschedulable": True} if self.cordoned else {},
+            "spec": ({"unschedulable": True} if self.cordoned else {}) | {"taints": list(self.taints)},
             "status": {
                 "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
                 "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
-                "conditions": [{"type": "Ready", "status": self.ready, "lastTransitionTime": instant(since)}],
+                "conditions": [
+                    {"type": "Ready", "status": self.ready, "lastTransitionTime": instant(since)},
+                    *self.conditions,
+                ],
                 "nodeInfo": {"systemUUID": self.machine, "machineID": "", "bootID": ""},
             },
         }

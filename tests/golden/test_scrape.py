@@ -145,8 +145,8 @@ def an_hour() -> Snapshot:
 
 
 def preempt(tape: Tape) -> None:
-    """Serving preempts training for four GPUs: requested at 600, released at 620, bound at 630."""
-    held = partial(pod, "train", "scavenger", 8, node="n1", created=5, scheduled=10, started=30, marked=600)
+    """Serving preempts training for four GPUs: requested at 600, released at 620, after its grace; bound at 630."""
+    held = partial(pod, "train", "scavenger", 8, node="n1", created=5, scheduled=10, started=30, marked=600, grace=10)
     tape.seen(590, api())
     tape.seen(600, held(deleted=600))
     victim, preemptor = (PodForm(name=name, uid=f"uid-{name}", node="n1") for name in ("train", "api"))

@@ -14,6 +14,7 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
+from gputally.model.disruption import Disruption
 from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
@@ -69,6 +70,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     asset_prices: dict[tuple[Asset, int], Price | None] = field(default_factory=dict)
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
+    disruptions: dict[str, Disruption | None] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)

@@ -7,19 +7,24 @@ from msgspec import Struct
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
+from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
+from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
-from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
+from gputally.model.disruption import Disruption
 from gputally.model.preemption import Preemption
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     ClaimPods.name: ClaimPod,
+    Disruptions.name: Disruption,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,
+    NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
 }

@@ -1,7 +1,7 @@
 """The state of the fleet: one writer applies observations in order of arrival; readers get snapshots.
 
-Observations of different kinds come from different watches in no common order, so every rule recomputes its
-result from the complete state, and corrects the totals by the difference.
+Observations of different kinds come in no common order, so every rule recomputes its result from the complete state,
+and corrects the totals by the difference.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
+from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.node_facts import NODE_READING
@@ -20,7 +21,6 @@ from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.namespace_tenants import NamespaceTenants
 from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.preemptions import Preemptions
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.class_tiers import ClassTiers
@@ -54,7 +54,7 @@ _WATCH_EVENTS = (Upserted, Deleted, Bookmark)
 
 
 class Fleet:
-    """Pods, nodes and other parts, the totals computed from them, and the changes not yet in the ledger."""
+    """Pods, nodes and other parts, their totals, and the changes not yet in the ledger."""
 
     def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
         self.rules = rules
@@ -71,10 +71,10 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
-        self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
-        listed = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, self.preemptions)
-        self.parts: tuple[StatePart[Any], ...] = (*listed, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods))
+        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, NamespaceTenants(self.pods))
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -92,7 +92,7 @@ class Fleet:
     def reconcile(self) -> None:
         """Account pending pod updates; runs before any other kind of observation and before each read."""
         for record, at_us in self.pods.reconcile():
-            self.preemptions.pod_changed(record, at_us=at_us)
+            self.ends.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
         """Apply one observation; pod updates may stay pending until `reconcile` accounts them.
@@ -173,7 +173,8 @@ class Fleet:
             capacity=capacity,
             asset_prices=self.nodes.asset_prices.drain(),
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
-            counted_preemptions=self.preemptions.drain_counted(),
+            counted_preemptions=self.ends.preemptions.drain_counted(),
+            disruptions=self.ends.disruptions.drain_counted(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
             series=self.totals.drain(),
@@ -221,7 +222,7 @@ class Fleet:
             part.gone(found.metadata.uid, at_us=event.at_us)
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
-        self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
+        self.ends.pod_changed(record, at_us=at_us, is_gone=True)
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 

@@ -8,5 +8,6 @@ from gputally.shares.request import holds_gpu
 
 
 def is_watched(pod: Pod, rules: Rules) -> bool:
-    """Whether the pod requests GPUs, is an agent, or uses devices only through claims."""
-    return holds_gpu(pod, rules) or is_agent(pod, rules) or is_claim_only(pod, rules)
+    """Whether the pod requests GPUs, is an agent, uses devices only through claims, or may preempt pods with GPUs."""
+    is_nominated = bool(pod.status.nominated_node_name)
+    return holds_gpu(pod, rules) or is_nominated or is_agent(pod, rules) or is_claim_only(pod, rules)

@@ -45,6 +45,7 @@ from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
 from gputally.pulling.agent_options import AgentOptions
+from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
 from gputally.serving import policy_source
@@ -58,6 +59,7 @@ PODS_PATH: Final = "/metrics/pods"
 _LINKS: Final = (
     (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
     (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
+    (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
     (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
     (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
 )

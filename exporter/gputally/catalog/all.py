@@ -11,6 +11,7 @@ from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import budget_metrics as budgets
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import closing_metrics as closing
+from gputally.catalog.aggregator import disruption_metrics as disruption
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import pending_metrics as pending
@@ -29,6 +30,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *tiers.METRICS,
     *pending.METRICS,
     *preemption.METRICS,
+    *disruption.METRICS,
     *prices.METRICS,
     *accounting.METRICS,
 )
@@ -46,7 +48,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
-    "Preemption": preemption.METRICS,
+    "Preemption": (*preemption.METRICS, *disruption.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Budgets": BUDGETS,

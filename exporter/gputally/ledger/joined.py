@@ -15,6 +15,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    DisruptionRecord,
     GapSegment,
     JobSet,
     LedgerState,
@@ -113,6 +114,10 @@ class JoinedReader:
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
+
+    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
+        """See `LedgerReader.disruptions`."""
+        return self._live.disruptions(window)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

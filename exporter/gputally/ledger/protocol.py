@@ -10,6 +10,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    DisruptionRecord,
     GapSegment,
     JobSet,
     LedgerState,
@@ -156,6 +157,9 @@ class LedgerReader(Protocol):
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions decided in the window, in chronological order."""
+
+    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
+        """Pods that lost their GPUs involuntarily, for any cause, as decided in the window, in chronological order."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.allocation import End, Gap, Outcome, Segment
+from gputally.model.disruption import Cause, grace_exceeded_us
 from gputally.model.price import Asset, Price
 
 IMPORTED: Final = "imported"
@@ -203,7 +204,10 @@ class NodeSteps(NamedTuple):
 
 
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One preemption as counted: victim, quantity, preemptor (None if unknown) and times."""
+    """One preemption as counted: victim, quantity, preemptor (None if unknown) and times.
+
+    `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time.
+    """
 
     victim_uid: str
     victim_namespace: str
@@ -219,6 +223,37 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     decided_us: int
     requested_us: int | None
     released_us: int | None
+    is_inferred: bool
+
+
+class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """One pod that lost its GPUs involuntarily, with the steps until it was replaced; see `Disruption`."""
+
+    victim_uid: str
+    victim_namespace: str
+    victim_name: str
+    victim_tier: str
+    victim_tenant: str
+    job_kind: str
+    job: str
+    node: str
+    node_uid: str
+    quantity: int
+    cause: Cause
+    is_certain: bool
+    decided_us: int
+    requested_us: int | None
+    grace_us: int | None
+    stopped_us: int | None
+    released_us: int | None
+    reused_us: int | None
+    replaced_us: int | None
+    replacement_uid: str
+
+    @property
+    def grace_exceeded_us(self) -> int | None:
+        """See `grace_exceeded_us` of the model."""
+        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
 
 
 class GapSubject(StrEnum):

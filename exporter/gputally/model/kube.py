@@ -166,9 +166,13 @@ class ContainerStatus(_Camel, frozen=True):
 
 
 class PodStatus(_Camel, frozen=True):
-    """The status from scheduler and kubelet. `start_time` is when the kubelet acknowledged the pod, None before."""
+    """The status from scheduler and kubelet. `start_time` is when the kubelet acknowledged the pod, None before.
+
+    `nominated_node_name` is where the scheduler makes room for it, and since 1.35 also where it is expected to run.
+    """
 
     phase: str = ""
+    nominated_node_name: str = ""
     start_time: datetime | None = None
     pod_ip: str = field(default="", name="podIP")
     reason: str | None = None
@@ -186,10 +190,18 @@ class Pod(_Camel, frozen=True):
     status: PodStatus = field(default_factory=PodStatus)
 
 
+class Taint(_Camel, frozen=True):
+    """A taint of a node; only some effects have a time."""
+
+    key: str = ""
+    time_added: datetime | None = None
+
+
 class NodeSpec(_Camel, frozen=True):
     """`unschedulable` is what `kubectl cordon` sets."""
 
     unschedulable: bool | None = None
+    taints: tuple[Taint, ...] | None = None
 
 
 class NodeInfo(_Camel, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gputally.model.allocation import End, Ending, Gap, Outcome, Result, Segment, Terms
+from gputally.model.disruption import Disrupted
 from gputally.model.kube import OwnerReference
 
 
@@ -49,6 +50,10 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     deletion_us: int | None = None
     preempted_us: int | None = None
     """When DisruptionTarget was set with a preemption reason."""
+    disruption: Disrupted | None = None
+    """Any other disruption that its object reports."""
+    grace_us: int | None = None
+    """The grace period of the first deletion request."""
     ending: Ending | None = None
     """The end by the pod's own object; the next three fields derive from it and from the end of its node."""
     end_us: int | None = None

@@ -4,13 +4,17 @@ from msgspec import Struct
 
 
 class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
-    """The pod that an Event names as the cause, with its last known tier; "" while that is unknown."""
+    """The pod that an Event names as the cause, with its last known tier; "" while that is unknown.
+
+    `is_inferred` says that no Event names it: it was the only pod nominated to the victim's node at that time.
+    """
 
     uid: str
     namespace: str
     name: str
     tier: str = ""
     tenant: str = ""
+    is_inferred: bool = False
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
@@ -23,6 +27,7 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     victim_uid: str
     victim_namespace: str
     victim_name: str
+    victim_priority: int = 0
     victim_tier: str
     victim_tenant: str
     node: str

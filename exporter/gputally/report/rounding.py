@@ -5,6 +5,8 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
+from gputally.model.units import GPU
+
 
 def rounded(value: Fraction) -> int:
     """The nearest integer; of two, the even one."""
@@ -47,3 +49,8 @@ class RunningSums:
 
     def _rounded(self, value: int) -> int:
         return rounded(Fraction(value * 10**self._places, self._unit))
+
+
+def gpus(quantity: int) -> Decimal:
+    """µGPU as GPUs, with as many decimals as there are."""
+    return Decimal(f"{(Decimal(quantity) / GPU).normalize():f}")

@@ -7,6 +7,8 @@ import msgspec
 from gputally.export.allocations_route import FILTERS
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
+from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
+from gputally.report.disruption_rows import PreemptionRow
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
@@ -17,7 +19,7 @@ _TIMES: Final = {
     "type": "object",
     "properties": {end: {"type": "string", "format": "date-time"} for end in ("from", "to")},
 }
-_REPORT: Final = {
+_REPORT: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "version": {"type": "integer", "description": "raised when a field is removed or changes its meaning"},
@@ -35,12 +37,22 @@ _REPORT: Final = {
 }
 
 
-def openapi(version: str, report_path: str) -> dict[str, Any]:
+_OF_REPORTS: Final = ("compared_to", "by", "totals")
+
+
+def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, Any]:
     """The document for this version of the program."""
-    _, components = msgspec.json.schema_components([AllocationsDocument], ref_template=_REF)
-    schemas = components | {"Report": _REPORT}
+    types = [AllocationsDocument, PreemptionRow]
+    _, components = msgspec.json.schema_components(types, ref_template=_REF)
+    rows = {"type": "array", "items": {"$ref": _REF.format(name="PreemptionRow")}}
+    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS} | {"rows": rows}
+    schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
     content["application/json"] = {"schema": {"$ref": _REF.format(name="Report")}}
+    preemptions = {
+        "application/json": {"schema": {"$ref": _REF.format(name="Preemptions")}},
+        "text/csv": {"schema": _TEXT},
+    }
     allocations = {"application/json": {"schema": {"$ref": _REF.format(name="AllocationsDocument")}}}
     return {
         "openapi": "3.1.0",
@@ -49,6 +61,11 @@ def openapi(version: str, report_path: str) -> dict[str, Any]:
             ALLOCATIONS_PATH: _operation("Who holds or wants which GPUs now.", _filters(FILTERS), allocations),
             report_path: _operation(
                 "GPU-hours and cost of a period.", [*_report_parameters(), *_filters(FILTERED)], content
+            ),
+            preemptions_path: _operation(
+                "Pods that were preempted, evicted or lost with their node; other tenants' pods only as tiers.",
+                [*_preemption_parameters(), *_filters(VICTIM_FILTERED)],
+                preemptions,
             ),
         },
         "components": {"schemas": schemas},
@@ -81,6 +98,12 @@ def _report_parameters() -> list[dict[str, Any]]:
         _parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
         _parameter("offset", "rows to skip (JSON only)", default="0"),
     ]
+
+
+def _preemption_parameters() -> list[dict[str, Any]]:
+    shared = ("window", "time_zone", "limit", "offset")
+    chosen = [each for each in _report_parameters() if each["name"] in shared]
+    return [*_filters(("cause",)), *chosen, _parameter("format", "json or csv", default="json")]
 
 
 def _parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:

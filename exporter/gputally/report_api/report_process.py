@@ -60,8 +60,8 @@ class ReportRunner:
         self._waiting = 0
         self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}
 
-    async def run(self, arguments: tuple[str, ...]) -> bytes:
-        """What `gputally report` prints with these arguments; up to `KEPT_SECONDS` old.
+    async def run(self, arguments: tuple[str, ...], *, command: str = "report") -> bytes:
+        """What `gputally report`, or another command, prints with these arguments; up to `KEPT_SECONDS` old.
 
         Raises: InvalidRequest, ReportUnavailable.
         """
@@ -70,14 +70,14 @@ class ReportRunner:
         self._waiting += 1
         try:
             async with self._turn:
-                return self._recent(arguments) or await self._fresh(arguments)
+                return self._recent((command, *arguments)) or await self._fresh(command, arguments)
         finally:
             self._waiting -= 1
 
-    def _recent(self, arguments: tuple[str, ...]) -> bytes | None:
+    def _recent(self, key: tuple[str, ...]) -> bytes | None:
         since = time.monotonic() - KEPT_SECONDS
-        self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > since}
-        return self._kept[arguments][1] if arguments in self._kept else None
+        self._kept = {each: kept for each, kept in self._kept.items() if kept[0] > since}
+        return self._kept[key][1] if key in self._kept else None
 
     async def run_command(self, name: str, arguments: tuple[str, ...]) -> bytes:
         """What another command prints that reads the ledger; it waits for all reports that are waiting.
@@ -88,16 +88,16 @@ class ReportRunner:
         async with self._turn:
             return await _own_output((*_PROGRAM, name, f"--ledger={self._ledger}", *arguments), limits)
 
-    async def _fresh(self, arguments: tuple[str, ...]) -> bytes:
+    async def _fresh(self, command: str, arguments: tuple[str, ...]) -> bytes:
         try:
             limits = _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER)
-            body = await _output((*_PROGRAM, "report", f"--ledger={self._ledger}", *arguments), limits)
+            body = await _output((*_PROGRAM, command, f"--ledger={self._ledger}", *arguments), limits)
         except ReportFailed as error:
             logger.error("a report failed with exit status %d: %s", error.status, error.errors)  # noqa: TRY400 - its own
             raise
         while len(self._kept) >= _MAX_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[arguments] = time.monotonic(), body
+        self._kept[command, *arguments] = time.monotonic(), body
         return body
 
 

@@ -43,11 +43,8 @@ class ReportRequest(NamedTuple):
 
         Raises: InvalidRequest.
         """
-        if unknown := sorted(query.keys() - set(PARAMETERS)):
-            raise InvalidRequest(f"unknown parameter {', '.join(unknown)}; use {', '.join(PARAMETERS)}")
-        if any("\0" in value for values in query.values() for value in values):
-            raise InvalidRequest("a parameter contains a NUL character; remove it")
-        single = {name: _only(name, values) for name, values in query.items() if name not in FILTERED}
+        expect_known(query, PARAMETERS)
+        single = {name: only(name, values) for name, values in query.items() if name not in FILTERED}
         chosen = single.get("format", "json")
         if chosen not in FORMATS:
             raise InvalidRequest(f"unknown format '{chosen}'; use {', '.join(FORMATS)}")
@@ -55,7 +52,7 @@ class ReportRequest(NamedTuple):
             raise InvalidRequest(f"waterfall '{single[_WATERFALL]}' is not valid; use true or false")
         if tenants is not None and "unallocated" in single:
             raise InvalidRequest("unallocated capacity is no tenant's, and your user is restricted to tenants; omit it")
-        limits = _number(single, "limit", DEFAULT_LIMIT, MAX_LIMIT), _number(single, "offset", 0, 10**9)
+        limits = number(single, "limit", DEFAULT_LIMIT, MAX_LIMIT), number(single, "offset", 0, 10**9)
         return cls((f"--output={chosen}", *_arguments(query, tenants)), chosen, *limits)
 
 
@@ -69,6 +66,19 @@ def _arguments(query: Mapping[str, Sequence[str]], tenants: Collection[str] | No
     for column in FILTERED:
         if column in query:
             yield f"--where={column}={','.join(query[column])}"
+    yield from restricted_to(tenants)
+
+
+def expect_known(query: Mapping[str, Sequence[str]], parameters: Sequence[str]) -> None:
+    """Raises: InvalidRequest for a parameter that does not exist, or a value that no command line can have."""
+    if unknown := sorted(query.keys() - set(parameters)):
+        raise InvalidRequest(f"unknown parameter {', '.join(unknown)}; use {', '.join(parameters)}")
+    if any("\0" in value for values in query.values() for value in values):
+        raise InvalidRequest("a parameter contains a NUL character; remove it")
+
+
+def restricted_to(tenants: Collection[str] | None) -> Iterator[str]:
+    """The filter for a user who may see only these tenants; none for one who may see all."""
     if tenants is not None:
         yield f"--where=tenant={','.join(sorted(map(literal, tenants)))}"
 
@@ -78,13 +88,15 @@ def literal(text: str) -> str:
     return _SPECIAL.sub(r"[\g<0>]", text)
 
 
-def _only(name: str, values: Sequence[str]) -> str:
+def only(name: str, values: Sequence[str]) -> str:
+    """The value of a parameter that may be given once. Raises: InvalidRequest."""
     if len(values) > 1:
         raise InvalidRequest(f"{name} is given {len(values)} times; give it once")
     return values[0]
 
 
-def _number(single: Mapping[str, str], name: str, default: int, most: int) -> int:
+def number(single: Mapping[str, str], name: str, default: int, most: int) -> int:
+    """The number of a parameter, up to `most`. Raises: InvalidRequest."""
     text = single.get(name, str(default))
     if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
         return int(text)

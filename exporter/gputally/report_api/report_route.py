@@ -1,8 +1,9 @@
-"""The routes of reports: `/api/v1/report`, the page `/report`, and the description of the HTTP API."""
+"""The routes of what the ledger answers: reports, preemptions, the page `/report` and the description of the API."""
 
 import asyncio
 import hashlib
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import ETag, web
@@ -11,6 +12,7 @@ from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
 from gputally.report_api.openapi import openapi
+from gputally.report_api.preemption_request import COMMAND, PREEMPTIONS_PATH, preemption_request
 from gputally.report_api.report_page import PAGE_HEADERS, report_page
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import FORMATS, REPORT_PATH, InvalidRequest, ReportRequest
@@ -25,21 +27,22 @@ _STYLED: Final = {
 """For HTML, whose bars have their lengths as style; all its texts are escaped."""
 
 
+class Parse(Protocol):
+    """Reads the parameters of a request."""
+
+    def __call__(self, query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None) -> ReportRequest:
+        """Raises: InvalidRequest."""
+
+
 def report_routes(runner: ReportRunner, *, version: str) -> tuple[web.AbstractRouteDef, ...]:
     """The routes of reports that `runner` makes, as described for this version of the program."""
-    described = msgspec.json.encode(openapi(version, REPORT_PATH))
+    described = msgspec.json.encode(openapi(version, REPORT_PATH, PREEMPTIONS_PATH))
 
     async def report(request: web.Request) -> web.StreamResponse:
-        try:
-            asked = ReportRequest.of(_parameters(request), tenants=TENANTS.get())
-            body = await runner.run(asked.arguments)
-        except InvalidRequest as error:
-            return web.Response(status=400, text=f"{error}\n")
-        except ReportUnavailable as error:
-            return web.Response(status=503, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
-        if asked.format == "json":
-            body = await asyncio.to_thread(_page, body, asked, request)
-        return await _response(request, body, asked.format)
+        return await _served(request, runner, ReportRequest.of, command="report")
+
+    async def preemptions(request: web.Request) -> web.StreamResponse:
+        return await _served(request, runner, preemption_request, command=COMMAND)
 
     async def description(request: web.Request) -> web.StreamResponse:
         return await _response(request, described, "json")
@@ -48,7 +51,26 @@ def report_routes(runner: ReportRunner, *, version: str) -> tuple[web.AbstractRo
         found = await report_page(runner, _parameters(request), tenants=TENANTS.get())
         return web.Response(status=found.status, text=found.html, content_type="text/html", headers=PAGE_HEADERS)
 
-    return web.get(REPORT_PATH, report), web.get(PAGE_PATH, page), web.get(OPENAPI_PATH, description)
+    return (
+        web.get(REPORT_PATH, report),
+        web.get(PREEMPTIONS_PATH, preemptions),
+        web.get(PAGE_PATH, page),
+        web.get(OPENAPI_PATH, description),
+    )
+
+
+async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, command: str) -> web.StreamResponse:
+    """What the command prints, JSON by pages."""
+    try:
+        asked = parse(_parameters(request), tenants=TENANTS.get())
+        body = await runner.run(asked.arguments, command=command)
+    except InvalidRequest as error:
+        return web.Response(status=400, text=f"{error}\n")
+    except ReportUnavailable as error:
+        return web.Response(status=503, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
+    if asked.format == "json":
+        body = await asyncio.to_thread(_page, body, asked, request)
+    return await _response(request, body, asked.format)
 
 
 def _parameters(request: web.Request) -> dict[str, list[str]]:

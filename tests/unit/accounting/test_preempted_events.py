@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.preempted_events import MOST, PreemptedEvents
+from gputally.accounting.disruptions.preempted_events import MOST, PreemptedEvents
 from gputally.accounting.totals.totals import Total
 from gputally.errors import MalformedObject
 from gputally.model.preemption import Preemptor
@@ -111,5 +111,5 @@ def test_the_longest_events_that_are_kept_take_a_few_megabytes() -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert len(replay.fleet.preemptions.events) == MOST
+    assert len(replay.fleet.ends.preemptions.events) == MOST
     assert held < 20_000_000

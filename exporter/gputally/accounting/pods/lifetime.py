@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
+from gputally.accounting.pods.disruption_mark import PREEMPTION_REASONS, disruption_of, target_of
 from gputally.accounting.pods.outcome import with_result
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
 from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
+from gputally.model.disruption import Disrupted
 from gputally.model.kube import Condition, Pod
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord
@@ -23,8 +25,6 @@ from gputally.shares.request import effective_units
 _TERMINAL = ("Succeeded", "Failed")
 REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 """Beginnings of the reasons with which a kubelet rejects a pod."""
-PREEMPTION_REASONS = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
-"""Kubernetes 1.25 and 1.26 write the second."""
 _POD_GC = "DeletionByPodGC"
 _IMMEDIATE_US = 2 * US_PER_SECOND
 """Events that arrive within this time count as immediate: API timestamps have whole seconds, and events take time."""
@@ -67,6 +67,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     if accepted:
         scheduled_us = _earliest(scheduled_us, claimed_us)
     clock = clock_of(record, pod, scheduled_us=scheduled_us, at_us=at_us)
+    deletion_us, grace_us = _requested(record, pod, at_us)
     record = replace(
         record,
         node=pod.spec.node_name or record.node,
@@ -76,7 +77,8 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
         scheduled_us=scheduled_us,
         clock=clock,
         started_us=_earliest(record.started_us, _started_us(pod, clock, at_us)),
-        deletion_us=_earliest(record.deletion_us, _deletion_us(record, pod, at_us)),
+        deletion_us=deletion_us,
+        grace_us=grace_us,
     )
     return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in _TERMINAL else record
 
@@ -217,6 +219,15 @@ def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
     return min(true_times(first_us, clock)[0] if clock else first_us, at_us)
 
 
+def _requested(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, int | None]:
+    """The first request of the deletion, with its grace period: the last request, for the object, has none."""
+    new_us = _deletion_us(record, pod, at_us)
+    if new_us is None or (record.deletion_us is not None and record.deletion_us < new_us):
+        return record.deletion_us, record.grace_us
+    grace_us = (pod.metadata.deletion_grace_period_seconds or 0) * US_PER_SECOND
+    return new_us, max(grace_us, record.grace_us or 0) if record.deletion_us == new_us else grace_us
+
+
 def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
     """When deletion was requested: `deletionTimestamp` minus the grace period.
 
@@ -229,6 +240,13 @@ def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
     grace = pod.metadata.deletion_grace_period_seconds or 0
     requested_us = to_us(pod.metadata.deletion_timestamp) - grace * US_PER_SECOND
     return min(requested_us, at_us) if requested_us >= record.created_us else at_us
+
+
+def marks(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, Disrupted | None]:
+    """When the scheduler marked the pod as preempted, and any other disruption; `pod` is its newest state."""
+    if record.preempted_us is None and record.disruption is None and target_of(pod) is None:
+        return None, None
+    return preempted_us(record, pod, at_us), disruption_of(record, pod, at_us)
 
 
 def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:

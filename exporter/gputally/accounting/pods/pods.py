@@ -51,8 +51,7 @@ class Pods:
         self.provisional = Provisional()
         self._recently_deleted = RecentlyDeleted()
         self._awaiting_node: dict[str, int] = {}  # deletion times of pods whose node is not known yet
-        # The record as last accounted, and the time of the latest event.
-        self._unaccounted: dict[str, tuple[PodRecord | None, int]] = {}
+        self._unaccounted: dict[str, tuple[PodRecord | None, int]] = {}  # as last accounted; time of the last event
         self.handover = Handover()
 
     def known(self) -> set[str]:
@@ -62,8 +61,8 @@ class Pods:
     def seen(self, pod: Pod, *, at_us: int, since_us: int) -> None:
         """Merge a pod's current state, unless it requests no GPU or is already deleted."""
         if record := self._known_or_new(pod, at_us):
-            record = self._with_newest(record, pod, at_us)
-            self._merge(lifetime.seen(record, pod, at_us=at_us, since_us=since_us), at_us=at_us)
+            newest = self._with_newest(record, pod, at_us)
+            self._merge(lifetime.seen(newest, pod, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def gone(self, pod: Pod, *, at_us: int, since_us: int) -> PodRecord | None:
         """Merge a pod's deletion with its last state; None if it requests no GPU or is already deleted."""
@@ -147,15 +146,17 @@ class Pods:
 
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """An existing or recently deleted pod as a preemptor, with its tier."""
-        if (record := self.records.get(uid)) is None:
-            return self._recently_deleted.get(uid)
-        return Preemptor(
-            uid=uid,
-            namespace=record.namespace,
-            name=record.name,
-            tier=tier_of_pod(record, self._rules),
-            tenant=self.namespaces.tenant(record),
-        )
+        record = self.records.get(uid)
+        return self._preemptor(record) if record else self._recently_deleted.get(uid)
+
+    def nominee(self, pod: Pod, at_us: int) -> Preemptor:
+        """A pod as a preemptor, also one that requests no GPU."""
+        record, labels = lifetime.born(pod, (), at_us=at_us), kept_labels(pod.metadata.labels, self._rules)
+        return self._preemptor(replace(record, labels=labels))
+
+    def _preemptor(self, record: PodRecord) -> Preemptor:
+        tier, tenant = tier_of_pod(record, self._rules), self.namespaces.tenant(record)
+        return Preemptor(uid=record.uid, namespace=record.namespace, name=record.name, tier=tier, tenant=tenant)
 
     def forget_departed(self, now_us: int) -> None:
         """Forget pods deleted so long ago that no event can arrive, and owners that no pod needs."""
@@ -188,13 +189,13 @@ class Pods:
         return lifetime.born(pod, units, at_us=at_us) if units else None
 
     def _with_newest(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
-        """Set labels and preemption mark from the state observed last; versions go back when etcd is restored."""
-        labels, preempted_us = kept_labels(pod.metadata.labels, self._rules), lifetime.preempted_us(record, pod, at_us)
-        if labels == record.labels and preempted_us == record.preempted_us:
+        """Set labels and marks from the state observed last; versions go back when etcd is restored."""
+        labels, marks = kept_labels(pod.metadata.labels, self._rules), lifetime.marks(record, pod, at_us)
+        if labels == record.labels and marks == (record.preempted_us, record.disruption):
             return record
         if labels != record.labels and record.uid in self._unaccounted:
             record = self._reconciled(record.uid)  # labels apply from their event on, see _merge
-        return replace(record, labels=labels, preempted_us=preempted_us)
+        return replace(record, labels=labels, preempted_us=marks[0], disruption=marks[1])
 
     def _merge(self, record: PodRecord, *, at_us: int) -> None:
         """Store the new record and mark it as pending; many events change nothing."""

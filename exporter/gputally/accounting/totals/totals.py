@@ -25,6 +25,14 @@ class Total(StrEnum):
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
     TENANT_PREEMPTIONS = "tenant_preemptions"
+    DISRUPTIONS = "disruptions"
+    """Disrupted pods, by cause."""
+    GRACE_EXCEEDED = "grace_exceeded"
+    """Disrupted pods that had their GPUs for longer than their grace period allows."""
+    PREEMPTION_STEPS = "preemption_steps"
+    """Preemptions by step and upper bound of its duration (s), not cumulative."""
+    PREEMPTION_STEP_TIME = "preemption_step_time"
+    """Sum of the durations of a step, µs."""
     JOB = "job"
     """GPU-time of ended jobs, by outcome."""
     SCHEDULED = "scheduled"
@@ -56,6 +64,8 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB), ("tier", "tenant")),
+    **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED), ("tier", "tenant")),
+    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }

@@ -1,16 +1,16 @@
 """Pods that wait for GPUs, and how long they wait."""
 
 from collections.abc import Iterator
-from itertools import accumulate
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
+from gputally.accounting.totals.posting import SCHEDULING_BOUNDS_S
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.grouping import Grouping
+from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, Row
 from gputally.model.units import GPU, US_PER_SECOND
 
-_BOUNDS = (*(str(bound) for bound in SCHEDULING_BOUNDS_S), BEYOND)
+_BOUNDS = bounds_of(SCHEDULING_BOUNDS_S)
 
 
 def pending_pods(snapshot: Snapshot) -> Columns:
@@ -51,18 +51,13 @@ def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:
     sums = {p.labels: p for p in snapshot.totals[Total.SCHEDULING_TIME]}
     for tier in snapshot.tiers:
         total = sums.get((tier,))
-        cumulative = accumulate(counts.get((tier, bound), 0) for bound in _BOUNDS)
-        yield HistogramRow(
-            labels=(tier,),
-            buckets=tuple((_shown(bound), count) for bound, count in zip(_BOUNDS, cumulative, strict=True)),
-            sum=total.value / US_PER_SECOND if total else 0.0,
+        yield histogram_of(
+            (tier,),
+            counts,
+            _BOUNDS,
+            sum_us=total.value if total else 0,
             created_us=total.created_us if total else snapshot.accounting_start_us,
         )
-
-
-def _shown(bound: str) -> str:
-    """Upper bounds as floats, the way Prometheus compares them."""
-    return bound if bound == BEYOND else f"{bound}.0"
 
 
 PENDING_PODS = Metric[Snapshot](

@@ -6,13 +6,23 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec import Struct, convert
 
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, SegmentRecord, Window
+from gputally.ledger.records import (
+    AllocationRecord,
+    DisruptionRecord,
+    GapSubject,
+    ObservationGap,
+    SegmentRecord,
+    Window,
+)
 from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
 from gputally.model.allocation import End, Gap, Outcome
 
+Record = TypeVar("Record", bound=Struct)
 _FROM: Final = "max(start_us, :start)"
 _TO: Final = "min(ifnull(end_us, :accounted), :end)"
 _PAGE: Final = "pod_uid > :after AND pod_uid <= :upto"
@@ -146,12 +156,18 @@ ORDER BY from_us
 PREEMPTIONS: Final = """
 SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,
        preemptor_uid, preemptor_namespace, preemptor_name, preemptor_tier,
-       node, quantity, decided_us, requested_us, released_us
+       node, quantity, decided_us, requested_us, released_us, is_inferred
 FROM preemptions p
 WHERE decided_us >= :start AND decided_us < :end
   AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
 ORDER BY decided_us, victim_uid
 """
+
+DISRUPTIONS: Final = f"""
+SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions
+WHERE decided_us >= :start AND decided_us < :end
+ORDER BY decided_us, victim_uid
+"""  # noqa: S608 (literals only)
 
 WATCH_GAPS: Final = """
 SELECT '', kind, max(from_us, :start), min(to_us, :end) FROM interruptions
@@ -169,6 +185,11 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
+
+
+def record_of(type_: type[Record], row: Row) -> Record:
+    """A record whose fields are the columns of the row."""
+    return convert(dict(zip(type_.__struct_fields__, row, strict=True)), type_, strict=False)
 
 
 def segment(row: Row) -> SegmentRecord:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.ledger.records import DisruptionRecord
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.node import NodeRecord
@@ -25,7 +26,8 @@ INSERT_CAPACITY: Final = _insert(15, "REPLACE INTO capacity")
 INSERT_ASSET_PRICE: Final = _insert(7, "REPLACE INTO capacity_prices")
 INSERT_NODE_END: Final = _insert(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = _insert(2, "IGNORE INTO reregistrations")
-INSERT_PREEMPTION: Final = _insert(15, "REPLACE INTO preemptions")
+INSERT_PREEMPTION: Final = _insert(16, "REPLACE INTO preemptions")
+INSERT_DISRUPTION: Final = _insert(21, "REPLACE INTO disruptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
 INSERT_HISTORY: Final = _insert(4, "REPLACE INTO histories")
@@ -86,7 +88,20 @@ def preemptions(changes: Changes) -> Iterator[Row]:
             p.decided_us,
             p.requested_us,
             p.released_us,
+            bool(preemptor and preemptor.is_inferred),
         )
+
+
+def disruptions(changes: Changes) -> Iterator[Row]:
+    """Disrupted pods, as last known."""
+    for each in filter(None, changes.disruptions.values()):
+        values = (getattr(each, name) for name in DisruptionRecord.__struct_fields__[1:])
+        yield each.victim_uid, changes.at_us, *values
+
+
+def withdrawn(changes: Changes) -> Iterator[Row]:
+    """Pods that had ended by themselves after all."""
+    return ((uid,) for uid, each in changes.disruptions.items() if each is None)
 
 
 def interruptions(changes: Changes) -> Iterator[Row]:

@@ -159,6 +159,8 @@ class SqliteLedger:
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
+        many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
+        many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))
         many(usage_rows.UPSERT_HOUR, usage_rows.hours(changes))

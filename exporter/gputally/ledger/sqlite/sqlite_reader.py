@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
+    DisruptionRecord,
     GapSegment,
     GapSubject,
     JobSet,
@@ -164,9 +165,13 @@ class SqliteLedgerReader:
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
-        fields = PreemptionRecord.__struct_fields__
         for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
-            yield PreemptionRecord(**dict(zip(fields, row, strict=True)))
+            yield queries.record_of(PreemptionRecord, row)
+
+    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
+        """See `LedgerReader.disruptions`."""
+        for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
+            yield queries.record_of(DisruptionRecord, row)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

@@ -10,10 +10,10 @@ from gputally.accounting.prices.price_key import PriceKey
 from gputally.ledger.records import ObservationGap
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.model.price import Price
-from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, to_datetime
+from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.report.explanation import ExplainedPod, ExplainedSegment, ExplainedSums
 from gputally.report.rounded_rows import OTHERS
-from gputally.report.rounding import RunningSums
+from gputally.report.rounding import RunningSums, gpus
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -130,11 +130,6 @@ def rows_of_explanation(explanation: Explanation) -> Iterator[ExplainRow]:
 def uncharged(explanation: Explanation) -> Decimal:
     """The GPU-hours that pods had at most after their charged end, which nobody observed."""
     return RunningSums(GPU_HOUR, explanation.places).add(explanation.sums.uncharged)
-
-
-def gpus(quantity: int) -> Decimal:
-    """µGPU as GPUs, with as many decimals as there are."""
-    return Decimal(f"{(Decimal(quantity) / GPU).normalize():f}")
 
 
 def _row(pod: ExplainedPod, each: ExplainedSegment, row: ExplainRow, zone: tzinfo) -> ExplainRow:

@@ -2,7 +2,8 @@
 
 A preemption is a victim with the condition DisruptionTarget for preemption AND a deletion: the condition alone may be
 withdrawn, and an Event alone may name a pod that was never bound. The Event names the preemptor. It may arrive before
-or after, or get lost: then the preemption is counted as by `unknown` after a while.
+or after, or get lost: then it was the pod nominated to that node, if there is only one, else the preemption is counted
+as by `unknown` after a while.
 """
 
 import re
@@ -11,11 +12,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.disruptions.nominations import Nomination, Nominations
+from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.pods.segments import held
-from gputally.accounting.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
-from gputally.model.kube import Event, Kind, Object
+from gputally.model.kube import Event, Kind, Object, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.preemption import Preemption, Preemptor
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -30,6 +32,8 @@ _TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
 """The existing or recently deleted pod with that UID, and its tier."""
+Nominee = Callable[[Pod, int], Preemptor]
+"""A pod as a preemptor, with its tier, as observed at that time (µs)."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
@@ -38,12 +42,14 @@ class Preemptions(StatePart[Preemption]):
     """All preemptions of the last hour and of existing pods, by victim UID."""
 
     name = "preemption"
-    kinds = (Kind.EVENTS,)
+    kinds = (Kind.EVENTS, Kind.PODS)
 
-    def __init__(self, totals: Totals, pod_of: PodOf, limit: Limit) -> None:
+    def __init__(self, totals: Totals, pod_of: PodOf, nominee: Nominee, limit: Limit) -> None:
         self.known: dict[str, Preemption] = {}
         self.counted: dict[str, Preemption] = {}
         self.events = PreemptedEvents()
+        self._nominations = Nominations()
+        self._nominee = nominee
         self._changed: set[str] = set()
         self._open: set[str] = set()
         self._totals = totals
@@ -54,7 +60,8 @@ class Preemptions(StatePart[Preemption]):
         """See `StatePart.restore`."""
         for preemption in documents:
             self.known[preemption.victim_uid] = _by(at_us, preemption)
-            if preemption.counted is None or preemption.counted[1] == UNKNOWN:
+            is_inferred = preemption.preemptor is not None and preemption.preemptor.is_inferred
+            if preemption.counted is None or preemption.counted[1] == UNKNOWN or is_inferred:
                 self._open.add(preemption.victim_uid)
 
     def drain(self) -> dict[str, Preemption | None]:
@@ -86,6 +93,7 @@ class Preemptions(StatePart[Preemption]):
             victim_uid=record.uid,
             victim_namespace=record.namespace,
             victim_name=record.name,
+            victim_priority=record.priority or 0,
             victim_tier=terms.tier,
             victim_tenant=terms.tenant,
             node=record.node,
@@ -101,13 +109,18 @@ class Preemptions(StatePart[Preemption]):
         self._resolve(record.uid, at_us=at_us)
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """Store the preemptor of an Event `Preempted`.
+        """Store the preemptor of an Event `Preempted`, and pods that are nominated to a node.
 
         Whoever may create Events in a namespace can forge those of its pods. Raises: MalformedObject, without any
         change, if it names pods that cannot exist.
         """
-        if not isinstance(found, Event):
-            return
+        if isinstance(found, Pod) and (node := found.status.nominated_node_name):
+            nominee = self._nominee(found, at_us)
+            self._nominations.add(Nomination(node, at_us, found.spec.priority or 0, nominee))
+        elif isinstance(found, Event):
+            self._event_seen(found, at_us)
+
+    def _event_seen(self, found: Event, at_us: int) -> None:
         victim, preemptor = found.involved_object, preemptor_of(found)
         if found.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
             expect_possible(found)
@@ -124,25 +137,42 @@ class Preemptions(StatePart[Preemption]):
                 self._open.discard(uid)
                 self._changed.add(uid)
         self.events.forget(before_us=now_us - _KEEP_US)
+        self._nominations.forget(before_us=now_us - _KEEP_US)
 
     def _resolve(self, victim_uid: str, *, at_us: int) -> None:
         preemption = self.known.get(victim_uid)
         if preemption is None or victim_uid not in self._open:
             return
-        named = self.events.by(preemption.victim_namespace, victim_uid) or preemption.preemptor
-        preemptor = (self._pod_of(named.uid) or named) if named else None
-        preemption = replace(preemption, preemptor=preemptor)
+        is_overdue = at_us - preemption.noticed_us >= _PATIENCE_US
+        preemption = replace(preemption, preemptor=self._preemptor_of(preemption, is_overdue=is_overdue))
+        preemptor = preemption.preemptor
         if preemptor and preemptor.tier:
-            self._open.discard(victim_uid)
+            if not preemptor.is_inferred:
+                self._open.discard(victim_uid)
             self._count(preemption, self._limit("tier", preemptor.tier), at_us=at_us)
-        elif preemption.counted is None and at_us - preemption.noticed_us >= _PATIENCE_US:
+        elif preemption.counted is None and is_overdue:
             self._count(preemption, UNKNOWN, at_us=at_us)
         elif preemption != self.known[victim_uid]:
             self._keep(preemption)
 
+    def _preemptor_of(self, preemption: Preemption, *, is_overdue: bool) -> Preemptor | None:
+        """The preemptor by the Event; once that is overdue, the only pod that can have been it."""
+        known = preemption.preemptor
+        named = self.events.by(preemption.victim_namespace, preemption.victim_uid) or known
+        if named and not named.is_inferred:
+            return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
+        if named or not is_overdue:
+            return named
+        decided_us, above = preemption.decided_us, preemption.victim_priority
+        only = self._nominations.only_one(preemption.node, decided_us=decided_us, above=above)
+        return replace(only, is_inferred=True) if only else None
+
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
         """Count by the preemptor's tier; withdraw an earlier count as unknown."""
         labels = (self._limit("tier", preemption.victim_tier), tier)
+        if preemption.counted == labels:
+            self._keep(preemption)
+            return
         for counted, times in ((preemption.counted, -1), (labels, 1)):
             if counted:
                 self._totals.count(Total.PREEMPTIONS, counted, times, at_us=at_us)

@@ -1,0 +1,122 @@
+"""What follows a disruption: the next pod on the node, and the pod that replaces the victim.
+
+Changes of several pods are accounted together, in no certain order: the next pod may be bound, and even deleted, before
+the end of the victim is accounted.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from gputally.model.disruption import Disruption
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
+
+Key = TypeVar("Key")
+_Job = tuple[str, str, str]
+"""Namespace, kind and name."""
+_OWN_JOB = "Pod"
+"""The kind of the job of a pod without an owner: nothing replaces it."""
+_KEEP_US = 120 * US_PER_SECOND
+"""How long the binding of a deleted pod is kept: changes are accounted within seconds."""
+
+
+class Binding(NamedTuple):
+    """When a pod was bound, and when it was deleted."""
+
+    uid: str
+    scheduled_us: int
+    left_us: int
+
+
+class Aftermath:
+    """Disruptions that wait for the reuse of their GPUs or for a replacement. Times have whole seconds.
+
+    `on_node` returns the existing pods that are bound to a node.
+    """
+
+    def __init__(self, on_node: Callable[[str], Iterable[PodRecord]]) -> None:
+        self._on_node = on_node
+        self._left: dict[str, list[Binding]] = {}
+        """Deleted pods by node."""
+        self._followed: dict[str, dict[str, Disruption]] = {}
+        """By node and victim."""
+        self._unreplaced: dict[_Job, dict[str, Disruption]] = {}
+        """By job and victim."""
+        self._replacements: set[str] = set()
+
+    def follow(self, each: Disruption) -> None:
+        """Wait for what is missing of a disruption."""
+        self._followed.setdefault(each.node, {})[each.victim_uid] = each
+        if each.replacement_uid:
+            self._replacements.add(each.replacement_uid)
+        elif each.job_kind != _OWN_JOB:
+            self._unreplaced.setdefault(_job_of(each), {})[each.victim_uid] = each
+
+    def forget(self, each: Disruption) -> None:
+        """Wait no longer for anything of a disruption."""
+        self._replacements.discard(each.replacement_uid)
+        _drop(self._followed, each.node, each.victim_uid)
+        _drop(self._unreplaced, _job_of(each), each.victim_uid)
+
+    def after(self, record: PodRecord) -> Iterator[Disruption]:
+        """The disruptions that this pod completes, if any."""
+        if record.scheduled_us is not None and record.node in self._followed:
+            for each in tuple(self._followed[record.node].values()):
+                if (better := _reused(each, record.uid, record.scheduled_us)) != each:
+                    yield better
+        if record.started_us is not None and record.uid not in self._replacements:
+            yield from self._replaced_by(record)
+
+    def reused(self, each: Disruption) -> Disruption:
+        """A new or changed disruption, with the first known binding to its node after its release."""
+        each = replace(each, reused_us=each.reused_us if _is_after(each.released_us, each.reused_us) else None)
+        for binding in self._left.get(each.node, ()):
+            each = _reused(each, binding.uid, binding.scheduled_us)
+        for record in self._on_node(each.node):
+            if record.scheduled_us is not None:
+                each = _reused(each, record.uid, record.scheduled_us)
+        return each
+
+    def leave(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod was deleted."""
+        if record.scheduled_us is not None:
+            self._left.setdefault(record.node, []).append(Binding(record.uid, record.scheduled_us, at_us))
+
+    def advance(self, now_us: int) -> None:
+        """Forget pods that were deleted long ago."""
+        for node, bindings in tuple(self._left.items()):
+            self._left[node] = [each for each in bindings if each.left_us >= now_us - _KEEP_US]
+            if not self._left[node]:
+                del self._left[node]
+
+    def _replaced_by(self, record: PodRecord) -> Iterator[Disruption]:
+        """The first victim of the same job that has no replacement yet, if the pod was created after it was decided."""
+        waiting = self._unreplaced.get((record.namespace, record.job_kind, record.job))
+        for each in sorted((waiting or {}).values(), key=lambda each: (each.decided_us, each.victim_uid)):
+            if each.victim_uid != record.uid and _is_after(each.decided_us, record.created_us):
+                yield replace(each, replaced_us=record.started_us, replacement_uid=record.uid)
+                return
+
+
+def _drop(waiting: dict[Key, dict[str, Disruption]], key: Key, victim_uid: str) -> None:
+    victims = waiting.get(key, {})
+    if victims.pop(victim_uid, None) and not victims:
+        del waiting[key]
+
+
+def _reused(each: Disruption, uid: str, scheduled_us: int) -> Disruption:
+    """The disruption, with this binding if it is the first one after the release."""
+    if uid == each.victim_uid or each.released_us is None or not _is_after(each.released_us, scheduled_us):
+        return each
+    reused_us = max(scheduled_us, each.released_us)
+    return each if each.reused_us is not None and each.reused_us <= reused_us else replace(each, reused_us=reused_us)
+
+
+def _is_after(first_us: int | None, then_us: int | None) -> bool:
+    return first_us is not None and then_us is not None and then_us > first_us - US_PER_SECOND
+
+
+def _job_of(each: Disruption) -> _Job:
+    return each.victim_namespace, each.job_kind, each.job

@@ -1,0 +1,153 @@
+"""Counts each disruption of a pod with GPUs once, by its cause, and follows the steps until it is replaced."""
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from gputally.accounting.disruptions.aftermath import Aftermath
+from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
+from gputally.accounting.disruptions.node_signals import NodeSignals
+from gputally.accounting.disruptions.verdict import reported_of, verdict_of
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.pods.segments import held
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.totals.totals import Totals
+from gputally.model.allocation import End
+from gputally.model.disruption import Disrupted, Disruption
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_HOUR
+
+_KEEP_US = US_PER_HOUR
+"""How long a disruption waits for its replacement, or for late reports of its node."""
+
+Limit = Callable[[str, str], str]
+"""The exported value of a label, given its name and full value."""
+
+
+class Disruptions(StatePart[Disruption]):
+    """The disruptions of the last hour and of existing pods, by victim UID.
+
+    `is_spot` says whether the node with a UID is a spot machine.
+    """
+
+    name = "disruption"
+    kinds = ()
+
+    def __init__(self, totals: Totals, pods: Pods, *, is_spot: Callable[[str], bool], limit: Limit) -> None:
+        self.known: dict[str, Disruption] = {}
+        self.signals = NodeSignals(self._node_changed)
+        self._counts = DisruptionCounts(totals, limit)
+        self._aftermath = Aftermath(pods.on_node)
+        self._changed: set[str] = set()
+        self._unwritten: dict[str, Disruption | None] = {}
+        self._pods = pods
+        self._is_spot = is_spot
+
+    def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
+        """See `StatePart.restore`."""
+        self.known = {each.victim_uid: _by(at_us, each) for each in documents}
+        for each in self.known.values():
+            self._aftermath.follow(each)
+
+    def drain(self) -> dict[str, Disruption | None]:
+        """See `StatePart.drain`."""
+        changed = {uid: self.known.get(uid) for uid in self._changed}
+        self._changed.clear()
+        return changed
+
+    def drain_counted(self) -> dict[str, Disruption | None]:
+        """New and changed disruptions since the last call, by victim; None for those that were none after all."""
+        unwritten, self._unwritten = self._unwritten, {}
+        return unwritten
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._changed.update(self.known)
+        self._unwritten |= self.known
+
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Update from a changed pod, as a victim or as one that follows a victim."""
+        for each in self._aftermath.after(record):
+            self._keep(each, at_us=at_us)
+        if is_gone:
+            self._aftermath.leave(record, at_us=at_us)
+        known = self.known.get(record.uid)
+        if reported := reported_of(record, is_gone=is_gone):
+            self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
+        elif known:
+            self._withdraw(known, at_us)
+
+    def advance(self, now_us: int) -> None:
+        """Forget those older than an hour, except of existing pods."""
+        for uid, each in tuple(self.known.items()):
+            if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
+                self._forget(uid)
+        self._aftermath.advance(now_us)
+
+    def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
+        terms = record.terms[-1]
+        fresh = Disruption(
+            victim_uid=record.uid,
+            victim_namespace=record.namespace,
+            victim_name=record.name,
+            victim_tier=terms.tier,
+            victim_tenant=terms.tenant,
+            job_kind=record.job_kind,
+            job=record.job,
+            node=record.node,
+            node_uid=record.node_uid,
+            quantity=known.quantity if known else sum(quantity for _, quantity in held(record, terms)),
+            reported=reported.cause,
+            cause=reported.cause,
+            decided_us=reported.at_us,
+            requested_us=record.deletion_us,
+            grace_us=record.grace_us,
+            stopped_us=record.end_us if record.end_by is End.FINISHED else None,
+            released_us=record.end_us,
+            noticed_us=at_us,
+        )
+        if known:
+            kept = ("reused_us", "replaced_us", "replacement_uid", "noticed_us", "counted", "timed", "overran")
+            fresh = replace(fresh, **{name: getattr(known, name) for name in kept})
+        return self._judged(self._aftermath.reused(fresh))
+
+    def _judged(self, each: Disruption) -> Disruption:
+        cause, is_certain = verdict_of(
+            each.reported,
+            signal=self.signals.get(each.node_uid),
+            is_spot=self._is_spot(each.node_uid),
+            released_us=each.released_us,
+        )
+        return replace(each, cause=cause, is_certain=is_certain)
+
+    def _node_changed(self, node_uid: str, at_us: int) -> None:
+        """A node shows a new signal, which may have been observed after the ends of its pods."""
+        for each in [each for each in self.known.values() if each.node_uid == node_uid]:
+            self._keep(self._judged(each), at_us=at_us)
+
+    def _keep(self, each: Disruption, *, at_us: int) -> None:
+        known = self.known.get(each.victim_uid)
+        if known == each:
+            return
+        if known:
+            self._aftermath.forget(known)
+        each = self._counts.recounted(each, at_us=at_us)
+        self.known[each.victim_uid] = self._unwritten[each.victim_uid] = each
+        self._changed.add(each.victim_uid)
+        self._aftermath.follow(each)
+
+    def _withdraw(self, known: Disruption, at_us: int) -> None:
+        self._counts.withdraw(known, at_us=at_us)
+        self._unwritten[known.victim_uid] = None
+        self._forget(known.victim_uid)
+
+    def _forget(self, uid: str) -> None:
+        self._aftermath.forget(self.known.pop(uid))
+        self._changed.add(uid)
+
+
+def _by(at_us: int, each: Disruption) -> Disruption:
+    """The latest time of its known parts."""
+    names = ("requested_us", "stopped_us", "released_us", "reused_us", "replaced_us")
+    times = {name: None if (us := getattr(each, name)) is None else min(us, at_us) for name in names}
+    return replace(each, decided_us=min(each.decided_us, at_us), noticed_us=min(each.noticed_us, at_us), **times)

@@ -1,0 +1,36 @@
+"""All that follows from pods losing their GPUs involuntarily."""
+
+from typing import Any
+
+from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.totals.totals import Totals
+from gputally.model.pod import PodRecord
+from gputally.model.price import Purchase
+
+
+class InvoluntaryEnds:
+    """Disruptions of any cause, and the preemptors of those that the scheduler decided."""
+
+    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter) -> None:
+        self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
+        self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
+
+    @property
+    def parts(self) -> tuple[StatePart[Any], ...]:
+        """The parts of the state."""
+        return self.preemptions, self.disruptions, self.disruptions.signals
+
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Update from a changed or deleted pod."""
+        self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+
+
+def _is_spot(nodes: Nodes, uid: str) -> bool:
+    facts = nodes.accounts[uid].record.facts if uid in nodes.accounts else ()
+    return bool(facts) and facts[-1][1].asset.purchase is Purchase.SPOT

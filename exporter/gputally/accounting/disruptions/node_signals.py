@@ -1,0 +1,130 @@
+"""What a node shows before its machine is taken away: a reclaim by the cloud, or a scale-down by an autoscaler."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.state_part import StatePart
+from gputally.model.kube import Kind, Node, Object
+from gputally.model.units import US_PER_HOUR, to_us
+
+RECLAIM_TAINT: Final = "aws-node-termination-handler/spot-itn"
+"""Source: aws/aws-node-termination-handler pkg/node/node.go; its other taints announce no reclaim."""
+SCALE_DOWN_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
+"""Source: kubernetes/autoscaler cluster-autoscaler/utils/taints."""
+RECLAIM_CONDITION: Final = ("PreemptionScheduled", "SpotEvictionIncoming")
+"""Type and reason on AKS. Source: Azure/karpenter-provider-azure pkg/controllers/node/interruption."""
+_KEEP_US: Final = US_PER_HOUR
+
+
+class NodeSignal(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Since when (µs) a node has shown each signal, and when it was deleted."""
+
+    node_uid: str
+    reclaim_us: int | None = None
+    scale_down_us: int | None = None
+    gone_us: int | None = None
+
+
+class NodeSignals(StatePart[NodeSignal]):
+    """Signals of nodes by UID: most nodes never show any. `changed` is called with the UID for each new one.
+
+    They stay for an hour after the node is deleted, since reports of its pods may arrive late.
+    """
+
+    name = "node_signal"
+    kinds = (Kind.NODES,)
+
+    def __init__(self, changed: Callable[[str, int], None]) -> None:
+        self._found: dict[str, NodeSignal] = {}
+        self._touched: set[str] = set()
+        self._on_change = changed
+
+    def get(self, node_uid: str) -> NodeSignal | None:
+        """The signals of a node, if it has shown any."""
+        return self._found.get(node_uid)
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`; a signal that disappears has been shown."""
+        if not isinstance(found, Node):
+            return
+        reclaim_us, scale_down_us = _reclaim_us(found, at_us), _scale_down_us(found, at_us)
+        if reclaim_us is None and scale_down_us is None:
+            return
+        uid = found.metadata.uid
+        known = self._found.get(uid) or NodeSignal(node_uid=uid)
+        better = replace(
+            known,
+            reclaim_us=_first(known.reclaim_us, reclaim_us),
+            scale_down_us=_first(known.scale_down_us, scale_down_us),
+        )
+        if better != known:
+            self._keep(better)
+            self._on_change(uid, at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`."""
+        if (known := self._found.get(uid)) and known.gone_us is None:
+            self._keep(replace(known, gone_us=at_us))
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._found.keys() - uids:
+            self.gone(uid, at_us=at_us)
+
+    def advance(self, now_us: int) -> None:
+        """See `StatePart.advance`."""
+        for uid, each in tuple(self._found.items()):
+            if each.gone_us is not None and each.gone_us < now_us - _KEEP_US:
+                del self._found[uid]
+                self._touched.add(uid)
+
+    def drain(self) -> dict[str, NodeSignal | None]:
+        """See `StatePart.drain`."""
+        changed = {uid: self._found.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._touched.update(self._found)
+
+    def restore(self, documents: Iterable[NodeSignal], *, at_us: int) -> None:
+        """See `StatePart.restore`."""
+        for each in documents:
+            times = each.reclaim_us, each.scale_down_us, each.gone_us
+            reclaim_us, scale_down_us, gone_us = (None if us is None else min(us, at_us) for us in times)
+            self._found[each.node_uid] = replace(
+                each, reclaim_us=reclaim_us, scale_down_us=scale_down_us, gone_us=gone_us
+            )
+
+    def _keep(self, signal: NodeSignal) -> None:
+        self._found[signal.node_uid] = signal
+        self._touched.add(signal.node_uid)
+
+
+def _reclaim_us(node: Node, at_us: int) -> int | None:
+    kind, reason = RECLAIM_CONDITION
+    for condition in node.status.conditions or ():
+        if condition.type == kind and condition.status == "True" and condition.reason == reason:
+            time = condition.last_transition_time
+            return min(to_us(time), at_us) if time else at_us
+    return _tainted_us(node, RECLAIM_TAINT, at_us)
+
+
+def _scale_down_us(node: Node, at_us: int) -> int | None:
+    return _tainted_us(node, SCALE_DOWN_TAINT, at_us)
+
+
+def _tainted_us(node: Node, key: str, at_us: int) -> int | None:
+    """Since when the node has the taint; the API server writes a time only for some effects."""
+    for taint in node.spec.taints or ():
+        if taint.key == key:
+            return min(to_us(taint.time_added), at_us) if taint.time_added else at_us
+    return None
+
+
+def _first(known: int | None, new: int | None) -> int | None:
+    return new if known is None else known

@@ -1,0 +1,1 @@
+"""`gputally preemptions`: who lost GPUs to whom, and what followed."""

@@ -1,0 +1,64 @@
+"""The flags of `gputally preemptions`."""
+
+import argparse
+from argparse import Namespace
+from typing import Final
+
+from gputally.ledger_commands.in_pod import PLUGIN_HELP
+from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.report.report_flags import PERIODS, add_scope_flags
+from gputally.model.disruption import Cause
+from gputally.setting import Parser, add_flags
+
+_USUAL: Final = tuple(cause for cause in Cause if cause is not Cause.DELETION)
+_EXAMPLES: Final = f"""\
+Lists pods that lost their GPUs before they had ended by themselves: when and why, which tier took the GPUs, and how
+long it took until the containers had stopped and until a replacement ran. Works beside a running aggregator: it never
+blocks it and changes nothing.
+
+columns for --where: tier, tenant, namespace, pod, job_kind, job and node of the victim
+causes: {", ".join(Cause)}
+
+{PERIODS}
+{PLUGIN_HELP}
+examples:
+  gputally preemptions --window 7d --where tenant=research --ledger gputally.db
+  gputally preemptions --window 2026-10 --cause spot_reclaim --output csv
+  kubectl gputally preemptions --window today --where namespace=ml --where job=train
+"""
+
+
+def add_preemptions_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `preemptions`."""
+    summary = "list pods that were preempted, evicted or lost with their node"
+    command = add_command(commands, "preemptions", summary, _EXAMPLES)
+    command.set_defaults(run=_preemptions)
+    add_flags(command, (LEDGER,))
+    add_scope_flags(command)
+    add = command.add_argument
+    add(
+        "--cause",
+        type=Cause,
+        choices=tuple(Cause),
+        metavar="CAUSE",
+        action="append",
+        help="only this cause; may be repeated [default: all but deletion]",
+    )
+    add("--tiers-only", action="store_true", help="of preemptors show only the tier, no namespace and name")
+    add("--output", choices=("table", "csv", "json"), default="table", help="[default: table]")
+
+
+def _preemptions(parsed: Namespace) -> int:
+    from gputally.ledger_commands.preemptions.preemptions_command import (  # noqa: PLC0415 - imports SQLite
+        PreemptionOptions,
+        list_preemptions,
+    )
+    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - as above
+
+    options = PreemptionOptions(
+        scope=ScopeOptions.of(parsed),
+        causes=frozenset(parsed.cause or _USUAL),
+        tiers_only=parsed.tiers_only,
+        output=parsed.output,
+    )
+    return list_preemptions(options)

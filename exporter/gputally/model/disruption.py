@@ -1,0 +1,91 @@
+"""The involuntary end of a pod with GPUs: its cause and the times of its steps."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Cause(StrEnum):
+    """Why a pod lost its GPUs before its containers had ended by themselves."""
+
+    PREEMPTION = "preemption"
+    """kube-scheduler, or a scheduler that marks its victims alike, made room for a pod of higher priority."""
+    KUBELET_ADMISSION = "kubelet_admission"
+    """A kubelet made room for a critical pod."""
+    TAINT = "taint"
+    """The node got a NoExecute taint that the pod does not tolerate."""
+    DEVICE_TAINT = "device_taint"
+    """A device of the pod got a taint that its claim does not tolerate."""
+    EVICTION = "eviction"
+    """The Eviction API, as by `kubectl drain`, a descheduler or an autoscaler."""
+    NODE_PRESSURE = "node_pressure"
+    """The kubelet evicted it, as memory or disk of the node ran out."""
+    NODE_SHUTDOWN = "node_shutdown"
+    """The kubelet stopped it, as the machine shut down."""
+    NODE_LOST = "node_lost"
+    """The node is gone."""
+    SPOT_RECLAIM = "spot_reclaim"
+    """The cloud took a spot machine back."""
+    SCALE_DOWN = "scale_down"
+    """An autoscaler removed the node."""
+    DELETION = "deletion"
+    """A user or a controller deleted it; also a queue system that suspends the job."""
+    OTHER = "other"
+    """A reason that Kubernetes does not define."""
+
+
+class Disrupted(Struct, frozen=True, gc=False):
+    """What the pod's own object says: the cause, and when that was decided (µs)."""
+
+    cause: Cause
+    at_us: int
+
+
+class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One disrupted pod, the victim; times are µs, None if not reached or not known.
+
+    `reported` is the cause by the pod's object alone, `cause` the verdict with what its node shows; it is likely rather
+    than certain unless `is_certain`. `quantity` is the victim's allocation in µGPU. `stopped_us` is the end of its last
+    container, `released_us` the end of its allocation. `reused_us` is when the next pod was bound to its node, and
+    `replaced_us` when the pod that replaces it, `replacement_uid`, ran. `counted` are the labels (tier, tenant, cause)
+    under which it is counted; `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it
+    is counted as one that exceeded its grace period.
+    """
+
+    victim_uid: str
+    victim_namespace: str
+    victim_name: str
+    victim_tier: str
+    victim_tenant: str
+    job_kind: str
+    job: str
+    node: str
+    node_uid: str
+    quantity: int
+    reported: Cause
+    cause: Cause
+    is_certain: bool = True
+    decided_us: int
+    requested_us: int | None = None
+    grace_us: int | None = None
+    stopped_us: int | None = None
+    released_us: int | None = None
+    reused_us: int | None = None
+    replaced_us: int | None = None
+    replacement_uid: str = ""
+    noticed_us: int
+    counted: tuple[str, str, str] | None = None
+    timed: tuple[tuple[str, int], ...] = ()
+    overran: bool = False
+
+    @property
+    def grace_exceeded_us(self) -> int | None:
+        """See the function of this name."""
+        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
+
+
+def grace_exceeded_us(requested_us: int | None, grace_us: int | None, released_us: int | None) -> int | None:
+    """How much longer (µs) than its grace period a victim had its GPUs after the request; None while unknown."""
+    if requested_us is None or grace_us is None or released_us is None:
+        return None
+    return max(0, released_us - requested_us - grace_us)

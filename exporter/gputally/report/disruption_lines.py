@@ -1,0 +1,41 @@
+"""Pods that lost their GPUs involuntarily, each with its preemptor if the scheduler made room."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import DisruptionRecord, PreemptionRecord
+from gputally.model.disruption import Cause
+from gputally.report.report_query import ReportQuery
+
+FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")
+"""The columns that a filter can name: those of the victim."""
+
+
+class DisruptionLine(Struct, frozen=True):
+    """A disruption, and the preemption as it was counted; None for other causes, or while nobody is known to it."""
+
+    disruption: DisruptionRecord
+    preemption: PreemptionRecord | None
+
+
+def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collection[Cause]) -> Iterator[DisruptionLine]:
+    """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError."""
+    preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
+    for each in reader.disruptions(query.window):
+        if each.cause in causes and query.includes(_values(each)):
+            yield DisruptionLine(each, preemptions.get(each.victim_uid))
+
+
+def _values(each: DisruptionRecord) -> Mapping[str, str]:
+    return {
+        "tier": each.victim_tier,
+        "tenant": each.victim_tenant,
+        "namespace": each.victim_namespace,
+        "pod": each.victim_name,
+        "job_kind": each.job_kind,
+        "job": each.job,
+        "node": each.node,
+    }
