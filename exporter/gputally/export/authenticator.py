@@ -20,7 +20,16 @@ from gputally.model.allocations_document import PATH as ALLOCATIONS
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
 FILTERED: Final = frozenset(
-    {"/", "/metrics", "/metrics/pods", ALLOCATIONS, "/report", "/api/v1/report", "/api/v1/openapi.json"}
+    {
+        "/",
+        "/metrics",
+        "/metrics/pods",
+        ALLOCATIONS,
+        "/report",
+        "/api/v1/report",
+        "/api/v1/preemptions",
+        "/api/v1/openapi.json",
+    }
 )
 """The only pages for a user who is restricted to tenants."""
 TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)

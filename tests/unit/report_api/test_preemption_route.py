@@ -1,0 +1,80 @@
+"""`/api/v1/preemptions`: what the command prints, and of others' pods only the tier."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from gputally.export.access_policy import AccessPolicy, digest
+from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.disruption import Cause
+from gputally.report_api.preemption_request import PREEMPTIONS_PATH
+from tests.contract.records import DISRUPTION, PREEMPTION, step, us
+from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
+from tests.unit.report_api.test_report_route import ALL, rows, served
+
+AT = us(1500)
+TAKEN = replace(DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT)
+DRAINED = replace(TAKEN, cause=Cause.EVICTION, victim_uid="b", victim_tenant=BLUE)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tenants_ledger(tmp_path)
+    with SqliteLedger(path) as ledger:
+        changes = {"disruptions": {each.victim_uid: each for each in (TAKEN, DRAINED)}}
+        ledger.write(step(at=100_000, counted_preemptions={"a": replace(PREEMPTION, decided_us=AT)}, **changes))
+    return path
+
+
+async def test_all_disruptions_are_rows_with_their_preemptors(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL) as answer:
+        found = await rows(answer, "id")
+
+    assert {uid: row["preemptor"] for uid, row in found.items()} == {"a": "pod-b", "b": None}
+
+
+async def test_a_user_of_one_tenant_gets_its_victims_and_of_preemptors_only_the_tier(ledger: Path) -> None:
+    policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({RED})})
+
+    async with served(ledger, policy) as client:
+        for asked in ({}, {"tenant": "*"}, {"tenant": BLUE}):
+            async with client.get(PREEMPTIONS_PATH, params=ALL | asked) as answer:
+                assert (await rows(answer, "id")).keys() <= {"a"}
+        async with client.get(PREEMPTIONS_PATH, params=ALL) as answer:
+            text = await answer.text()
+            [row] = (await answer.json())["rows"]
+    assert row["preemptor_tier"] == "high"
+    assert (row["preemptor"], row["preemptor_namespace"], row["preemptor_uid"]) == (None, None, None)
+    assert "pod-b" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "uids"), [({"cause": "eviction"}, {"b"}), ({"tier": "low"}, {"a", "b"}), ({"job": "none"}, set())]
+)
+async def test_parameters_choose_the_rows(ledger: Path, asked: dict[str, str], uids: set[str]) -> None:
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL | asked) as answer:
+        assert (await rows(answer, "id")).keys() == uids
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"cause": "bad luck"}, "unknown cause 'bad luck'; use preemption, "),
+        ({"by": "tenant"}, "unknown parameter by; use window, "),
+        ({"format": "html"}, "unknown format 'html'; use json or csv"),
+        ({"window": "never"}, "window"),
+    ],
+)
+async def test_a_wrong_parameter_is_named_with_its_remedy(ledger: Path, asked: dict[str, str], problem: str) -> None:
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=asked) as answer:
+        assert answer.status == 400
+        assert problem in await answer.text()
+
+
+async def test_csv_can_be_downloaded(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL | {"format": "csv"}) as answer:
+        head, *lines = (await answer.text()).splitlines()
+        assert answer.content_type == "text/csv"
+    assert head.startswith("id,decided,cause,")
+    assert [line.split(",")[0] for line in lines] == ["a", "b"]
