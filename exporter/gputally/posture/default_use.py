@@ -58,10 +58,9 @@ def _sentences(state: PostureState, count: int | None, of: int | None, without: 
         )
     if of is None or count is None:
         found.append("The GPU pods are unknown.")
-    elif default is None:
-        found.append(f"{counted(count, 'GPU pod')} of {of} without a class.")
-    else:
-        found.append(f"{counted(count, 'GPU pod')} of {of} with this class: so many may have forgotten theirs.")
+    elif of:
+        which = "with this class: so many may have forgotten theirs" if default else "without a class"
+        found.append(f"{counted(count, 'GPU pod')} of {of} {which}.")
     if without:
         found.append(f"These name no class for sure: {listed(without)}.")
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import AnnotatedMeta, OwnerReference
@@ -22,7 +23,6 @@ from gputally.shares.schemes import Units, describes
 _ENDED: Final = frozenset({"Complete", "Failed"})
 _READ_OWNERS: Final[Mapping[str, PostureResource]] = {
     "Job": PostureResource.JOBS,
-    "ReplicaSet": PostureResource.DEPLOYMENTS,
     "StatefulSet": PostureResource.STATEFUL_SETS,
     "PyTorchJob": PostureResource.TRAINING_JOBS,
 }
@@ -33,6 +33,7 @@ class GpuTemplate(Struct, frozen=True, kw_only=True):
     """Pods that are alike: `replicas` of them run at once, each with the devices `units` by resource.
 
     `role` names them within the workload, "" if there is only one kind. `invalid` says why the request cannot be read.
+    If it `is_admitted`, it is a pod of a cluster: what admission writes is in it.
     """
 
     pod: PosturePod
@@ -40,6 +41,7 @@ class GpuTemplate(Struct, frozen=True, kw_only=True):
     replicas: int = 1
     role: str = ""
     invalid: str = ""
+    is_admitted: bool = False
 
     @property
     def class_name(self) -> str:
@@ -129,12 +131,12 @@ def _training(found: TrainingJobObject, rules: Rules) -> Iterator[GpuWorkload]:
 def _template(pod: PosturePod, rules: Rules, *, replicas: int = 1, role: str = "") -> GpuTemplate | None:
     if not holds_gpu(pod, rules):
         return None
+    found = GpuTemplate(pod=pod, units=(), replicas=replicas, role=role)
     try:
         units = tuple(pair for pair in effective_units(pod, rules) if not describes(pair[0], rules))
     except MalformedObject as error:
-        text = str(error).partition(": ")[2]
-        return GpuTemplate(pod=pod, units=(), replicas=replicas, role=role, invalid=text)
-    return GpuTemplate(pod=pod, units=units, replicas=replicas, role=role) if units else None
+        return replace(found, invalid=str(error).partition(": ")[2])
+    return replace(found, units=units) if units else None
 
 
 def _workload(
@@ -163,17 +165,23 @@ def _workload(
 
 def _of_pods(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:
     """Pods without an owner, and the first pod of each owner that is not read: it stands for the others."""
+    deployments = {(namespace_of(each.metadata), each.metadata.name) for each in found.deployments or ()}
     seen: set[tuple[str, str, str]] = set()
     for pod in gpu_pods(found, rules) or ():
-        owner = _owner(pod.metadata)
-        if owner and owner.kind in _READ_OWNERS and found.knows(_READ_OWNERS[owner.kind]):
-            continue
+        owner, place = _owner(pod.metadata), namespace_of(pod.metadata)
         kind, name = (owner.kind, owner.name) if owner else ("Pod", pod.metadata.name)
-        key = (kind, namespace_of(pod.metadata), name)
-        if key not in seen:
-            seen.add(key)
-            metadata = AnnotatedMeta(name=name, namespace=pod.metadata.namespace, labels=pod.metadata.labels)
-            yield from _workload(kind, metadata, [_template(pod, rules)])
+        is_read = kind in _READ_OWNERS and found.knows(_READ_OWNERS[kind])
+        if is_read or (place, _deployment_of(kind, name)) in deployments or (kind, place, name) in seen:
+            continue
+        seen.add((kind, place, name))
+        template = _template(pod, rules)
+        metadata = AnnotatedMeta(name=name, namespace=place, labels=pod.metadata.labels)
+        yield from _workload(kind, metadata, [template and replace(template, is_admitted=not found.from_files)])
+
+
+def _deployment_of(kind: str, name: str) -> str:
+    """The name of the Deployment whose ReplicaSet has this name, which ends in a hash; "" for other kinds."""
+    return name.rpartition("-")[0] if kind == "ReplicaSet" else ""
 
 
 def _owner(metadata: AnnotatedMeta) -> OwnerReference | None:

@@ -1,6 +1,7 @@
 """What the checks read: the objects in the forms that they compare."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ class PostureState(Struct, frozen=True, kw_only=True):
     classes: tuple[CatalogueClass, ...]
     quotas: tuple[ScopedQuota, ...]
     workloads: tuple[GpuWorkload, ...]
+    quotas_by_namespace: dict[str, tuple[ScopedQuota, ...]]
 
     @property
     def own(self) -> tuple[CatalogueClass, ...]:
@@ -33,7 +35,9 @@ class PostureState(Struct, frozen=True, kw_only=True):
 
     def class_of(self, template: GpuTemplate) -> str:
         """The class that the pods of a template have after admission; "" for none."""
-        return template.class_name or (self.default.name if self.default else "")
+        if template.class_name or template.is_admitted:
+            return template.class_name
+        return self.default.name if self.default else ""
 
     def may_be_preempted(self, template: GpuTemplate) -> bool:
         """Whether a class may preempt these pods; True if the classes are unknown, or if the pods have none."""
@@ -52,12 +56,16 @@ class PostureState(Struct, frozen=True, kw_only=True):
 
 def posture_state(found: PostureInput, rules: Rules) -> PostureState:
     """The state of the objects under the rules of tiers and resources."""
+    quotas = scoped_quotas(found.resourcequotas or (), rules)
     return PostureState(
         found=found,
         rules=rules,
         classes=catalogue(found.priorityclasses or (), rules),
-        quotas=scoped_quotas(found.resourcequotas or (), rules),
+        quotas=quotas,
         workloads=gpu_workloads(found, rules),
+        quotas_by_namespace={
+            namespace: tuple(of_it) for namespace, of_it in groupby(quotas, key=lambda each: each.namespace)
+        },
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct, field
 
-from gputally.errors import ApiError
+from gputally.errors import ApiError, ApiForbidden
 from gputally.kube.api import Api
 from gputally.kube.discovery import Discovery
 from gputally.kube.failures import is_unavailable
@@ -41,7 +41,6 @@ async def read_cluster(api: Api, rules: Rules) -> PostureInput:
     """
     found: dict[str, Any] = {}
     missing: list[NotRead] = []
-    refusals: list[ApiError] = []
     keep = partial(_is_relevant, rules=rules)
     discovery = Discovery(api, now=time.monotonic)
     for kind in KINDS:
@@ -51,12 +50,11 @@ async def read_cluster(api: Api, rules: Rules) -> PostureInput:
             if not is_unavailable(error):
                 raise
             missing.append(NotRead(resource=kind.resource, why=_reason(error, api.server)))
-            refusals.append(error)
             continue
         found[kind.resource] = items
         missing += [NotRead(resource=kind.resource, why=why) for why in broken]
     if not any(kind.resource in found for kind in KINDS if not kind.extension):
-        raise refusals[0]
+        raise ApiForbidden(f"{api.server}{missing[0].why}")
     return PostureInput(source=api.server, not_read=tuple(missing), **found)
 
 
@@ -91,5 +89,5 @@ def _is_relevant(found: AnyObject, *, rules: Rules) -> bool:
 
 
 def _reason(error: ApiError, server: str) -> str:
-    """The message without the address, which the document has once."""
-    return str(error).removeprefix(server)
+    """The message without the address, which the document has once; nothing is watched."""
+    return str(error).removeprefix(server).replace("grant list,watch on", "grant list on")

@@ -5,9 +5,11 @@ Values have the types that the API server's own reader of YAML gives them, excep
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import yaml
 
 from gputally.errors import ConfigError, Problem
@@ -15,7 +17,6 @@ from gputally.errors import ConfigError, Problem
 STDIN: Final = Path("-")
 """Stands for standard input."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-_MAX_DEPTH: Final = 64
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
@@ -71,8 +72,13 @@ def manifest_objects(path: Path) -> Iterator[ManifestObject]:
     documents = _documents(_text(path), str(path))
     several = len(documents) > 1
     for number, document in enumerate(documents, start=1):
-        if document is not None:  # templates often leave empty documents
-            yield from _objects(str(path), f"document {number}" if several else "", document, depth=0)
+        if document is None:
+            continue  # templates often leave empty documents
+        place = f"document {number}" if several else ""
+        try:
+            yield from _objects(str(path), place, document)
+        except RecursionError:
+            raise ConfigError([Problem(str(path), place, "contains itself through an alias; remove it")]) from None
 
 
 def _text(path: Path) -> str:
@@ -86,8 +92,11 @@ def _text(path: Path) -> str:
 
 
 def _documents(text: str, file: str) -> list[Any]:
-    """All documents; JSON is YAML too."""
+    """All documents; JSON is YAML too, but its own decoder takes seconds where that of YAML takes minutes."""
     found: list[Any] = []
+    if text.lstrip().startswith("{"):
+        with suppress(msgspec.DecodeError, RecursionError):
+            return [msgspec.json.decode(text)]
     try:
         found.extend(yaml.load_all(text, Loader=_ManifestLoader))
     except yaml.MarkedYAMLError as error:
@@ -118,20 +127,20 @@ def _syntax(error: yaml.MarkedYAMLError) -> str:
     return f"{where}{what}; {remedy}"
 
 
-def _objects(file: str, place: str, value: object, *, depth: int) -> Iterator[ManifestObject]:
+def _objects(file: str, place: str, value: object) -> Iterator[ManifestObject]:
     """The object, or the items of a list, which may lack a kind of their own."""
     here = ManifestObject(file, place, value if isinstance(value, dict) else {})
     if not isinstance(value, dict):
         raise ConfigError([here.problem("", "is not a mapping; each document is a Kubernetes object")])
     _require_type(here)
     kind, items = value["kind"], value.get("items")
-    if not kind.endswith("List") or not isinstance(items, list) or depth > _MAX_DEPTH:
+    if not kind.endswith("List") or not isinstance(items, list):
         yield ManifestObject(file, place, _without_nulls(value))
         return
     of_items = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")} if kind != "List" else {}
     for index, item in enumerate(items):
         inside = f"{place}: items[{index}]" if place else f"items[{index}]"
-        yield from _objects(file, inside, of_items | item if isinstance(item, dict) else item, depth=depth + 1)
+        yield from _objects(file, inside, of_items | item if isinstance(item, dict) else item)
 
 
 def _require_type(found: ManifestObject) -> None:

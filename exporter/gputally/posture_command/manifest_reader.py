@@ -95,6 +95,6 @@ def read_manifests(arguments: Iterable[Path]) -> PostureInput:
 def _problem(found: ManifestObject, error: msgspec.ValidationError) -> Problem:
     match = _AT.fullmatch(str(error))
     what: dict[str, Any] = match.groupdict() if match else {"what": str(error), "field": ""}
-    text = what["what"].replace("`", "")
+    text = what["what"].replace("`", "").replace(" | null", "")
     remedy = "quote it" if "expected str" in text.lower() else "write it as the Kubernetes API defines the field"
     return found.problem(what["field"] or "", f"{text[0].lower()}{text[1:]}; {remedy}")

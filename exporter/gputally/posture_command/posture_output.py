@@ -3,15 +3,16 @@
 import re
 import textwrap
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final, TextIO
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from msgspec import structs, to_builtins
+from msgspec import convert, structs, to_builtins
 
 from gputally.ledger_commands.plain_text import markdown_table, printable, write_document, write_rows
-from gputally.posture.finding import Finding
 from gputally.posture.posture_document import VERSION, Posture
+from gputally.posture_command.finding_groups import FindingGroup
 from gputally.posture_command.posture_sections import TITLE, PostureSection, gpus, sections, summary
 
 _WIDTH: Final = 100
@@ -23,14 +24,14 @@ def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
     if output == "json":
         write_document(file, document_of(posture))
     elif output == "html":
-        file.write(_template().render(title=TITLE, source=posture.source, sections=list(sections(posture))))
+        file.write(_template().render(title=TITLE, source=printable(posture.source), sections=_printable(posture)))
     elif output == "markdown":
-        file.write(f"# {TITLE}\n\n{_escaped(posture.source)}: {summary(posture)}.\n")
-        for each in sections(posture):
+        file.write(f"# {TITLE}\n\n{_escaped(printable(posture.source))}: {summary(posture)}.\n")
+        for each in _printable(posture):
             file.writelines(_markdown(each))
     else:
         file.write(f"{TITLE} of {printable(posture.source)}: {summary(posture)}\n")
-        for each in sections(posture):
+        for each in _printable(posture):
             _write_plain(file, each)
 
 
@@ -41,8 +42,21 @@ def document_of(posture: Posture) -> dict[str, Any]:
         del quota["terms"]
         quota["headroom"] = each.headroom
     if posture.capacity:
-        document["capacity"]["physical"] = gpus(posture.capacity.physical)
+        document["capacity"]["physical"] = Decimal(gpus(posture.capacity.physical))
     return {"version": VERSION} | document
+
+
+def _printable(posture: Posture) -> list[PostureSection]:
+    """The sections without control characters: what a cluster or a file contains must not control the terminal."""
+    return [convert(_clean(to_builtins(each)), PostureSection) for each in sections(posture)]
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - plain values
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {name: _clean(each) for name, each in value.items()}
+    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _write_plain(file: TextIO, section: PostureSection) -> None:
@@ -52,18 +66,18 @@ def _write_plain(file: TextIO, section: PostureSection) -> None:
         file.write("\n" if section.sentences else "")
         write_rows(file, section.head, section.rows, output="table")
     for finding in section.findings:
-        name = f"{finding.severity.upper()} {finding.check}: {finding.object}"
-        file.write(f"\n{printable(name)}\n")
+        name = f"{finding.severity.upper()} {finding.check}: {finding.objects}"
+        file.write(f"\n{name}\n")
         file.writelines(_wrapped(f"{label}: {text}", "  ") for label, text in _parts(finding))
 
 
-def _parts(finding: Finding) -> tuple[tuple[str, str], ...]:
+def _parts(finding: FindingGroup) -> tuple[tuple[str, str], ...]:
     return ("what", finding.what), ("why", finding.why), ("do", finding.remedy)
 
 
 def _wrapped(text: str, indent: str) -> str:
     wrapped = textwrap.fill(
-        printable(text),
+        text,
         _WIDTH,
         initial_indent=indent,
         subsequent_indent=2 * indent,
@@ -82,7 +96,7 @@ def _markdown(section: PostureSection) -> Iterator[str]:
         rows = [[_in_cell(cell) for cell in row] for row in section.rows]
         yield from markdown_table([_escaped(each) for each in section.head], rows)
     for finding in section.findings:
-        yield f"\n### {finding.severity.capitalize()}: {_escaped(str(finding.object))}\n\n"
+        yield f"\n### {finding.severity.capitalize()}: {_escaped(finding.objects)}\n\n"
         yield f"`{finding.check}`\n\n"
         for label, text in _parts(finding):
             yield f"- {label}: {_escaped(text)}\n"
@@ -95,7 +109,7 @@ def _in_cell(cell: object) -> object:
 
 def _escaped(text: str) -> str:
     """Names and values are text, never markup."""
-    return _SPECIAL.sub(r"\\\1", printable(text))
+    return _SPECIAL.sub(r"\\\1", text)
 
 
 @cache

@@ -1,20 +1,21 @@
 """The posture as sections of sentences and tables, which each format writes in its own way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
 from msgspec import Struct
 
 from gputally.model.units import GPU
-from gputally.posture.finding import Finding, Severity
+from gputally.posture.finding import Severity
 from gputally.posture.posture_document import Posture, Unchecked
 from gputally.posture.scoped_quotas import ScopedQuota
 from gputally.posture.wording import counted, listed
+from gputally.posture_command.finding_groups import FindingGroup, finding_groups
 
 TITLE: Final = "GPU preemption posture"
 UNKNOWN: Final = "unknown"
-Cells = Sequence[object]
+Cells = tuple[str | int | None, ...]
 
 
 class PostureSection(Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class PostureSection(Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
     head: tuple[str, ...] = ()
     rows: tuple[Cells, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FindingGroup, ...] = ()
 
 
 def sections(posture: Posture) -> Iterator[PostureSection]:
@@ -37,7 +38,7 @@ def sections(posture: Posture) -> Iterator[PostureSection]:
     if posture.accepted:
         yield PostureSection(
             title="Accepted findings",
-            sentences=tuple(f"{each.object}: {each.check}: {each.what}." for each in posture.accepted),
+            sentences=tuple(f"{each.objects}: {each.check}: {each.what}." for each in finding_groups(posture.accepted)),
         )
     if posture.unchecked or posture.ignored:
         yield PostureSection(
@@ -133,7 +134,7 @@ def gpus(micro: int) -> str:
 
 def _findings(posture: Posture) -> PostureSection:
     found = f"{summary(posture)}." if posture.findings else "No check has found anything."
-    return PostureSection(title="Findings", sentences=(found,), findings=posture.findings)
+    return PostureSection(title="Findings", sentences=(found,), findings=finding_groups(posture.findings))
 
 
 def _unchecked(each: Unchecked) -> str:

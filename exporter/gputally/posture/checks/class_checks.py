@@ -12,12 +12,12 @@ from gputally.posture.wording import listed
 _LARGEST: Final = 1_000_000_000
 """Of classes that are not the system's. Source: k8s.io/kubernetes pkg/apis/scheduling/types.go."""
 _MEANT_NOT_TO: Final = re.compile(
-    r"\b(?:(?:do(?:es)?|must|should|may|can|will) not|(?:do|does|must|should|ca|wo)n't|never|cannot|without|non?)"
+    r"\b(?:(?:does|must|should|may|can|will) not|(?:does|must|should|ca|wo)n't|never|cannot|without|non?)"
     r"[ _-]?preempt(?:s|ing|ion)?\b",
     re.IGNORECASE,
 )
 """Says that the class does not preempt: "must not preempt", "never preempts", "nonpreempting", "no preemption". Not
-"must not be preempted" or "never preempted", which are about victims."""
+"must not be preempted", "never preempted" or "do not preempt", which are about victims."""
 
 
 def class_name(found: CatalogueClass) -> ObjectName:

@@ -71,7 +71,7 @@ def classes_without_quota(state: PostureState) -> Iterator[Remark]:
     """Classes that no quota of a namespace limits, although it limits others."""
     places = sorted({(each.namespace, each.resource) for each in state.quotas if each.is_by_class and each.terms})
     for namespace, resource in places:
-        limits = [each for each in state.quotas if (each.namespace, each.resource) == (namespace, resource)]
+        limits = [each for each in state.quotas_by_namespace[namespace] if each.resource == resource]
         free = [each.name for each in state.own if not any(limit.counts(each.name) for limit in limits)]
         if free:
             yield Remark(
@@ -90,7 +90,7 @@ def _limiting(state: PostureState, workload: GpuWorkload, template: GpuTemplate)
 
 
 def _quotas_of(state: PostureState, workload: GpuWorkload) -> Sequence[ScopedQuota]:
-    return [each for each in state.quotas if each.namespace == workload.namespace and not each.invalid]
+    return [each for each in state.quotas_by_namespace.get(workload.namespace, ()) if not each.invalid]
 
 
 def _quota_name(found: ScopedQuota) -> ObjectName:

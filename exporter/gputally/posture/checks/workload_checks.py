@@ -1,6 +1,7 @@
 """Checks of what creates GPU pods: their class, their time to save, and the budget that shall protect them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,9 +35,9 @@ def unknown_classes(state: PostureState) -> Iterator[Remark]:
 def classified_by_default(state: PostureState) -> Iterator[Remark]:
     """Templates without a class: the globalDefault decides, or nothing."""
     for workload, template in _templates(state):
-        if template.class_name or (workload.kind == "Pod" and not state.found.from_files):
-            continue  # admission has written the default into the pods of a cluster
-        default = state.default
+        if template.class_name:
+            continue
+        default = None if template.is_admitted else state.default
         what = f"only the globalDefault {default.name} classifies its pods" if default else "its pods have no class"
         why = (
             f"admission writes {default.name} into them, so that nobody sees that the class was forgotten"
@@ -74,10 +75,13 @@ def budgets_that_preemption_ignores(state: PostureState) -> Iterator[Remark]:
 
     Source: k8s.io/kubernetes pkg/scheduler/framework/preemption: victims are deleted, not evicted.
     """
-    for budget in state.found.poddisruptionbudgets or ():
-        for workload in state.workloads:
-            preemptors = sorted({name for each in workload.templates for name in state.preemptors(each)})
-            if preemptors and _covers(budget, workload):
+    budgets = defaultdict[str, list[DisruptionBudget]](list)
+    for each in state.found.poddisruptionbudgets or ():
+        budgets[namespace_of(each.metadata)].append(each)
+    for workload in state.workloads:
+        preemptors = sorted({name for each in workload.templates for name in state.preemptors(each)})
+        for budget in budgets[workload.namespace] if preemptors else ():
+            if _covers(budget, workload):
                 limit = budget.spec.max_unavailable
                 field = f"minAvailable {budget.spec.min_available}" if limit is None else f"maxUnavailable {limit}"
                 yield Remark(
@@ -98,9 +102,7 @@ def seconds_of(written: str) -> int | None:
 
 
 def _covers(budget: DisruptionBudget, workload: GpuWorkload) -> bool:
-    in_same = namespace_of(budget.metadata) == workload.namespace
-    pods = (each.pod.metadata.labels or {} for each in workload.templates)
-    return in_same and any(selects(budget.spec.selector, labels) for labels in pods)
+    return any(selects(budget.spec.selector, each.pod.metadata.labels or {}) for each in workload.templates)
 
 
 def _templates(state: PostureState) -> Iterator[tuple[GpuWorkload, GpuTemplate]]:

@@ -1,0 +1,159 @@
+"""`gputally posture` beside a real API server, scheduler and quota controller: scenario S2, read with minimal rights."""
+
+import json
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.api import Api, Refused
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import (
+    Json,
+    conduct,
+    deployment,
+    gpu_node,
+    gpu_pod,
+    job,
+    pod_disruption_budget,
+    priority_class,
+    resource_quota,
+)
+from tests.e2e.rights import Right, grant, logged_in, revoke, until_granted
+from tests.fakes.command import run
+
+pytestmark = pytest.mark.e2e
+
+NUMBERS = count(1)
+LISTED = (
+    ("scheduling.k8s.io", "priorityclasses"),
+    ("", "resourcequotas"),
+    ("policy", "poddisruptionbudgets"),
+    ("", "nodes"),
+    ("", "namespaces"),
+    ("", "pods"),
+    ("batch", "jobs"),
+    ("batch", "cronjobs"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+)
+"""As in docs/permissions.md; pytorchjobs only where the cluster has them."""
+RIGHTS: list[Right] = [(group, resource, "list") for group, resource in LISTED]
+
+
+@pytest.fixture
+async def tenant(api: Api, place: str) -> AsyncIterator[str]:
+    """S2 in a namespace, whose name begins those of its classes: two nodes of 8 GPUs, and a request above its quota."""
+    stop = conduct(stop_after="1s")
+    spec = {"nodeSelector": {"gputally.io/pool": place}}
+    quotas = {"training": ("gpu-training", 6), "interactive": ("gpu-interactive", 2)}
+    for manifest in (
+        *(gpu_node(f"{place}-node-{number}", gpus=8, pool=place) for number in range(2)),
+        priority_class(f"{place}-gpu-training", 1000),
+        priority_class(f"{place}-gpu-serving", 800),
+        priority_class(f"{place}-gpu-batch", 400),
+        priority_class(f"{place}-gpu-interactive", 200, preempts=False),
+        *(
+            resource_quota(name, place, gpus=gpus, priority_class=f"{place}-{tier}")
+            for name, (tier, gpus) in quotas.items()
+        ),
+        gpu_pod("notebook", place, annotations=stop, priorityClassName=f"{place}-gpu-interactive", **spec),
+        deployment(gpu_pod("serve", place, annotations=stop, priorityClassName=f"{place}-gpu-serving", **spec)),
+        pod_disruption_budget("serve", place, labels={"app": "serve"}, min_available=1),
+        job(gpu_pod("train", place, gpus=8, priorityClassName=f"{place}-gpu-training", **spec), backoffLimit=3),
+        job(gpu_pod("batch", place, priorityClassName=f"{place}-gpu-batch", **spec), backoffLimit=3),
+    ):
+        await api.create(manifest)
+    used = f"/api/v1/namespaces/{place}/resourcequotas/interactive"
+    await api.wait_for(used, lambda found: found is not None and used_gpus(found) == "1")
+    yield place
+
+
+def used_gpus(quota: Json) -> str:
+    used: str = quota.get("status", {}).get("used", {}).get("requests.nvidia.com/gpu", "")
+    return used
+
+
+@pytest.fixture
+async def account(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Path]:
+    """The kubeconfig of an account that may list what the command reads, and nothing else."""
+    name = f"posture-{next(NUMBERS)}"
+    made = await grant(api, name, place, RIGHTS)
+    await until_granted(api, name, place, RIGHTS)
+    yield await logged_in(api, control_plane, name, place, tmp_path / "kubeconfig")
+    await revoke(api, made)
+
+
+def of(place: str, document: Json, field: str) -> list[Json]:
+    """The rows of this test; classes and quotas of others may be beside them."""
+    return [each for each in document[field] if place in json.dumps(each).split(field)[-1]]
+
+
+async def test_the_posture_of_four_tiers_is_read_with_the_right_to_list(tenant: str, account: Path) -> None:
+    done = await run("posture", "--kubeconfig", account, "--output", "json")
+
+    document = json.loads(done.out)
+    assert (done.status, done.err) == (1, "")
+    assert document["unchecked"] == []
+    classes = {each["name"].removeprefix(f"{tenant}-"): each for each in of(tenant, document, "classes")}
+    assert {name: (each["value"], each["preemption_policy"]) for name, each in classes.items()} == {
+        "gpu-training": (1000, "PreemptLowerPriority"),
+        "gpu-serving": (800, "PreemptLowerPriority"),
+        "gpu-batch": (400, "PreemptLowerPriority"),
+        "gpu-interactive": (200, "Never"),
+    }
+    by_name = {each["name"]: each for each in document["preemptions"]}
+    assert f"{tenant}-gpu-interactive" in by_name[f"{tenant}-gpu-training"]["may_preempt"]
+    assert by_name[f"{tenant}-gpu-interactive"]["may_preempt"] == []
+    quotas = {each["name"]: each for each in document["quotas"] if each["namespace"] == tenant}
+    assert (quotas["interactive"]["hard"], quotas["interactive"]["used"], quotas["interactive"]["headroom"]) == (
+        2,
+        1,
+        1,
+    )
+    assert (quotas["training"]["hard"], quotas["training"]["used"], quotas["training"]["headroom"]) == (6, 0, 6)
+    assert document["capacity"]["physical"] >= 16
+
+
+async def test_its_findings_are_exact_and_the_api_server_agrees(api: Api, tenant: str, account: Path) -> None:
+    document = json.loads((await run("posture", "--kubeconfig", account, "--output", "json")).out)
+
+    found = sorted(
+        (each["check"], each["object"]["kind"], each["object"]["name"].removeprefix(f"{tenant}-"))
+        for each in document["findings"]
+        if tenant in (each["object"]["namespace"], each["object"]["name"])
+        or each["object"]["name"].startswith(f"{tenant}-")
+    )
+    assert [each for each in found if each[0] != "never-at-the-bottom"] == [
+        ("budget-ignored-by-preemption", "PodDisruptionBudget", "serve"),
+        ("class-without-quota", "Namespace", tenant),
+        ("request-above-quota", "Job", "train"),
+        ("retries-spent-on-preemptions", "Job", "batch"),
+        ("serving-below-training", "PriorityClass", "gpu-serving"),
+    ]
+    too_large = gpu_pod("too-large", tenant, gpus=8, priorityClassName=f"{tenant}-gpu-training")
+    with pytest.raises(Refused, match="exceeded quota: training"):
+        await api.create(too_large)
+    unknown = priority_class(f"{tenant}-higher", 10) | {"preemptionPolicy": "PreemptHigherPriority"}
+    with pytest.raises(Refused, match="preemptionPolicy"):
+        await api.create(unknown)
+
+
+async def test_a_missing_right_is_named_and_the_others_are_used(
+    api: Api, control_plane: ControlPlane, tenant: str, tmp_path: Path
+) -> None:
+    name = f"posture-{next(NUMBERS)}"
+    rights = [right for right in RIGHTS if right[1] != "resourcequotas"]
+    made = await grant(api, name, tenant, rights)
+    await until_granted(api, name, tenant, rights)
+    kubeconfig = await logged_in(api, control_plane, name, tenant, tmp_path / "fewer")
+
+    document = json.loads((await run("posture", "--kubeconfig", kubeconfig, "--output", "json")).out)
+
+    await revoke(api, made)
+    [missing] = document["unchecked"]
+    assert missing["resource"] == "resourcequotas"
+    assert missing["why"].endswith("grant list on resourcequotas in API group ''")
+    assert missing["impossible"] == ["request-above-quota", "replicas-above-quota", "class-without-quota"]
+    assert document["quotas"] is None

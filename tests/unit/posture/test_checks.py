@@ -1,0 +1,292 @@
+"""Edges of single checks: what they report, and what they leave alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.posture.postures import HIGH_AND_LOW, Json, a_class, a_job, found_in, pod_spec
+
+GPU = "requests.nvidia.com/gpu"
+
+
+def deployment(spec: Json, *, replicas: int = 1, labels: Json | None = None) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve", "namespace": "ml"},
+        "spec": {"replicas": replicas, "template": {"metadata": {"labels": labels or {}}, "spec": spec}},
+    }
+
+
+def quota(gpus: object, *, namespace: str = "ml", **spec: object) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus", "namespace": namespace},
+        "spec": {"hard": {GPU: gpus}} | spec,
+    }
+
+
+def by_class(operator: str, *values: str) -> Json:
+    term = {"scopeName": "PriorityClass", "operator": operator} | ({"values": list(values)} if values else {})
+    return {"scopeSelector": {"matchExpressions": [term]}}
+
+
+def test_a_job_that_ignores_disruptions_is_silent(tmp_path: Path) -> None:
+    assert found_in(tmp_path, *HIGH_AND_LOW, a_job()) == []
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"podFailurePolicy": None, "backoffLimit": 3},
+        {"podFailurePolicy": None},
+        {"podFailurePolicy": None, "backoffLimit": 1000, "backoffLimitPerIndex": 2},
+        {"podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+        {
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "False"}]},
+                ]
+            }
+        },
+    ],
+)
+def test_preemptions_that_use_up_retries_are_reported(tmp_path: Path, job: Json) -> None:
+    assert found_in(tmp_path, *HIGH_AND_LOW, a_job(**job)) == [("retries-spent-on-preemptions", "Job ml/train")]
+
+
+@pytest.mark.parametrize(
+    ("classes", "job"),
+    [
+        (HIGH_AND_LOW, a_job(pod_spec(priorityClassName="high"), podFailurePolicy=None)),
+        (HIGH_AND_LOW, a_job(podFailurePolicy=None, backoffLimit=100)),
+        ((a_class("high", 9, preemptionPolicy="Never"), a_class("low", 1)), a_job(podFailurePolicy=None)),
+        (HIGH_AND_LOW, a_job(pod_spec(gpus=0, priorityClassName="low"), podFailurePolicy=None)),
+        (
+            HIGH_AND_LOW,
+            a_job(podFailurePolicy=None) | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+        ),
+    ],
+    ids=["highest class", "many retries", "nobody preempts", "no GPU", "ended"],
+)
+def test_retries_that_preemptions_do_not_use_up_are_not_reported(
+    tmp_path: Path, classes: tuple[Json, ...], job: Json
+) -> None:
+    assert found_in(tmp_path, *classes, job) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "is_found"),
+    [
+        ("trap 'save; exit 0' TERM; python train.py & wait", True),
+        ('trap "exit 0" SIGTERM\npython train.py & wait', True),
+        ("trap 'exit 0' INT 15\npython train.py", True),
+        ("stop() { save; exit 0; }\ntrap stop TERM\npython train.py", True),
+        ("stop() { save; exit 143; }\ntrap stop TERM\npython train.py; exit 0", False),
+        ("trap 'exit 0' INT\npython train.py", False),
+        ("python train.py; exit 0", False),
+    ],
+)
+def test_only_a_handler_of_sigterm_that_exits_with_0_makes_a_job_complete(
+    tmp_path: Path, *, script: str, is_found: bool
+) -> None:
+    spec = pod_spec(priorityClassName="low")
+    spec["containers"][0] |= {"command": ["/bin/sh", "-c"], "args": [script]}
+
+    found = found_in(tmp_path, *HIGH_AND_LOW, a_job(spec))
+
+    assert found == ([("preempted-but-complete", "Job ml/train")] if is_found else [])
+
+
+def test_without_a_policy_a_deleted_pod_counts_as_failed_whatever_its_exit_code(tmp_path: Path) -> None:
+    spec = pod_spec(priorityClassName="low")
+    spec["containers"][0] |= {"command": ["/bin/sh", "-c", "trap 'exit 0' TERM; python train.py"]}
+
+    without = a_job(spec, podFailurePolicy=None, backoffLimit=100)
+    waiting = a_job(spec, podFailurePolicy=None, backoffLimit=100, podReplacementPolicy="Failed")
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, without) == []
+    assert found_in(tmp_path, *HIGH_AND_LOW, waiting) == [("preempted-but-complete", "Job ml/train")]
+
+
+@pytest.mark.parametrize(
+    ("save", "grace", "is_found"),
+    [
+        ("90s", 60, True),
+        ("90s", 90, False),
+        ("31s", None, True),
+        ("30s", None, False),
+        ("1m30s", 89, True),
+        ("1h", 3600, False),
+        ("90", 600, True),
+        ("", 600, True),
+    ],
+)
+def test_a_grace_period_below_the_time_to_save_is_reported(
+    tmp_path: Path, *, save: str, grace: int | None, is_found: bool
+) -> None:
+    terms = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    job = a_job(pod_spec(priorityClassName="low", **terms), annotations={"gputally.io/save-duration": save})
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, job) == ([("grace-below-save-time", "Job ml/train")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("must not preempt others", True),
+        ("Never preempts.", True),
+        ("waits, without preempting anyone", True),
+        ("a non-preempting class", True),
+        ("must not be preempted", False),
+        ("never preempted", False),
+        ("do not preempt: customers use it", False),
+        ("non-preemptible", False),
+        ("preempts all others", False),
+    ],
+)
+def test_a_class_that_is_meant_not_to_preempt_is_known_by_its_description(
+    tmp_path: Path, *, text: str, is_found: bool
+) -> None:
+    found = found_in(tmp_path, a_class("quiet", 1000, description=text), a_class("low", 100))
+
+    assert found == ([("meant-not-to-preempt", "PriorityClass quiet")] if is_found else [])
+
+
+def test_a_class_that_is_meant_not_to_preempt_is_known_by_its_name(tmp_path: Path) -> None:
+    found = found_in(tmp_path, a_class("high-priority-nonpreempting", 1000), a_class("low", 100))
+
+    assert found == [("meant-not-to-preempt", "PriorityClass high-priority-nonpreempting")]
+
+
+def test_a_lone_class_with_never_is_not_at_the_bottom(tmp_path: Path) -> None:
+    assert found_in(tmp_path, a_class("only", 100, preemptionPolicy="Never")) == []
+
+
+def test_the_api_server_refuses_large_values_and_second_defaults(tmp_path: Path) -> None:
+    classes = (a_class("a", 2_000_000_000, globalDefault=True), a_class("b", 1, globalDefault=True))
+
+    assert found_in(tmp_path, *classes) == [
+        ("several-defaults", "PriorityClass a"),
+        ("several-defaults", "PriorityClass b"),
+        ("value-too-large", "PriorityClass a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "is_found"),
+    [
+        (by_class("In", "low"), True),
+        (by_class("In", "high"), False),
+        (by_class("NotIn", "high"), True),
+        (by_class("Exists"), True),
+        (by_class("DoesNotExist"), False),
+        ({"scopes": ["PriorityClass"]}, True),
+        ({}, True),
+        ({"scopes": ["BestEffort"]}, False),
+    ],
+)
+def test_a_request_is_compared_with_the_quotas_that_count_its_class(
+    tmp_path: Path, *, scope: Json, is_found: bool
+) -> None:
+    job = a_job(pod_spec(gpus=8, priorityClassName="low"))
+
+    found = found_in(tmp_path, *HIGH_AND_LOW, quota(6, **scope), job)
+
+    assert (("request-above-quota", "Job ml/train") in found) == is_found
+
+
+def test_a_quota_of_another_namespace_limits_nothing(tmp_path: Path) -> None:
+    job = a_job(pod_spec(gpus=8, priorityClassName="low"))
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, quota(6, namespace="other"), job) == []
+
+
+def test_the_default_class_decides_which_quota_counts_a_pod_without_one(tmp_path: Path) -> None:
+    classes = (a_class("high", 1000, globalDefault=True), a_class("low", 100))
+
+    found = found_in(tmp_path, *classes, quota(6, **by_class("In", "high")), a_job(pod_spec(gpus=8)))
+
+    assert ("request-above-quota", "Job ml/train") in found
+
+
+def test_replicas_above_their_quota_are_reported(tmp_path: Path) -> None:
+    found = found_in(tmp_path, *HIGH_AND_LOW, quota(6), deployment(pod_spec(priorityClassName="high"), replicas=7))
+
+    assert found == [("replicas-above-quota", "Deployment ml/serve")]
+
+
+def test_a_quota_without_scope_limits_every_class(tmp_path: Path) -> None:
+    scoped = quota(2, **by_class("In", "high")) | {"metadata": {"name": "high", "namespace": "ml"}}
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, scoped) == [("class-without-quota", "Namespace ml")]
+    assert found_in(tmp_path, *HIGH_AND_LOW, scoped, quota(8)) == []
+
+
+def test_quantities_that_are_no_whole_numbers_are_reported(tmp_path: Path) -> None:
+    job = a_job(pod_spec(gpus="500m", priorityClassName="low"))
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, quota("1.5"), job) == [
+        ("unreadable-quantity", "Job ml/train"),
+        ("unreadable-quantity", "ResourceQuota ml/gpus"),
+    ]
+
+
+def test_a_deployment_alone_does_not_serve_users(tmp_path: Path) -> None:
+    classes = (a_class("training", 1000), a_class("low", 100))
+    notebooks = pod_spec(priorityClassName="low")
+
+    assert found_in(tmp_path, *classes, deployment(notebooks)) == []
+    assert found_in(tmp_path, *classes, deployment(notebooks, labels={"workload-type": "inference"})) == [
+        ("serving-below-training", "PriorityClass low")
+    ]
+    assert found_in(tmp_path, *classes, deployment(notebooks, labels={"example.com/workload-type": "serving"})) == [
+        ("serving-below-training", "PriorityClass low")
+    ]
+
+
+def test_a_pod_without_class_and_without_default_is_reported(tmp_path: Path) -> None:
+    assert found_in(tmp_path, *HIGH_AND_LOW, a_job(pod_spec())) == [("classified-by-default", "Job ml/train")]
+
+
+def test_system_classes_exist_in_every_cluster(tmp_path: Path) -> None:
+    job = a_job(pod_spec(priorityClassName="system-cluster-critical"))
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, job) == []
+
+
+def test_an_annotation_of_the_template_accepts_a_finding(tmp_path: Path) -> None:
+    accepted = {"gputally.io/posture-accept": "grace-below-save-time, retries-spent-on-preemptions"}
+
+    assert found_in(tmp_path, *HIGH_AND_LOW, a_job(podFailurePolicy=None, annotations=accepted)) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_found"),
+    [
+        ({"matchLabels": {"app": "a"}}, True),
+        ({}, True),
+        ({"matchLabels": {"app": "b"}}, False),
+        (None, False),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_a_budget_that_preemption_ignores_is_one_that_selects_the_pods(
+    tmp_path: Path, *, selector: Json | None, is_found: bool
+) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep", "namespace": "ml"},
+        "spec": {"maxUnavailable": "50%", "selector": selector},
+    }
+
+    found = found_in(
+        tmp_path, *HIGH_AND_LOW, budget, deployment(pod_spec(priorityClassName="low"), labels={"app": "a"})
+    )
+
+    assert found == ([("budget-ignored-by-preemption", "PodDisruptionBudget ml/keep")] if is_found else [])
