@@ -55,7 +55,6 @@ async def test_a_cluster_is_read_and_judged(cluster: SimCluster, tmp_path: Path)
     ]
     assert document["capacity"]["physical"] == 8
     assert [(each["hard"], each["offered"]) for each in document["sums"]] == [(2, 8)]
-    assert document["default"]["gpu_pods"] == 1
     assert checks(document) == [("request-above-quota", "train"), ("retries-spent-on-preemptions", "train")]
 
 
