@@ -5,7 +5,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from gputally.ledger_commands.ledger_flags import add_command
 from gputally.setting import Parser, Setting, add_flags, file
 
 OUTPUTS: Final = ("table", "markdown", "html", "json")
@@ -24,6 +23,7 @@ examples:
   gputally posture manifests/ --exit-zero               files: all .yaml, .yml and .json of a folder
   helm template . | gputally posture -                  before anything is installed, in CI
   kubectl get priorityclasses,quota,jobs -A -o json | gputally posture --config.file config.yaml -
+  kubectl gputally posture --output html > posture.html
   gputally posture --output json | jq -r '.findings[] | .severity + " " + .check + " " + .object.name'
 """
 _CONFIGURATION: Final = Setting(
@@ -34,7 +34,14 @@ _CONFIGURATION: Final = Setting(
 def add_posture_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `posture`."""
     summary = "say who may preempt whom in a cluster or in manifests, and check it"
-    command = add_command(commands, "posture", summary, _EXAMPLES)
+    command = commands.add_parser(
+        "posture",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     command.set_defaults(run=_posture)
     add = command.add_argument
     add(
