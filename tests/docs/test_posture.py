@@ -5,7 +5,7 @@ from pathlib import Path
 from gputally.cli import main
 from gputally.posture.checks.check_table import CHECKS
 from gputally.posture.posture_input import KINDS
-from tests.docs.pages import TEXTS, blocks, table
+from tests.docs.pages import ROOT, TEXTS, blocks, table
 
 PAGE = TEXTS["docs/posture.md"]
 
@@ -37,3 +37,10 @@ def test_the_documented_job_has_no_findings(tmp_path: Path) -> None:
     assert main(["posture", str(file)]) == 0
     file.write_text(file.read_text().replace("serving-below-training", "other"))
     assert main(["posture", str(file)]) == 1
+
+
+def test_the_documented_output_is_that_of_the_recorded_posture() -> None:
+    [shown] = blocks(PAGE, "text")
+    recorded = (ROOT / "tests" / "golden" / "recorded" / "posture.table").read_text().splitlines()
+
+    assert [line for line in shown.splitlines() if line not in recorded] == []

@@ -12,6 +12,7 @@ from tests.cluster.api import Api, Refused
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import (
     Json,
+    cluster_role_binding,
     conduct,
     deployment,
     gpu_node,
@@ -172,3 +173,24 @@ async def test_a_missing_right_is_named_and_the_others_are_used(
     assert missing["why"].endswith("grant list on resourcequotas in API group ''")
     assert missing["impossible"] == ["request-above-quota", "replicas-above-quota", "class-without-quota"]
     assert document["quotas"] is None
+
+
+async def test_the_role_view_lacks_only_classes_and_nodes(
+    api: Api, control_plane: ControlPlane, tenant: str, tmp_path: Path
+) -> None:
+    name = f"posture-{next(NUMBERS)}"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": tenant}}
+    binding = cluster_role_binding("view", user=name)
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": name, "namespace": tenant}]
+    made = [await api.create(each) for each in (account, binding)]
+    await until_granted(api, name, tenant, [right for right in RIGHTS if right[1] not in ("priorityclasses", "nodes")])
+    kubeconfig = await logged_in(api, control_plane, name, tenant, tmp_path / "viewer")
+
+    document = json.loads((await run("posture", "--kubeconfig", kubeconfig, "--output", "json")).out)
+
+    await revoke(api, made)
+    assert [each["resource"] for each in document["unchecked"]] == ["priorityclasses", "nodes"]
+    assert (document["classes"], document["capacity"]) == (None, None)
+    assert ("request-above-quota", "train") in [
+        (each["check"], each["object"]["name"]) for each in document["findings"]
+    ]

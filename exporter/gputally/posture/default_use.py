@@ -6,7 +6,7 @@ from gputally.posture.class_catalogue import NEVER
 from gputally.posture.gpu_workloads import gpu_pods
 from gputally.posture.posture_input import PostureResource
 from gputally.posture.posture_state import PostureState
-from gputally.posture.wording import counted, listed
+from gputally.posture.wording import listed, shortened
 
 
 class DefaultUse(Struct, frozen=True, kw_only=True):
@@ -59,10 +59,10 @@ def _sentences(state: PostureState, count: int | None, of: int | None, without: 
     if of is None or count is None:
         found.append("The GPU pods are unknown.")
     elif of:
-        which = "with this class: so many may have forgotten theirs" if default else "without a class"
-        found.append(f"{counted(count, 'GPU pod')} of {of} {which}.")
+        which = "that have it, and so may have forgotten their class" if default else "without a class"
+        found.append(f"GPU pods {which}: {count} of {of}.")
     if without:
-        found.append(f"These name no class for sure: {listed(without)}.")
+        found.append(f"Workloads that name no class: {listed(shortened(without))}.")
     return found
 
 

@@ -2,14 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final
 
 from msgspec import Struct
 
 from gputally.posture.finding import Finding, ObjectName
-from gputally.posture.wording import listed
-
-_NAMED: Final = 10
+from gputally.posture.wording import listed, shortened
 
 
 class FindingGroup(Struct, frozen=True, kw_only=True):
@@ -35,5 +32,4 @@ def finding_groups(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
 
 
 def _named(objects: list[ObjectName]) -> str:
-    names = list(map(str, objects[:_NAMED]))
-    return listed(names if len(objects) <= _NAMED else [*names, f"{len(objects) - _NAMED} more"])
+    return listed(shortened(list(map(str, objects))))

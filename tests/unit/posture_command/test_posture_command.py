@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputally.cli import main
+from gputally.ledger_commands.in_pod import remote_command
 from tests.unit.posture.postures import MANIFESTS
 
 
@@ -51,6 +52,10 @@ def test_the_configuration_names_tiers_and_what_serves(tmp_path: Path, capsys: p
         "team-interactive",
     ]
     assert "serving-below-training" not in [each["check"] for each in document["findings"]]
+
+
+def test_the_plugin_of_kubectl_runs_it_on_this_machine() -> None:
+    assert remote_command(["posture", "--output", "html"], {}) is None
 
 
 def test_the_json_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload, namespace_o
 from gputally.posture.label_selector import selects
 from gputally.posture.posture_objects import DisruptionBudget
 from gputally.posture.posture_state import PostureState, by_role
-from gputally.posture.wording import listed
+from gputally.posture.wording import listed, shortened
 
 SAVE_DURATION: Final = "gputally.io/save-duration"
 """Annotation of a pod template: how long the pod needs after SIGTERM to save its work, such as 90s or 5m."""
@@ -75,21 +75,28 @@ def budgets_that_preemption_ignores(state: PostureState) -> Iterator[Remark]:
 
     Source: k8s.io/kubernetes pkg/scheduler/framework/preemption: victims are deleted, not evicted.
     """
-    budgets = defaultdict[str, list[DisruptionBudget]](list)
-    for each in state.found.poddisruptionbudgets or ():
-        budgets[namespace_of(each.metadata)].append(each)
+    preemptible = defaultdict[str, list[GpuWorkload]](list)
     for workload in state.workloads:
-        preemptors = sorted({name for each in workload.templates for name in state.preemptors(each)})
-        for budget in budgets[workload.namespace] if preemptors else ():
-            if _covers(budget, workload):
-                limit = budget.spec.max_unavailable
-                field = f"minAvailable {budget.spec.min_available}" if limit is None else f"maxUnavailable {limit}"
-                yield Remark(
-                    ObjectName("PodDisruptionBudget", namespace_of(budget.metadata), budget.metadata.name),
-                    f"{field} does not hold when {listed(preemptors)} preempts {workload.kind} {workload.name}",
-                    "the scheduler deletes victims without the Eviction API, and only prefers victims without a budget",
-                    "give these pods a class that nothing may preempt; the budget still holds when nodes are drained",
-                )
+        if any(map(state.preemptors, workload.templates)):
+            preemptible[workload.namespace].append(workload)
+    for budget in state.found.poddisruptionbudgets or ():
+        place = namespace_of(budget.metadata)
+        if covered := [each for each in preemptible[place] if _covers(budget, each)]:
+            preemptors = {
+                name: None for each in covered for template in each.templates for name in state.preemptors(template)
+            }
+            victims = listed(shortened([f"{each.kind} {each.name}" for each in covered]))
+            yield Remark(
+                ObjectName("PodDisruptionBudget", place, budget.metadata.name),
+                f"{_limit(budget)} does not hold when {listed(list(preemptors), 'or')} preempts {victims}",
+                "the scheduler deletes victims without the Eviction API, and only prefers victims without a budget",
+                "give these pods a class that nothing may preempt; the budget still holds when nodes are drained",
+            )
+
+
+def _limit(budget: DisruptionBudget) -> str:
+    most = budget.spec.max_unavailable
+    return f"minAvailable {budget.spec.min_available}" if most is None else f"maxUnavailable {most}"
 
 
 def seconds_of(written: str) -> int | None:
