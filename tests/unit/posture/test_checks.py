@@ -164,6 +164,23 @@ def test_a_lone_class_with_never_is_not_at_the_bottom(tmp_path: Path) -> None:
     assert found_in(tmp_path, a_class("only", 100, preemptionPolicy="Never")) == []
 
 
+def test_of_two_lowest_classes_the_one_with_never_is_reported(tmp_path: Path) -> None:
+    lowest = (a_class("a", 100, preemptionPolicy="Never"), a_class("b", 100))
+
+    assert found_in(tmp_path, *lowest) == []
+    assert found_in(tmp_path, a_class("high", 1000), *lowest) == [("never-at-the-bottom", "PriorityClass a")]
+
+
+def test_a_class_for_inference_and_training_is_neither(tmp_path: Path) -> None:
+    both = deployment(pod_spec(priorityClassName="shared"), labels={"workload-type": "inference"})
+    trains = a_job(pod_spec(priorityClassName="shared"))
+    trains["spec"]["template"]["metadata"]["labels"] = {"workload-type": "training"}
+    shared = a_class("shared", 500)
+
+    assert found_in(tmp_path, shared, a_class("serving", 100), both, trains) == []
+    assert found_in(tmp_path, a_class("training", 1000), shared, both, trains) == []
+
+
 def test_the_api_server_refuses_large_values_and_second_defaults(tmp_path: Path) -> None:
     classes = (a_class("a", 2_000_000_000, globalDefault=True), a_class("b", 1, globalDefault=True))
 

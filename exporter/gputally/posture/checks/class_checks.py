@@ -63,11 +63,13 @@ def several_defaults(state: PostureState) -> Iterator[Remark]:
 
 
 def never_at_the_bottom(state: PostureState) -> Iterator[Remark]:
-    """The lowest class has Never."""
-    own = state.own
-    if len(own) > 1 and own[-1].preemption_policy == NEVER and own[-1].value < own[-2].value:
+    """A class has Never, and none is below it, but others are above."""
+    values = {each.value for each in state.own}
+    for each in state.own if len(values) > 1 else ():
+        if each.value > min(values) or each.preemption_policy != NEVER:
+            continue
         yield Remark(
-            class_name(own[-1]),
+            class_name(each),
             f"the lowest class has preemptionPolicy {NEVER}",
             f"{NEVER} protects nothing: these pods have no class below to preempt, and are everybody's first victims",
             "to protect the pods, give them a higher value; to say that this is intended, accept the finding",
