@@ -58,3 +58,26 @@ def a_class(name: str, value: int, **fields: object) -> Json:
 
 
 HIGH_AND_LOW = (a_class("high", 1000), a_class("low", 100))
+
+
+def a_deployment(spec: Json, *, replicas: int = 1, labels: Json | None = None) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve", "namespace": "ml"},
+        "spec": {"replicas": replicas, "template": {"metadata": {"labels": labels or {}}, "spec": spec}},
+    }
+
+
+def a_quota(gpus: object, *, namespace: str = "ml", **spec: object) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus", "namespace": namespace},
+        "spec": {"hard": {"requests.nvidia.com/gpu": gpus}} | spec,
+    }
+
+
+def by_class(operator: str, *values: str) -> Json:
+    term = {"scopeName": "PriorityClass", "operator": operator} | ({"values": list(values)} if values else {})
+    return {"scopeSelector": {"matchExpressions": [term]}}

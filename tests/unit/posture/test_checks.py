@@ -4,32 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.posture.postures import HIGH_AND_LOW, Json, a_class, a_job, found_in, pod_spec
-
-GPU = "requests.nvidia.com/gpu"
-
-
-def deployment(spec: Json, *, replicas: int = 1, labels: Json | None = None) -> Json:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "serve", "namespace": "ml"},
-        "spec": {"replicas": replicas, "template": {"metadata": {"labels": labels or {}}, "spec": spec}},
-    }
-
-
-def quota(gpus: object, *, namespace: str = "ml", **spec: object) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "gpus", "namespace": namespace},
-        "spec": {"hard": {GPU: gpus}} | spec,
-    }
-
-
-def by_class(operator: str, *values: str) -> Json:
-    term = {"scopeName": "PriorityClass", "operator": operator} | ({"values": list(values)} if values else {})
-    return {"scopeSelector": {"matchExpressions": [term]}}
+from tests.unit.posture.postures import HIGH_AND_LOW, Json, a_class, a_deployment, a_job, found_in, pod_spec
 
 
 def test_a_job_that_ignores_disruptions_is_silent(tmp_path: Path) -> None:
@@ -172,7 +147,7 @@ def test_of_two_lowest_classes_the_one_with_never_is_reported(tmp_path: Path) ->
 
 
 def test_a_class_for_inference_and_training_is_neither(tmp_path: Path) -> None:
-    both = deployment(pod_spec(priorityClassName="shared"), labels={"workload-type": "inference"})
+    both = a_deployment(pod_spec(priorityClassName="shared"), labels={"workload-type": "inference"})
     trains = a_job(pod_spec(priorityClassName="shared"))
     trains["spec"]["template"]["metadata"]["labels"] = {"workload-type": "training"}
     shared = a_class("shared", 500)
@@ -191,74 +166,15 @@ def test_the_api_server_refuses_large_values_and_second_defaults(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize(
-    ("scope", "is_found"),
-    [
-        (by_class("In", "low"), True),
-        (by_class("In", "high"), False),
-        (by_class("NotIn", "high"), True),
-        (by_class("Exists"), True),
-        (by_class("DoesNotExist"), False),
-        ({"scopes": ["PriorityClass"]}, True),
-        ({}, True),
-        ({"scopes": ["BestEffort"]}, False),
-    ],
-)
-def test_a_request_is_compared_with_the_quotas_that_count_its_class(
-    tmp_path: Path, *, scope: Json, is_found: bool
-) -> None:
-    job = a_job(pod_spec(gpus=8, priorityClassName="low"))
-
-    found = found_in(tmp_path, *HIGH_AND_LOW, quota(6, **scope), job)
-
-    assert (("request-above-quota", "Job ml/train") in found) == is_found
-
-
-def test_a_quota_of_another_namespace_limits_nothing(tmp_path: Path) -> None:
-    job = a_job(pod_spec(gpus=8, priorityClassName="low"))
-
-    assert found_in(tmp_path, *HIGH_AND_LOW, quota(6, namespace="other"), job) == []
-
-
-def test_the_default_class_decides_which_quota_counts_a_pod_without_one(tmp_path: Path) -> None:
-    classes = (a_class("high", 1000, globalDefault=True), a_class("low", 100))
-
-    found = found_in(tmp_path, *classes, quota(6, **by_class("In", "high")), a_job(pod_spec(gpus=8)))
-
-    assert ("request-above-quota", "Job ml/train") in found
-
-
-def test_replicas_above_their_quota_are_reported(tmp_path: Path) -> None:
-    found = found_in(tmp_path, *HIGH_AND_LOW, quota(6), deployment(pod_spec(priorityClassName="high"), replicas=7))
-
-    assert found == [("replicas-above-quota", "Deployment ml/serve")]
-
-
-def test_a_quota_without_scope_limits_every_class(tmp_path: Path) -> None:
-    scoped = quota(2, **by_class("In", "high")) | {"metadata": {"name": "high", "namespace": "ml"}}
-
-    assert found_in(tmp_path, *HIGH_AND_LOW, scoped) == [("class-without-quota", "Namespace ml")]
-    assert found_in(tmp_path, *HIGH_AND_LOW, scoped, quota(8)) == []
-
-
-def test_quantities_that_are_no_whole_numbers_are_reported(tmp_path: Path) -> None:
-    job = a_job(pod_spec(gpus="500m", priorityClassName="low"))
-
-    assert found_in(tmp_path, *HIGH_AND_LOW, quota("1.5"), job) == [
-        ("unreadable-quantity", "Job ml/train"),
-        ("unreadable-quantity", "ResourceQuota ml/gpus"),
-    ]
-
-
 def test_a_deployment_alone_does_not_serve_users(tmp_path: Path) -> None:
     classes = (a_class("training", 1000), a_class("low", 100))
     notebooks = pod_spec(priorityClassName="low")
 
-    assert found_in(tmp_path, *classes, deployment(notebooks)) == []
-    assert found_in(tmp_path, *classes, deployment(notebooks, labels={"workload-type": "inference"})) == [
+    assert found_in(tmp_path, *classes, a_deployment(notebooks)) == []
+    assert found_in(tmp_path, *classes, a_deployment(notebooks, labels={"workload-type": "inference"})) == [
         ("serving-below-training", "PriorityClass low")
     ]
-    assert found_in(tmp_path, *classes, deployment(notebooks, labels={"example.com/workload-type": "serving"})) == [
+    assert found_in(tmp_path, *classes, a_deployment(notebooks, labels={"example.com/workload-type": "serving"})) == [
         ("serving-below-training", "PriorityClass low")
     ]
 
@@ -303,7 +219,7 @@ def test_a_budget_that_preemption_ignores_is_one_that_selects_the_pods(
     }
 
     found = found_in(
-        tmp_path, *HIGH_AND_LOW, budget, deployment(pod_spec(priorityClassName="low"), labels={"app": "a"})
+        tmp_path, *HIGH_AND_LOW, budget, a_deployment(pod_spec(priorityClassName="low"), labels={"app": "a"})
     )
 
     assert found == ([("budget-ignored-by-preemption", "PodDisruptionBudget ml/keep")] if is_found else [])

@@ -20,7 +20,7 @@ _MEANT_NOT_TO: Final = re.compile(
 "must not be preempted", "never preempted" or "do not preempt", which are about victims."""
 
 
-def class_name(found: CatalogueClass) -> ObjectName:
+def class_object(found: CatalogueClass) -> ObjectName:
     """The object of findings about a class."""
     return ObjectName("PriorityClass", "", found.name)
 
@@ -30,7 +30,7 @@ def unknown_policies(state: PostureState) -> Iterator[Remark]:
     for each in state.classes:
         if each.preemption_policy not in POLICIES:
             yield Remark(
-                class_name(each),
+                class_object(each),
                 f"preemptionPolicy {each.preemption_policy} does not exist",
                 "the API server refuses the class, and then every pod that names it",
                 f"use {listed(POLICIES, 'or')}; {PREEMPTS} is the default",
@@ -42,7 +42,7 @@ def values_too_large(state: PostureState) -> Iterator[Remark]:
     for each in state.own:
         if each.value > _LARGEST:
             yield Remark(
-                class_name(each),
+                class_object(each),
                 f"value {each.value} is above {_LARGEST}",
                 "the API server refuses the class: higher values are those of the system's classes",
                 f"use a value up to {_LARGEST}",
@@ -55,7 +55,7 @@ def several_defaults(state: PostureState) -> Iterator[Remark]:
     for each in defaults if len(defaults) > 1 else ():
         others = listed([other.name for other in defaults if other is not each])
         yield Remark(
-            class_name(each),
+            class_object(each),
             f"globalDefault is also set in {others}",
             "the API server refuses a second default; of several, pods without a class get the lowest",
             "keep globalDefault in one class",
@@ -69,7 +69,7 @@ def never_at_the_bottom(state: PostureState) -> Iterator[Remark]:
         if each.value > min(values) or each.preemption_policy != NEVER:
             continue
         yield Remark(
-            class_name(each),
+            class_object(each),
             f"the lowest class has preemptionPolicy {NEVER}",
             f"{NEVER} protects nothing: these pods have no class below to preempt, and are everybody's first victims",
             "to protect the pods, give them a higher value; to say that this is intended, accept the finding",
@@ -83,7 +83,7 @@ def meant_not_to_preempt(state: PostureState) -> Iterator[Remark]:
         if said and each.preemption_policy == PREEMPTS:
             where = "name" if _MEANT_NOT_TO.search(each.name) else "description"
             yield Remark(
-                class_name(each),
+                class_object(each),
                 f"its {where} says {said[0]!r}, but preemptionPolicy is {PREEMPTS}",
                 f"without the field, a class has {PREEMPTS}: its pods preempt every lower class",
                 f"set preemptionPolicy: {NEVER}; the field cannot be changed, so delete the class and create it again",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from gputally.posture.checks.class_checks import class_name
+from gputally.posture.checks.class_checks import class_object
 from gputally.posture.class_catalogue import CatalogueClass
 from gputally.posture.finding import Remark
 from gputally.posture.posture_state import PostureState
@@ -28,7 +28,7 @@ def serving_below_training(state: PostureState) -> Iterator[Remark]:
         above = [other.name for other in state.own if other.name in training - serving and other.value > each.value]
         if each.name in serving - training and above:
             yield Remark(
-                class_name(each),
+                class_object(each),
                 f"serves users with value {each.value}, below {listed(above)}",
                 "while training fills the GPUs, inference waits or is preempted: the cluster looks healthy, and users "
                 "get no answers",
