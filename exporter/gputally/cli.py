@@ -23,12 +23,13 @@ from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
+from gputally.posture_command.posture_flags import add_posture_command
 from gputally.setting import Parser, add_flags
 
 _PLUGIN = "kubectl gputally"
 _STATUSES = (
-    "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback; 2 flags, configuration or prices; "
-    "3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
+    "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback (posture: findings); "
+    "2 flags, configuration or prices; 3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
     "8 aggregator; 9 rows rejected; 10 webhook; 130 interrupted"
 )
 
@@ -76,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_import_command(commands)
     add_ledger_commands(commands)
+    add_posture_command(commands)
     _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
     return root
 

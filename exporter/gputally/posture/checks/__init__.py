@@ -1,0 +1,1 @@
+"""The checks of a posture, one file for each subject."""

@@ -1,0 +1,79 @@
+"""The PriorityClasses of a cluster as a catalogue, from the highest to the lowest."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.terms.tier import tier_of
+from gputally.model.rules import Rules
+from gputally.posture.posture_objects import ClassObject
+
+PREEMPTS: Final = "PreemptLowerPriority"
+NEVER: Final = "Never"
+POLICIES: Final = (PREEMPTS, NEVER)
+"""Source: k8s.io/api core/v1/types.go, PreemptionPolicy."""
+_SYSTEM: Final = "system-"
+SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
+"""Every cluster has them. Source: k8s.io/kubernetes pkg/apis/scheduling/helpers.go."""
+
+
+class CatalogueClass(Struct, frozen=True, kw_only=True):
+    """A PriorityClass. The tier is that of a pod without labels; `is_serving` says whether that tier serves users."""
+
+    name: str
+    value: int
+    tier: str
+    preemption_policy: str
+    global_default: bool
+    is_system: bool
+    is_serving: bool
+    description: str = ""
+
+    def may_preempt(self, victim: "CatalogueClass") -> bool:
+        """Whether pods of this class may preempt those of `victim`.
+
+        Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/defaultpreemption, isPreemptionAllowed and
+        PodEligibleToPreemptOthers.
+        """
+        return self.preemption_policy != NEVER and self.value > victim.value
+
+
+def catalogue(classes: Iterable[ClassObject], rules: Rules) -> tuple[CatalogueClass, ...]:
+    """The classes by value, the highest first."""
+    found = (_entry(each, rules) for each in classes)
+    return tuple(sorted(found, key=lambda each: (-each.value, each.name)))
+
+
+def _entry(found: ClassObject, rules: Rules) -> CatalogueClass:
+    name = found.metadata.name
+    tier = tier_of(name, found.value, rules)
+    return CatalogueClass(
+        name=name,
+        value=found.value,
+        tier=tier,
+        preemption_policy=found.preemption_policy or PREEMPTS,
+        global_default=bool(found.global_default),
+        is_system=name.startswith(_SYSTEM),
+        is_serving=serves(tier, rules),
+        description=found.description or "",
+    )
+
+
+def own_classes(classes: Iterable[CatalogueClass]) -> tuple[CatalogueClass, ...]:
+    """The classes without those of the system."""
+    return tuple(each for each in classes if not each.is_system)
+
+
+def class_named(classes: Sequence[CatalogueClass], name: str) -> CatalogueClass | None:
+    """The class of that name."""
+    return next((each for each in classes if each.name == name), None)
+
+
+def default_class(classes: Iterable[CatalogueClass]) -> CatalogueClass | None:
+    """The class that admission writes into pods without one: the lowest, should there be several.
+
+    Source: k8s.io/kubernetes plugin/pkg/admission/priority/admission.go, getDefaultPriorityClass.
+    """
+    return min((each for each in classes if each.global_default), key=lambda each: each.value, default=None)

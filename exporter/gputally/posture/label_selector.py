@@ -1,0 +1,29 @@
+"""Which labels a LabelSelector selects."""
+
+from collections.abc import Mapping
+
+from gputally.posture.posture_objects import Selector, SelectorRequirement
+
+
+def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    """Whether the selector matches; an empty one matches everything, none matches nothing.
+
+    Source: k8s.io/apimachinery pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector.
+    """
+    if selector is None:
+        return False
+    equal = all(labels.get(key) == value for key, value in (selector.match_labels or {}).items())
+    return equal and all(_holds(each, labels) for each in selector.match_expressions or ())
+
+
+def _holds(required: SelectorRequirement, labels: Mapping[str, str]) -> bool:
+    values = required.values or ()
+    match required.operator:
+        case "In":
+            return labels.get(required.key) in values
+        case "NotIn":
+            return labels.get(required.key) not in values
+        case "Exists":
+            return required.key in labels
+        case _:
+            return required.key not in labels

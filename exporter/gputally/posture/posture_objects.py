@@ -1,0 +1,221 @@
+"""Kubernetes objects of a posture: only the fields that a check or a table uses.
+
+Shapes: k8s.io/api core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1; kubeflow.org/v1 for PyTorchJob.
+"""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from gputally.model.kube import AnnotatedMeta, Condition, Container, Labels, Namespace, Node, Pod, PodSpec, PodStatus
+
+Quantity = str | int
+
+
+class _PostureStruct(Struct, rename="camel", frozen=True):
+    """Python names here, the API's camelCase on the wire."""
+
+
+class CommandedContainer(Container, frozen=True):
+    """With its command, which may contain a handler of SIGTERM."""
+
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+
+
+class PostureSpec(PodSpec, frozen=True):
+    """A pod's spec with what decides how a preemption ends it."""
+
+    containers: tuple[CommandedContainer, ...] = ()
+    termination_grace_period_seconds: int | None = None
+
+
+class PosturePod(Pod, frozen=True):
+    """A pod, or the template of one: then it has no status, and perhaps no metadata."""
+
+    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    spec: PostureSpec = field(default_factory=PostureSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class ClassObject(_PostureStruct, frozen=True):
+    """scheduling.k8s.io/v1 PriorityClass; without a policy, the API server writes PreemptLowerPriority."""
+
+    metadata: AnnotatedMeta
+    value: int = 0
+    global_default: bool | None = None
+    description: str | None = None
+    preemption_policy: str | None = None
+
+
+class ScopeExpression(_PostureStruct, frozen=True):
+    """A requirement on a scope: `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class ScopeSelector(_PostureStruct, frozen=True):
+    """All requirements hold for the pods that a quota counts."""
+
+    match_expressions: tuple[ScopeExpression, ...] | None = None
+
+
+class QuotaSpec(_PostureStruct, frozen=True):
+    """`scopes` is the older form of a selector."""
+
+    hard: dict[str, Quantity] | None = None
+    scopes: tuple[str, ...] | None = None
+    scope_selector: ScopeSelector | None = None
+
+
+class QuotaStatus(_PostureStruct, frozen=True):
+    """What the quota controller counted."""
+
+    used: dict[str, Quantity] | None = None
+
+
+class QuotaObject(_PostureStruct, frozen=True):
+    """core/v1 ResourceQuota."""
+
+    metadata: AnnotatedMeta
+    spec: QuotaSpec = field(default_factory=QuotaSpec)
+    status: QuotaStatus = field(default_factory=QuotaStatus)
+
+
+class SelectorRequirement(_PostureStruct, frozen=True):
+    """A requirement on a label: `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class Selector(_PostureStruct, frozen=True):
+    """meta/v1 LabelSelector; an empty one selects everything."""
+
+    match_labels: Labels | None = None
+    match_expressions: tuple[SelectorRequirement, ...] | None = None
+
+
+class DisruptionSpec(_PostureStruct, frozen=True):
+    """A number or a percentage; at most one of the two is set."""
+
+    min_available: Quantity | None = None
+    max_unavailable: Quantity | None = None
+    selector: Selector | None = None
+
+
+class DisruptionBudget(_PostureStruct, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: AnnotatedMeta
+    spec: DisruptionSpec = field(default_factory=DisruptionSpec)
+
+
+class ConditionPattern(_PostureStruct, frozen=True):
+    """A pod condition that a rule matches; without a status, True."""
+
+    type: str = ""
+    status: str = "True"
+
+
+class FailureRule(_PostureStruct, frozen=True):
+    """`action` is FailJob, FailIndex, Ignore or Count."""
+
+    action: str = ""
+    on_pod_conditions: tuple[ConditionPattern, ...] | None = None
+    on_exit_codes: dict[str, Any] | None = None
+
+
+class FailurePolicy(_PostureStruct, frozen=True):
+    """The first rule that matches a failed pod decides."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+
+class JobTerms(_PostureStruct, frozen=True):
+    """The spec of a Job."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    pod_failure_policy: FailurePolicy | None = None
+    pod_replacement_policy: str | None = None
+    template: PosturePod = field(default_factory=PosturePod)
+
+
+class EndedStatus(_PostureStruct, frozen=True):
+    """`Complete` or `Failed` is True once the Job has ended."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+class JobObject(_PostureStruct, frozen=True):
+    """batch/v1 Job."""
+
+    metadata: AnnotatedMeta
+    spec: JobTerms = field(default_factory=JobTerms)
+    status: EndedStatus = field(default_factory=EndedStatus)
+
+
+class RunTemplate(_PostureStruct, frozen=True):
+    """The Jobs that a CronJob creates."""
+
+    spec: JobTerms = field(default_factory=JobTerms)
+
+
+class CronSpec(_PostureStruct, frozen=True):
+    """Only the template."""
+
+    job_template: RunTemplate = field(default_factory=RunTemplate)
+
+
+class CronJobObject(_PostureStruct, frozen=True):
+    """batch/v1 CronJob."""
+
+    metadata: AnnotatedMeta
+    spec: CronSpec = field(default_factory=CronSpec)
+
+
+class ReplicaTerms(_PostureStruct, frozen=True):
+    """Copies of one template; without a number, one."""
+
+    replicas: int | None = None
+    template: PosturePod = field(default_factory=PosturePod)
+
+
+class ReplicatedObject(_PostureStruct, frozen=True):
+    """apps/v1 Deployment or StatefulSet."""
+
+    metadata: AnnotatedMeta
+    spec: ReplicaTerms = field(default_factory=ReplicaTerms)
+
+
+class TrainingSpec(_PostureStruct, frozen=True):
+    """Templates by role, such as Master and Worker."""
+
+    replicas: dict[str, ReplicaTerms] = field(default_factory=dict, name="pytorchReplicaSpecs")
+
+
+class TrainingJobObject(_PostureStruct, frozen=True):
+    """kubeflow.org/v1 PyTorchJob."""
+
+    metadata: AnnotatedMeta
+    spec: TrainingSpec = field(default_factory=TrainingSpec)
+
+
+AnyObject = (
+    ClassObject
+    | QuotaObject
+    | DisruptionBudget
+    | Node
+    | Namespace
+    | PosturePod
+    | JobObject
+    | CronJobObject
+    | ReplicatedObject
+    | TrainingJobObject
+)

@@ -1,0 +1,1 @@
+"""`gputally posture`: reads a cluster or manifests, and writes their preemption posture."""

@@ -1,0 +1,72 @@
+"""The flags of `gputally posture`."""
+
+import argparse
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from gputally.setting import Parser, Setting, add_flags, file
+
+OUTPUTS: Final = ("table", "markdown", "html", "json")
+_EXAMPLES: Final = """\
+Only reads. It needs no ledger and no aggregator: PriorityClasses, ResourceQuotas, PodDisruptionBudgets, nodes,
+namespaces, GPU pods and their workloads come from the API server, or from FILEs. What you may not list is named, with
+the checks that are not possible without it. docs/posture.md explains every finding.
+
+An object accepts a finding with the annotation gputally.io/posture-accept: CHECK,...
+
+exit status: 0 no error and no warning was found; 1 there are some; 2 flags or files are wrong; 3 API server
+
+examples:
+  gputally posture                                      the cluster of the current context
+  gputally posture --context prod --output markdown > posture.md
+  gputally posture manifests/ --exit-zero               files: all .yaml, .yml and .json of a folder
+  helm template . | gputally posture -                  before anything is installed, in CI
+  kubectl get priorityclasses,quota,jobs -A -o json | gputally posture --config.file config.yaml -
+  kubectl gputally posture --output html > posture.html
+  gputally posture --output json | jq -r '.findings[] | .severity + " " + .check + " " + .object.name'
+"""
+_CONFIGURATION: Final = Setting(
+    "config.file", "", "FILE", "tiers and serving patterns (YAML); without it, each PriorityClass is a tier"
+)
+
+
+def add_posture_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `posture`."""
+    summary = "say who may preempt whom in a cluster or in manifests, and check it"
+    command = commands.add_parser(
+        "posture",
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.set_defaults(run=_posture)
+    add = command.add_argument
+    add(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="manifests (YAML, JSON) or folders of them; - is standard input; without any, the cluster is read",
+    )
+    add("--kubeconfig", metavar="FILE", default="", help="kubeconfig; default is kubectl's, or the service account")
+    add("--context", metavar="NAME", default="", help="context of the kubeconfig; default is the current one")
+    add_flags(command, (_CONFIGURATION,))
+    add("--output", choices=OUTPUTS, default="table", help="[default: %(default)s]")
+    add("--exit-zero", action="store_true", help="exit with 0 whatever is found")
+
+
+def _posture(parsed: Namespace) -> int:
+    from gputally.posture_command.run_posture import PostureOptions, posture  # noqa: PLC0415 - heavy
+
+    options = PostureOptions(
+        files=tuple(parsed.files),
+        kubeconfig=parsed.kubeconfig,
+        context=parsed.context,
+        configuration=file(getattr(parsed, _CONFIGURATION.name)),
+        output=parsed.output,
+        exit_zero=parsed.exit_zero,
+    )
+    return posture(options)

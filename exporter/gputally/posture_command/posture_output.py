@@ -1,0 +1,124 @@
+"""Writes a posture as a table for terminals, as Markdown, HTML or JSON."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final, TextIO
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from msgspec import convert, structs, to_builtins
+
+from gputally.ledger_commands.plain_text import markdown_table, printable, write_document, write_rows
+from gputally.posture.posture_document import VERSION, Posture
+from gputally.posture_command.finding_groups import FindingGroup
+from gputally.posture_command.posture_sections import TITLE, PostureSection, gpus, sections, summary
+
+_WIDTH: Final = 100
+_SPECIAL: Final = re.compile(r"([\\`*_<>\[\]|#])")
+
+
+def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
+    """Write the document in this format."""
+    if output == "json":
+        write_document(file, document_of(posture))
+    elif output == "html":
+        file.write(_template().render(title=TITLE, source=printable(posture.source), sections=_printable(posture)))
+    elif output == "markdown":
+        file.write(f"# {TITLE}\n\n{_escaped(printable(posture.source))}: {summary(posture)}.\n")
+        for each in _printable(posture):
+            file.writelines(_markdown(each))
+    else:
+        file.write(f"{TITLE} of {printable(posture.source)}: {summary(posture)}\n")
+        for each in _printable(posture):
+            _write_plain(file, each)
+
+
+def document_of(posture: Posture) -> dict[str, Any]:
+    """The posture for JSON: unknown numbers are null."""
+    document: dict[str, Any] = to_builtins(structs.asdict(posture))
+    for quota, each in zip(document["quotas"] or (), posture.quotas or (), strict=True):
+        del quota["terms"]
+        quota["headroom"] = each.headroom
+    if posture.capacity:
+        document["capacity"]["physical"] = Decimal(gpus(posture.capacity.physical))
+    return {"version": VERSION} | document
+
+
+def _printable(posture: Posture) -> list[PostureSection]:
+    """The sections without control characters: what a cluster or a file contains must not control the terminal."""
+    return [convert(_clean(to_builtins(each)), PostureSection) for each in sections(posture)]
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - plain values
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {name: _clean(each) for name, each in value.items()}
+    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _write_plain(file: TextIO, section: PostureSection) -> None:
+    file.write(f"\n{section.title}\n\n")
+    file.writelines(_wrapped(each, "  ") for each in section.sentences)
+    if section.rows:
+        file.write("\n" if section.sentences else "")
+        write_rows(file, section.head, section.rows, output="table")
+    for finding in section.findings:
+        name = f"{finding.severity.upper()} {finding.check}: {finding.objects}"
+        file.write(f"\n{name}\n")
+        file.writelines(_wrapped(f"{label}: {text}", "  ") for label, text in _parts(finding))
+
+
+def _parts(finding: FindingGroup) -> tuple[tuple[str, str], ...]:
+    return ("what", finding.what), ("why", finding.why), ("do", finding.remedy)
+
+
+def _wrapped(text: str, indent: str) -> str:
+    wrapped = textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=2 * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{wrapped}\n"
+
+
+def _markdown(section: PostureSection) -> Iterator[str]:
+    yield f"\n## {section.title}\n\n"
+    for each in section.sentences:
+        yield f"- {_escaped(each)}\n"
+    if section.rows:
+        yield "\n" if section.sentences else ""
+        rows = [[_in_cell(cell) for cell in row] for row in section.rows]
+        yield from markdown_table([_escaped(each) for each in section.head], rows)
+    for finding in section.findings:
+        yield f"\n### {finding.severity.capitalize()}: {_escaped(finding.objects)}\n\n"
+        yield f"`{finding.check}`\n\n"
+        for label, text in _parts(finding):
+            yield f"- {label}: {_escaped(text)}\n"
+
+
+def _in_cell(cell: object) -> object:
+    """The writer of tables escapes bars itself."""
+    return _escaped(cell).replace("\\|", "|") if isinstance(cell, str) else cell
+
+
+def _escaped(text: str) -> str:
+    """Names and values are text, never markup."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("gputally.posture_command"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("posture.html")

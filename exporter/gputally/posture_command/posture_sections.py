@@ -1,0 +1,150 @@
+"""The posture as sections of sentences and tables, which each format writes in its own way."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.units import GPU
+from gputally.posture.finding import Severity
+from gputally.posture.posture_document import Posture, Unchecked
+from gputally.posture.scoped_quotas import ScopedQuota
+from gputally.posture.wording import counted, listed
+from gputally.posture_command.finding_groups import FindingGroup, finding_groups
+
+TITLE: Final = "GPU preemption posture"
+UNKNOWN: Final = "unknown"
+Cells = tuple[str | int | None, ...]
+
+
+class PostureSection(Struct, frozen=True, kw_only=True):
+    """A heading with sentences, a table after them, and findings."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()
+    rows: tuple[Cells, ...] = ()
+    findings: tuple[FindingGroup, ...] = ()
+
+
+def sections(posture: Posture) -> Iterator[PostureSection]:
+    """All sections in their order."""
+    yield _classes(posture)
+    yield _preemptions(posture)
+    yield _quotas(posture)
+    yield PostureSection(title="Pods without a class", sentences=posture.default.sentences)
+    yield _findings(posture)
+    if posture.accepted:
+        yield PostureSection(
+            title="Accepted findings",
+            sentences=tuple(f"{each.objects}: {each.check}: {each.what}." for each in finding_groups(posture.accepted)),
+        )
+    if posture.unchecked or posture.ignored:
+        yield PostureSection(
+            title="What is not known", sentences=(*map(_unchecked, posture.unchecked), *_ignored(posture))
+        )
+
+
+def summary(posture: Posture) -> str:
+    """The number of findings by severity."""
+    counts = [
+        counted(sum(each.severity == severity for each in posture.findings), severity.value) for severity in Severity
+    ]
+    infos = counts[-1].removesuffix("s") if counts[-1].endswith("infos") else counts[-1]
+    return listed((*counts[:-1], infos))
+
+
+def _classes(posture: Posture) -> PostureSection:
+    if posture.classes is None:
+        return PostureSection(title="PriorityClasses", sentences=(f"The PriorityClasses are {UNKNOWN}.",))
+    rows = tuple(
+        (
+            each.name,
+            each.value,
+            each.tier,
+            each.preemption_policy,
+            "yes" if each.global_default else "",
+            "system" if each.is_system else "serves users" if each.is_serving else "",
+        )
+        for each in posture.classes
+    )
+    head = ("class", "value", "tier", "preemptionPolicy", "globalDefault", "")
+    return PostureSection(title="PriorityClasses", head=head, rows=rows)
+
+
+def _preemptions(posture: Posture) -> PostureSection:
+    title = "Who may preempt whom"
+    if not posture.preemptions:
+        why = UNKNOWN if posture.classes is None else "only those of the system"
+        return PostureSection(title=title, sentences=(f"The classes are {why}.",))
+    names = [each.name for each in posture.preemptions]
+    rows = tuple(
+        (
+            each.name,
+            *("yes" if name in each.may_preempt else "" if name == each.name else "no" for name in names),
+        )
+        for each in posture.preemptions
+    )
+    note = "Pods of the system's classes may preempt all of them."
+    return PostureSection(
+        title=title,
+        sentences=(*(each.sentence for each in posture.preemptions), note),
+        head=("preemptor \\ victim", *names),
+        rows=rows,
+    )
+
+
+def _quotas(posture: Posture) -> PostureSection:
+    title = "GPU quotas by namespace and class"
+    if posture.quotas is None:
+        return PostureSection(title=title, sentences=(f"The quotas are {UNKNOWN}.", *_capacity(posture)))
+    if not posture.quotas:
+        return PostureSection(title=title, sentences=("No ResourceQuota limits GPUs.", *_capacity(posture)))
+    return PostureSection(
+        title=title,
+        sentences=tuple(_capacity(posture)),
+        head=("namespace", "quota", "counts pods of", "resource", "hard", "used", "headroom"),
+        rows=tuple(map(_quota, posture.quotas)),
+    )
+
+
+def _quota(each: ScopedQuota) -> Cells:
+    hard = each.invalid or each.hard
+    used, headroom = (UNKNOWN, UNKNOWN) if each.used is None else (each.used, each.headroom)
+    return each.namespace, each.name, each.scope, each.resource, hard, used, headroom
+
+
+def _capacity(posture: Posture) -> Iterator[str]:
+    """The capacity, and what the quotas of all namespaces promise of it."""
+    capacity = posture.capacity
+    if capacity is None:
+        yield f"The GPUs of the nodes are {UNKNOWN}."
+    else:
+        yield f"{counted(capacity.nodes, 'node')} have {gpus(capacity.physical)} physical GPUs."
+    for each in posture.sums:
+        of = UNKNOWN if each.offered is None else each.offered
+        yield f"The quotas of all namespaces allow {each.hard} {each.resource} in sum; the nodes offer: {of}."
+
+
+def gpus(micro: int) -> str:
+    """Physical GPUs without trailing zeros."""
+    return f"{(Decimal(micro) / GPU).normalize():f}"
+
+
+def _findings(posture: Posture) -> PostureSection:
+    found = f"{summary(posture)}." if posture.findings else "No check has found anything."
+    return PostureSection(title="Findings", sentences=(found,), findings=finding_groups(posture.findings))
+
+
+def _unchecked(each: Unchecked) -> str:
+    text = f"{each.resource}: {each.why}."
+    if each.impossible:
+        text += f" Not possible without them: {listed(each.impossible)}."
+    return f"{text} Incomplete without them: {listed(each.incomplete)}." if each.incomplete else text
+
+
+def _ignored(posture: Posture) -> Iterator[str]:
+    if posture.ignored:
+        kinds = [f"{count} {kind}" for kind, count in posture.ignored.items()]
+        yield f"Objects of these kinds were not read: {listed(kinds)}."
