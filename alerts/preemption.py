@@ -35,5 +35,19 @@ label_replace(gputally_tier_info{serving="true"}, "victim_tier", "$1", "tier", "
             dashboard="tiers",
             variables=("cluster",),
         ),
+        Alert(
+            name="GputallyGracePeriodExceeded",
+            expression="""\
+sum by (cluster, tenant) (increase(gputally_grace_period_exceeded_total[$window])) >= $pods
+""",
+            summary="Disrupted pods of tenant {{ $labels.tenant }} keep their GPUs beyond their grace period.",
+            description=(
+                'Within $window, {{ $value | printf "%.0f" }} disrupted pods of tenant {{ $labels.tenant }} held their '
+                "GPUs for longer than their grace period, and the pods that need these GPUs wait. Find the pods in the "
+                "table disruptions, and check whether their nodes or their jobs have something in common."
+            ),
+            dashboard="preemption",
+            variables=("cluster", "tenant"),
+        ),
     ),
 )
