@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.behaviour.product import total
 from tests.behaviour.stage import Stage, live
 from tests.cluster.manifests import Json, conduct, gpu_pod, job
 from tests.cluster.objects import Items
@@ -12,6 +13,7 @@ TIERS = {"early-urgent": 1_000, "early-training": 100}
 TRAIN = "/apis/batch/v1/namespaces/training/jobs/train"
 URGENT = "/api/v1/namespaces/training/pods/urgent"
 DISRUPTED = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+OUTCOMES = "SELECT outcome FROM jobs WHERE name = 'train'"
 SIGTERM = {"onExitCodes": {"operator": "In", "values": [143]}}
 
 
@@ -23,6 +25,7 @@ def policy(action: str, **matches: object) -> Json:
 async def furnished(stage: Stage) -> AsyncIterator[Stage]:
     """Deletes the Job of the test, which would replace the pods that `clear` deletes."""
     await stage.furnish(nodes=1, gpus=2, tiers=TIERS, teams={"training": "red"})
+    await stage.product.start()
     yield stage
     await stage.delete_all(TRAIN)
 
@@ -67,6 +70,17 @@ def reasons(found: Json) -> dict[str, str]:
     return {each["type"]: each["reason"] for each in conditions if each["status"] == "True"}
 
 
+async def reported(stage: Stage, outcome: str) -> None:
+    """Wait until the product calls this the outcome of the Job, and counts it if preemptions ended it."""
+    await stage.product.query_until(OUTCOMES, lambda rows: rows == [(outcome,)])
+    labels = {"tier": "early-training", "tenant": "red"}
+    is_early = outcome.endswith("_early")
+    samples = await stage.product.until(
+        lambda samples: total(samples, "gputally_jobs_ended_early_total", **labels, outcome=outcome) == is_early
+    )
+    assert total(samples, "gputally_jobs_ended_early_total", **labels) == is_early
+
+
 def both(interim: str, final: str, reason: str) -> dict[str, str]:
     return {interim: reason, final: reason}
 
@@ -77,6 +91,7 @@ async def test_a_job_that_waits_for_the_end_of_a_preempted_pod_that_exits_with_0
     await preempt(furnished)
 
     assert await ended(furnished) == (both("SuccessCriteriaMet", "Complete", "CompletionsReached"), 0, 1)
+    await reported(furnished, "completed_early")
 
 
 async def test_by_default_two_preemptions_use_up_a_backoff_limit_of_one(furnished: Stage) -> None:
@@ -88,6 +103,7 @@ async def test_by_default_two_preemptions_use_up_a_backoff_limit_of_one(furnishe
     await preempt(furnished)
 
     assert await ended(furnished) == (both("FailureTarget", "Failed", "BackoffLimitExceeded"), 2, 0)
+    await reported(furnished, "failed_early")
 
 
 async def test_a_policy_that_ignores_disruptions_replaces_a_preempted_pod_and_does_not_count_it(
@@ -99,6 +115,7 @@ async def test_a_policy_that_ignores_disruptions_replaces_a_preempted_pod_and_do
     await replaced(furnished)
 
     assert await state(furnished) == ({}, 0, 0)
+    await reported(furnished, "running")
 
 
 async def test_a_policy_that_fails_a_job_on_an_exit_code_fails_it_for_a_preempted_pod(furnished: Stage) -> None:
@@ -107,6 +124,7 @@ async def test_a_policy_that_fails_a_job_on_an_exit_code_fails_it_for_a_preempte
     await preempt(furnished)
 
     assert await ended(furnished) == (both("FailureTarget", "Failed", "PodFailurePolicy"), 1, 0)
+    await reported(furnished, "failed_early")
 
 
 async def test_the_pods_that_a_job_stops_when_it_fails_count_as_failed_too(furnished: Stage) -> None:
@@ -115,3 +133,4 @@ async def test_the_pods_that_a_job_stops_when_it_fails_count_as_failed_too(furni
     await preempt(furnished, leaves=1)
 
     assert await ended(furnished) == (both("FailureTarget", "Failed", "BackoffLimitExceeded"), 2, 0)
+    await reported(furnished, "failed_early")

@@ -27,6 +27,8 @@ class Total(StrEnum):
     TENANT_PREEMPTIONS = "tenant_preemptions"
     JOB = "job"
     """GPU-time of ended jobs, by outcome."""
+    ENDED_EARLY = "ended_early"
+    """Jobs that preemptions ended, by outcome."""
     SCHEDULED = "scheduled"
     """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
@@ -55,7 +57,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
-    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB), ("tier", "tenant")),
+    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }
