@@ -49,5 +49,20 @@ sum by (cluster, tenant) (increase(gputally_grace_period_exceeded_total[$window]
             dashboard="preemption",
             variables=("cluster", "tenant"),
         ),
+        Alert(
+            name="GputallyJobsEndedEarly",
+            expression="""\
+sum by (cluster, tier, tenant, outcome) (increase(gputally_jobs_ended_early_total[$window])) > 0
+""",
+            summary="Preemptions ended jobs.",
+            description=(
+                'Within $window, preemptions ended {{ $value | printf "%.0f" }} Jobs of tenant {{ $labels.tenant }} in '
+                "tier {{ $labels.tier }}, with the outcome {{ $labels.outcome }}. Their training has not finished, and "
+                "nothing starts them again. Find them in the ledger, start them again from their last checkpoint, and "
+                "change their handling of SIGTERM or their podFailurePolicy."
+            ),
+            dashboard="jobs",
+            variables=("cluster", "tenant", "tier"),
+        ),
     ),
 )

@@ -13,6 +13,8 @@ _METRIC = "gputally_job_gpu_seconds_total"
 ENDED = select(_METRIC)
 SUCCEEDED = select(_METRIC, 'outcome="succeeded"')
 FAILED = select(_METRIC, 'outcome="failed"')
+EARLY = select(_METRIC, 'outcome=~"completed_early|failed_early"')
+JOBS_ENDED_EARLY = select("gputally_jobs_ended_early_total")
 PREEMPTED = select(_METRIC, 'outcome="preempted"')
 DELETED = select(_METRIC, 'outcome="deleted"')
 LOST = select(_METRIC, 'outcome=~"lost|unknown"')
@@ -63,6 +65,16 @@ TOTALS = Row(
             Query(_share(PREEMPTED), "preempted"),
         ),
         bars(
+            Look(
+                "Jobs ended by preemptions",
+                "Completed early: the Job counts a preempted pod as a success. Failed early: preemptions used up its "
+                "retries. Their training has not finished, and nothing starts them again.",
+                empty="none",
+                height=9,
+            ),
+            Query(grown_in_all(JOBS_ENDED_EARLY, "tenant", "outcome"), "{{tenant}} {{outcome}}"),
+        ),
+        bars(
             Look("GPU-hours by outcome", _COUNTED, unit=GPU_HOURS, empty=_NONE, height=9),
             Query(_hours(ENDED, "outcome"), "{{outcome}}"),
         ),
@@ -73,7 +85,8 @@ TOTALS = Row(
         bars(
             Look(
                 "Top 10 tenants by GPU-hours that did not succeed",
-                "Jobs that failed, were preempted or deleted, or ended with their node or unobserved.",
+                "Jobs that failed, were preempted or deleted, ended early by preemptions, or with their node or "
+                "unobserved.",
                 unit=GPU_HOURS,
                 empty="all jobs succeeded",
                 height=9,
@@ -99,7 +112,7 @@ BY_TENANT = Row(
         table(
             Look(
                 "GPU-hours by tenant",
-                f"Unknown: ended unobserved, or with their node. {_COUNTED}",
+                f"Ended early: by preemptions. Unknown: ended unobserved, or with their node. {_COUNTED}",
                 empty=_NONE,
                 links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
                 width=24,
@@ -109,6 +122,7 @@ BY_TENANT = Row(
             Column(head="GPU-hours", expression=_hours(ENDED, "tenant"), unit=GPU_HOURS),
             Column(head="Succeeded", expression=_share(SUCCEEDED, "tenant"), unit=RATIO),
             Column(head="Failed", expression=_hours(FAILED, "tenant"), unit=GPU_HOURS),
+            Column(head="Ended early", expression=_hours(EARLY, "tenant"), unit=GPU_HOURS),
             Column(head="Preempted", expression=_hours(PREEMPTED, "tenant"), unit=GPU_HOURS),
             Column(head="Deleted", expression=_hours(DELETED, "tenant"), unit=GPU_HOURS),
             Column(head="Unknown", expression=_hours(LOST, "tenant"), unit=GPU_HOURS),

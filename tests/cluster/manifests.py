@@ -50,7 +50,9 @@ def gpu_node(
     }
 
 
-def conduct(*, start_after: str = "", run_for: str = "", exit_as: str = "", stop_after: str = "") -> dict[str, str]:
+def conduct(
+    *, start_after: str = "", run_for: str = "", exit_as: str = "", stop_after: str = "", exit_on_term: str = ""
+) -> dict[str, str]:
     """Annotations that control a simulated pod's lifecycle; durations in Go's format; empty ones are omitted.
 
     Args:
@@ -58,8 +60,10 @@ def conduct(*, start_after: str = "", run_for: str = "", exit_as: str = "", stop
         run_for: From running until the containers complete; by default they run until deleted.
         exit_as: `Failed` makes the containers fail with exit code 1.
         stop_after: From the deletion request until the containers have exited.
+        exit_on_term: The exit code of running containers after a deletion request, instead of 143.
     """
-    given = {"start-after": start_after, "run-for": run_for, "exit": exit_as, "stop-after": stop_after}
+    on_term = {"stop-after": stop_after, "exit-on-term": exit_on_term}
+    given = {"start-after": start_after, "run-for": run_for, "exit": exit_as, **on_term}
     return {f"pod.gputally.io/{name}": value for name, value in given.items() if value}
 
 

@@ -1,10 +1,12 @@
 """The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pending pod, and a vanished pod."""
 
 import subprocess
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,6 +26,7 @@ from gputally.model.rules import Rules
 from hack import promtool
 from tests.conftest import Golden
 from tests.core.manifests import (
+    Json,
     NodeForm,
     PodForm,
     as_class,
@@ -31,6 +34,7 @@ from tests.core.manifests import (
     as_namespace,
     as_node,
     as_pod,
+    instant,
     namespace,
     preempted_event,
     priority_class,
@@ -57,6 +61,10 @@ BOOK = PriceBook(
     ),
 )
 """Half price for scavengers; the A100s have no price."""
+OWNERS: Mapping[str, tuple[Json, ...]] = {
+    "train": ({"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-train", "controller": True},)
+}
+"""Training is a Job that may not fail once."""
 BOUND = {"train": ("scavenger", 8, "n1", 10), "batch": ("normal", 2, "n2", 12), "lab": ("normal", 1, "n2", 14)}
 KIND_OF = {
     Pod: Kind.PODS,
@@ -125,6 +133,7 @@ def an_hour() -> Snapshot:
     tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
     tape.seen(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4))
+    tape.seen(0, train())
     for name, (tier, gpus, where, at) in BOUND.items():
         tape.seen(at + 20, pod(name, tier, gpus, node=where, created=5, scheduled=at, started=at + 20))
     tape.scrape(60)
@@ -145,7 +154,7 @@ def an_hour() -> Snapshot:
 
 
 def preempt(tape: Tape) -> None:
-    """Serving preempts training for four GPUs: requested at 600, released at 620, after its grace; bound at 630."""
+    """Serving preempts training for four GPUs: requested at 600, released at 620, after its grace; the Job fails."""
     held = partial(pod, "train", "scavenger", 8, node="n1", created=5, scheduled=10, started=30, marked=600, grace=10)
     tape.seen(590, api())
     tape.seen(600, held(deleted=600))
@@ -153,7 +162,15 @@ def preempt(tape: Tape) -> None:
     tape.seen(600, as_event(preempted_event(victim, by=preemptor)))
     last = held(deleted=600, finished=620, phase="Failed")
     tape.fleet.apply(Deleted(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
+    tape.seen(622, train("Failed"))
     tape.seen(650, api(scheduled=630, started=650))
+
+
+def train(ended: str = "") -> Job:
+    failed = {"type": ended, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": instant(622)}
+    status = {"conditions": [failed], "failed": 1} if ended else {}
+    meta = {"name": "train", "namespace": "ml", "uid": "job-train"}
+    return msgspec.convert({"metadata": meta, "spec": {"backoffLimit": 0}, "status": status}, Job)
 
 
 def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 100) -> None:
@@ -185,7 +202,9 @@ def node(name: str, product: str, gpus: int, *, cordoned: bool = False) -> Node:
 
 
 def pod(name: str, tier: str, gpus: int, **form: Any) -> Pod:  # noqa: ANN401 - any field of a form
-    return as_pod(PodForm(name=name, uid=f"uid-{name}", tier=tier, priority=TIERS[tier], gpus=gpus, **form))
+    owners = OWNERS.get(name, ())
+    priority = TIERS[tier]
+    return as_pod(PodForm(name=name, uid=f"uid-{name}", tier=tier, priority=priority, gpus=gpus, owners=owners, **form))
 
 
 def scrape(*, openmetrics: bool) -> bytes:

@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from gputally.model.pod_failure_policy import PodFailurePolicy
+
 Labels = dict[str, str]
 
 
@@ -241,15 +243,20 @@ class PodTemplate(_Camel, frozen=True):
 
 
 class JobSpec(_Camel, frozen=True):
-    """Only the template."""
+    """The template, and what decides about failures."""
 
     template: PodTemplate = field(default_factory=PodTemplate)
+    backoff_limit: int | None = None
+    pod_replacement_policy: str | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
 
 
 class JobStatus(_Camel, frozen=True):
-    """`Complete` or `Failed` is True once the job has ended."""
+    """`Complete` or `Failed` is True once the job has ended; the numbers are those of its pods."""
 
     conditions: tuple[Condition, ...] | None = None
+    succeeded: int | None = None
+    failed: int | None = None
 
 
 class Job(_Camel, frozen=True):

@@ -4,6 +4,7 @@
 `pod.gputally.io/run-for`      time from running until completion; by default the pod runs forever
 `pod.gputally.io/exit`         `Failed` makes the pod fail on completion
 `pod.gputally.io/stop-after`   time from the deletion request until containers end; default 0s, at most the grace
+`pod.gputally.io/exit-on-term` exit code of running containers then; default 143, and 0 makes the pod Succeeded
 """
 
 from collections import defaultdict
@@ -21,6 +22,7 @@ START_AFTER = "pod.gputally.io/start-after"
 RUN_FOR = "pod.gputally.io/run-for"
 EXIT = "pod.gputally.io/exit"
 STOP_AFTER = "pod.gputally.io/stop-after"
+EXIT_ON_TERM = "pod.gputally.io/exit-on-term"
 
 _CLEAN_UP_US = 100_000
 """Time from the end of the containers until the kubelet's final deletion of the pod."""
@@ -138,9 +140,14 @@ def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
     """The pod status at the end of a stage."""
     if stage is Stage.STARTING:
         return started(pod, now_us)
-    if stage is Stage.RUNNING and annotation(pod, EXIT) != "Failed":
-        return ended(pod, now_us, phase="Succeeded", exit_code=0)
-    return ended(pod, now_us, phase="Failed", exit_code=1 if stage is Stage.RUNNING else _SIGTERM_EXIT)
+    code = int(annotation(pod, EXIT) == "Failed") if stage is Stage.RUNNING else code_on_term(pod)
+    return ended(pod, now_us, phase="Failed" if code else "Succeeded", exit_code=code)
+
+
+def code_on_term(pod: Doc) -> int:
+    """The exit code of the containers after SIGTERM; containers that did not run have not handled it."""
+    code = annotation(pod, EXIT_ON_TERM)
+    return int(code) if code.isdecimal() and pod["status"]["phase"] == "Running" else _SIGTERM_EXIT
 
 
 def started(pod: Doc, now_us: int) -> Doc:

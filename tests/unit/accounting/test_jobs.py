@@ -36,7 +36,9 @@ def seen(*forms: Job) -> Jobs:
     return part
 
 
-def record(outcome: Outcome, reason: str = "", ended: int | None = None, *, deleted: bool = False) -> JobRecord:
+def record(
+    outcome: Outcome, reason: str = "", ended: int | None = None, *, failing: int | None = None, deleted: bool = False
+) -> JobRecord:
     return JobRecord(
         uid="job-train",
         namespace="ml",
@@ -45,6 +47,7 @@ def record(outcome: Outcome, reason: str = "", ended: int | None = None, *, dele
         outcome=outcome,
         reason=reason,
         ended_us=None if ended is None else us(ended),
+        failing_us=None if failing is None else us(failing),
         counted=outcome is not Outcome.RUNNING,
         deleted=deleted,
     )
@@ -55,9 +58,12 @@ def record(outcome: Outcome, reason: str = "", ended: int | None = None, *, dele
     [
         (job(), record(Outcome.RUNNING)),
         (job(ended=("Complete", "CompletionsReached", 20)), record(Outcome.SUCCEEDED, "CompletionsReached", 20)),
-        (job(ended=("Failed", "BackoffLimitExceeded", 20)), record(Outcome.FAILED, "BackoffLimitExceeded", 20)),
+        (
+            job(ended=("Failed", "BackoffLimitExceeded", 20)),
+            record(Outcome.FAILED, "BackoffLimitExceeded", 20, failing=20),
+        ),
         (job(ended=("Failed", "BackoffLimitExceeded", 20), status="False"), record(Outcome.RUNNING)),
-        (job(ended=("FailureTarget", "PodFailurePolicy", 20)), record(Outcome.RUNNING)),
+        (job(ended=("FailureTarget", "PodFailurePolicy", 20)), record(Outcome.RUNNING, failing=20)),
         (job(ended=("Complete", "CompletionsReached", 99)), record(Outcome.SUCCEEDED, "CompletionsReached", 30)),
     ],
 )

@@ -140,3 +140,42 @@ def test_a_finished_job_is_cleared_away_with_its_pods() -> None:
 
     assert world.store.docs("jobs") == []
     assert world.store.docs("pods") == []
+
+
+def test_a_job_that_gives_up_stops_its_other_pods_and_waits_for_their_end() -> None:
+    world = small_world(nodes=2)
+    job = workloads.job(Work(app="j", kind="test", stops_after_us=seconds(10)), "j", parallelism=2, completions=2)
+    job["spec"] |= {"backoffLimit": 0, "podFailurePolicy": None}
+    world.registry.create("jobs", job, NAMESPACE)
+    world.run_for(seconds(1))
+
+    world.registry.delete("pods", key(world.store.docs("pods")[0]["metadata"]["name"]), grace_seconds=0)
+    world.run_for(seconds(1))
+    assert status(world)["failed"] == 2
+    assert [each["type"] for each in status(world)["conditions"]] == ["FailureTarget"]
+
+    world.run_for(seconds(10))
+    assert [each["type"] for each in status(world)["conditions"]] == ["FailureTarget", "Failed"]
+    assert phases(world) == []
+
+
+def test_a_job_without_completions_waits_for_the_pods_that_still_run() -> None:
+    world = small_world(nodes=2)
+    job = workloads.job(Work(app="j", kind="test"), "j", parallelism=2, completions=2)
+    del job["spec"]["completions"]
+    world.registry.create("jobs", job, NAMESPACE)
+    world.run_for(seconds(1))
+    first, second = (doc["metadata"]["name"] for doc in world.store.docs("pods"))
+
+    succeed(world, first)
+    world.run_for(seconds(60))
+    assert phases(world) == ["Succeeded", "Running"]
+    assert "conditions" not in status(world)
+
+    succeed(world, second)
+    world.run_for(seconds(1))
+    assert condition(read(world, "j", "jobs"), "Complete")["reason"] == "CompletionsReached"
+
+
+def succeed(world: Simulation, name: str) -> None:
+    world.registry.patch("pods", key(name), {"status": {"phase": "Succeeded"}}, status=True)

@@ -82,6 +82,41 @@ def test_a_deleted_pod_ends_after_stop_after_but_at_most_its_grace(stop_after: i
     assert last["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
+@pytest.mark.parametrize(
+    ("told", "phase", "code", "reason"),
+    [("0", "Succeeded", 0, "Completed"), ("3", "Failed", 3, "Error"), ("-1", "Failed", 143, "Error")],
+)
+def test_a_deleted_pod_exits_with_the_code_that_it_was_told(told: str, phase: str, code: int, reason: str) -> None:
+    world = small_world()
+    polite = pod("a", stops_after_us=seconds(5))
+    polite["metadata"]["annotations"]["pod.gputally.io/exit-on-term"] = told
+    add(world, polite)
+    world.run_for(seconds(60))
+    changes = recorded(world, "pods")
+
+    world.registry.delete("pods", key("a"))
+    world.run_for(seconds(10))
+
+    ended = changes[-1].now.doc
+    assert changes[-1].verb == "DELETED"
+    assert ended["status"]["phase"] == phase
+    assert (state(ended)["terminated"]["exitCode"], state(ended)["terminated"]["reason"]) == (code, reason)
+
+
+def test_a_pod_that_never_ran_has_handled_no_signal() -> None:
+    world = small_world()
+    slow = pod("a", starts_after_us=seconds(30))
+    slow["metadata"]["annotations"]["pod.gputally.io/exit-on-term"] = "0"
+    add(world, slow)
+    world.run_for(seconds(1))
+    changes = recorded(world, "pods")
+
+    world.registry.delete("pods", key("a"))
+    world.run_for(seconds(10))
+
+    assert changes[-1].now.doc["status"]["phase"] == "Failed"
+
+
 def test_a_shortened_grace_stops_the_pod_sooner() -> None:
     world = small_world()
     add(world, pod("a", stops_after_us=seconds(300), grace_seconds=300))

@@ -1,21 +1,29 @@
 """What is kept of a Job of batch/v1 whose pods request GPUs."""
 
+from collections.abc import Container, Iterator
+
 from msgspec import Struct
 
+from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
+from gputally.accounting.jobs.pod_ends import CountedEnds
 from gputally.model.allocation import Outcome
-from gputally.model.kube import Job, OwnerReference, Pod
+from gputally.model.kube import Condition, Job, OwnerReference, Pod
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.shares.request import holds_gpu
 
 _ENDS = {"Complete": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
+_FAILING = ("FailureTarget", "Failed")
+"""The conditions of a Job that has given up; the second one is that of a Job whose pods have ended, too."""
 
 
 class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One Job (one UID). `reason` is that of its condition, such as BackoffLimitExceeded. Times are µs.
 
     `forgotten` is the GPU-time (µs·µGPU) of its pods that are no longer in the working state, by exported tier and
-    tenant. `counted` says that the GPU-time of all its pods is in the counters; `deleted` that the object is gone.
+    tenant, and `ends` says how they ended. `counted` says that the GPU-time of all its pods is in the counters;
+    `deleted` that the object is gone. `failing_us` is when it gave up; its `successes` and `failures` are kept once it
+    has ended.
     """
 
     uid: str
@@ -25,7 +33,12 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     outcome: Outcome = Outcome.RUNNING
     reason: str = ""
     ended_us: int | None = None
+    policy: JobPolicy = JobPolicy()
+    successes: int = 0
+    failures: int = 0
+    failing_us: int | None = None
     forgotten: tuple[tuple[str, str, int], ...] = ()
+    ends: CountedEnds = ()
     counted: bool = False
     deleted: bool = False
 
@@ -43,8 +56,9 @@ def job_uid(owner: OwnerReference | None) -> str | None:
 
 def record_of(job: Job, at_us: int) -> JobRecord:
     """A new record of a Job as observed at `at_us`."""
-    meta = job.metadata
+    meta, status = job.metadata, job.status
     outcome, reason, ended_us = _end(job, at_us)
+    has_ended = outcome is not Outcome.RUNNING
     return JobRecord(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -53,12 +67,24 @@ def record_of(job: Job, at_us: int) -> JobRecord:
         outcome=outcome,
         reason=reason,
         ended_us=ended_us,
+        policy=policy_of(job.spec),
+        successes=(status.succeeded or 0) if has_ended else 0,
+        failures=(status.failed or 0) if has_ended else 0,
+        failing_us=min((_since_us(each, at_us) for each in _true(job, _FAILING)), default=None),
     )
 
 
 def _end(job: Job, at_us: int) -> tuple[Outcome, str, int | None]:
-    for condition in job.status.conditions or ():
-        if condition.type in _ENDS and condition.status == "True":
-            time = condition.last_transition_time
-            return _ENDS[condition.type], condition.reason or "", min(to_us(time), at_us) if time else at_us
+    for condition in _true(job, _ENDS):
+        return _ENDS[condition.type], condition.reason or "", _since_us(condition, at_us)
     return Outcome.RUNNING, "", None
+
+
+def _true(job: Job, types: Container[str]) -> Iterator[Condition]:
+    conditions = job.status.conditions or ()
+    return (each for each in conditions if each.type in types and each.status == "True")
+
+
+def _since_us(condition: Condition, at_us: int) -> int:
+    time = condition.last_transition_time
+    return min(to_us(time), at_us) if time else at_us

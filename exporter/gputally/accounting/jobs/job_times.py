@@ -1,18 +1,19 @@
-"""The GPU-time of the pods of one job, by exported tier and tenant."""
+"""The GPU-time of the pods of one job, by exported tier and tenant, and how these pods ended."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from gputally.accounting.jobs.pod_ends import PodEnd, end_of
 from gputally.model.allocation import Segment
+from gputally.model.pod import PodRecord
 
 Payer = tuple[str, str]
 """The exported tier and tenant."""
 Lines = dict[Payer, tuple[int, int]]
 """GPU-time (µs·µGPU) as lines a + b·t."""
 NOTHING: Final[Mapping[Payer, tuple[int, int]]] = {}
-
-
 _NO_PODS: Final[frozenset[str]] = frozenset()
+_NO_ENDS: Final[Mapping[PodEnd, int]] = {}
 
 
 def lines_of(segments: Sequence[Segment], *, from_us: int) -> Lines:
@@ -29,14 +30,18 @@ def lines_of(segments: Sequence[Segment], *, from_us: int) -> Lines:
 
 
 class JobTime:
-    """The pods of one Job. `present` are its pods in the working state, `departed` deleted ones that may be amended."""
+    """The pods of one Job. `present` are its pods in the working state, `departed` deleted ones that may be amended.
 
-    __slots__ = ("departed", "lines", "present")
+    `lines` are of all pods, `ends` of those that are present.
+    """
+
+    __slots__ = ("departed", "ends", "lines", "present")
 
     def __init__(self, forgotten: Iterable[tuple[str, str, int]] = ()) -> None:
         self.lines: Lines = {(tier, tenant): (amount, 0) for tier, tenant, amount in forgotten}
         self.present: set[str] = set()
         self.departed: set[str] | frozenset[str] = _NO_PODS  # most Jobs have none: a set costs 216 bytes
+        self.ends: Mapping[PodEnd, int] = _NO_ENDS
 
     @property
     def holds_gpus(self) -> bool:
@@ -53,8 +58,29 @@ class JobTime:
             known_a, known_b = self.lines.get(payer, (0, 0))
             self.lines[payer] = known_a + sign * a, known_b + sign * b
 
+    def add_ends(self, ends: Mapping[PodEnd, int]) -> None:
+        """Add how pods ended; negative numbers take that back."""
+        if ends:
+            found = {each: self.ends.get(each, 0) + ends.get(each, 0) for each in (*self.ends, *ends)}
+            self.ends = {each: count for each, count in found.items() if count}
 
-def with_forgotten(known: Iterable[tuple[str, str, int]], lines: Lines) -> Iterator[tuple[str, str, int]]:
+    @property
+    def payer(self) -> Payer | None:
+        """Who had most of its GPU-time; None if nobody had any."""
+        amounts = [(a, payer) for payer, (a, _) in self.lines.items() if a]
+        return max(amounts)[1] if amounts else None
+
+
+def ends_between(before: PodRecord | None, after: PodRecord | None) -> dict[PodEnd, int]:
+    """What changes in the ends of pods as `after` replaces `before`; None has not ended."""
+    old, new = end_of(before) if before else None, end_of(after) if after else None
+    signs = ((old, -1), (new, 1)) if old != new else ()
+    return {end: sign for end, sign in signs if end}
+
+
+def with_time(
+    known: Iterable[tuple[str, str, int]], lines: Mapping[Payer, tuple[int, int]]
+) -> Iterator[tuple[str, str, int]]:
     """The time of forgotten pods with that of further ones, which have ended."""
     found = {(tier, tenant): amount for tier, tenant, amount in known}
     for payer, (a, _) in lines.items():

@@ -9,15 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.accounting.jobs.job_record import JobRecord, job_uid, record_of
-from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, lines_of, with_forgotten
+from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, ends_between, lines_of, with_time
+from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Job, Kind, Object
 from gputally.model.pod import PodRecord
+
+Change = Mapping[Payer, tuple[int, int]]
 
 
 class Jobs(StatePart[JobRecord]):
@@ -45,7 +49,8 @@ class Jobs(StatePart[JobRecord]):
         if isinstance(found, Job):
             record, known = record_of(found, at_us), self._jobs.get(found.metadata.uid)
             if known:
-                record = replace(record, forgotten=known.forgotten, counted=known.counted, deleted=known.deleted)
+                kept = {field: getattr(known, field) for field in ("forgotten", "ends", "counted", "deleted")}
+                record = replace(record, **kept)
             self._update(record.uid, record, at_us=at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:
@@ -73,6 +78,7 @@ class Jobs(StatePart[JobRecord]):
             time = self._times.setdefault(uid, JobTime())
             time.present.add(record.uid)
             time.add(self._lines(record))
+            time.add_ends(ends_between(None, record))
 
     def restore_departed(self, records: Iterable[PodRecord]) -> None:
         """Restore deleted pods that may still be amended; their Jobs are restored."""
@@ -111,35 +117,41 @@ class Jobs(StatePart[JobRecord]):
         if after.ending and uid not in self._jobs and not self._is_watched:
             time.present.discard(after.uid)
             time.add(self._lines(before), -1)
+            time.add_ends(ends_between(before, None))
             self._forget_released(uid)
             return self._post_alone(None, after, at_us=at_us)
         change = JobTime()
         change.add(self._lines(before, kept), -1)
         change.add(self._lines(after, kept))
-        if after.uid in time.departed:
-            self._forget_time(uid, change)
+        job, ends = self._jobs.get(uid), ends_between(before, after)
+        if job and after.uid in time.departed:
+            job = with_forgotten(job, change.lines, ends)
         else:
             time.present.add(after.uid)
-        self._update(uid, self._jobs.get(uid), change, at_us=at_us)
+            time.add_ends(ends)
+        self._update(uid, job, change.lines, at_us=at_us)
         return after
 
     def forget_pod(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A deleted pod leaves the working state. Without its Job it is its own job: nothing can observe that later."""
         self.costs.add(record, at_us=at_us)
         uid = job_uid(record.owner)
-        time = self._times.get(uid) if uid else None
+        job, time = (self._jobs.get(uid), self._times.get(uid)) if uid else (None, None)
         if uid is None or time is None or record.uid not in time.present:
+            if job and record.scheduled_us is None and (end := deletion_of(record)):
+                self._update(job.uid, with_forgotten(job, NOTHING, {end: 1}), at_us=at_us)
             return record
         time.present.discard(record.uid)
-        change = JobTime()
-        change.add(self._lines(record))
-        if uid not in self._jobs:
-            time.add(change.lines, -1)
+        time.add_ends(ends_between(record, None))
+        lines = self._lines(record)
+        if job is None:
+            time.add(lines, -1)
             record = self._post_alone(None, record, at_us=at_us)
-        elif change.lines:
-            time.leave(record.uid)
-            self._with_departed.add(uid)
-            self._forget_time(uid, change)
+        else:
+            if lines:
+                time.leave(record.uid)
+                self._with_departed.add(uid)
+            self._update(uid, with_forgotten(job, lines, ends_between(None, record)), at_us=at_us)
         self._forget_released(uid)
         return record
 
@@ -169,18 +181,24 @@ class Jobs(StatePart[JobRecord]):
         segments = record.segments[kept:] if record else ()
         return lines_of(segments, from_us=self._totals.accounting_start_us) if segments else NOTHING
 
-    def _update(self, uid: str, record: JobRecord | None, change: JobTime | None = None, *, at_us: int) -> None:
+    def _update(self, uid: str, record: JobRecord | None, change: Change = NOTHING, *, at_us: int) -> None:
         """Apply a change of a Job or of the time of its pods, and correct what counts by the difference."""
         known, time = self._jobs.get(uid), self._times.get(uid)
         if time and known and known.counted:
-            self._count(known.outcome, time.lines, -1, at_us=at_us)
-        if time and change:
-            time.add(change.lines)
+            self._count_job(known.outcome, time, -1, at_us=at_us)
+        if time:
+            time.add(change)
         if record:
+            record = judged(record, time.ends if time else {})
             counted = record.outcome is not Outcome.RUNNING and not (time and time.holds_gpus)
             if time and counted:
-                self._count(record.outcome, time.lines, 1, at_us=at_us)
+                self._count_job(record.outcome, time, 1, at_us=at_us)
             self._keep(replace(record, counted=counted))
+
+    def _count_job(self, outcome: Outcome, time: JobTime, sign: int, *, at_us: int) -> None:
+        self._count(outcome, time.lines, sign, at_us=at_us)
+        if outcome in EARLY and (payer := time.payer):
+            self._totals.count(Total.ENDED_EARLY, (*payer, outcome.value), sign, at_us=at_us)
 
     def _count(self, outcome: Outcome, lines: Mapping[Payer, tuple[int, int]], sign: int, *, at_us: int) -> None:
         for payer, (a, _) in lines.items():
@@ -194,11 +212,6 @@ class Jobs(StatePart[JobRecord]):
             self._touched.add(record.uid)
             if known is None or (known.outcome, known.reason, known.ended_us) != _end_of(record):
                 self._changed[record.uid] = record
-
-    def _forget_time(self, uid: str, change: JobTime) -> None:
-        """The time of a forgotten pod is kept with its Job: a restart does not know the pod."""
-        job = self._jobs[uid]
-        self._keep(replace(job, forgotten=tuple(with_forgotten(job.forgotten, change.lines))))
 
     def _delete(self, uid: str, outcome: Outcome, at_us: int) -> None:
         record = self._jobs.get(uid)
@@ -217,6 +230,11 @@ class Jobs(StatePart[JobRecord]):
         self._times.pop(uid, None)
         if self._jobs.pop(uid, None):
             self._touched.add(uid)
+
+
+def with_forgotten(job: JobRecord, lines: Change, ends: Mapping[PodEnd, int]) -> JobRecord:
+    """Time and ends of forgotten pods are kept with their Job: a restart does not know these pods."""
+    return replace(job, forgotten=tuple(with_time(job.forgotten, lines)), ends=with_ends(job.ends, ends))
 
 
 def _end_of(record: JobRecord) -> tuple[Outcome, str, int | None]:

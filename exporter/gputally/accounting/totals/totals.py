@@ -35,6 +35,8 @@ class Total(StrEnum):
     """Sum of the durations of a step, µs."""
     JOB = "job"
     """GPU-time of ended jobs, by outcome."""
+    ENDED_EARLY = "ended_early"
+    """Jobs that preemptions ended, by outcome."""
     SCHEDULED = "scheduled"
     """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
@@ -63,7 +65,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
-    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB), ("tier", "tenant")),
+    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),

@@ -29,7 +29,7 @@ CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
     RUNNING: (State.STARTING.value, State.TERMINATING.value),
     MEASURED: (UNMEASURED, USED_BEYOND),
     USED: (IDLE,),
-    SUCCEEDED: ("failed", "deleted", "preempted", "lost", "running", "unknown"),
+    SUCCEEDED: ("failed", "failed_early", "completed_early", "deleted", "preempted", "lost", "running", "unknown"),
 }
 """The causes of the difference to the step before, by step; the last ones are outcomes of jobs."""
 GAINS: Final = (OVERCOMMITTED, USED_BEYOND)

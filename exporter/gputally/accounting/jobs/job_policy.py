@@ -1,0 +1,73 @@
+"""When a Job gives up: how many failures it allows, and which of them count."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.jobs.pod_ends import NO_CODE
+from gputally.model.kube import JobSpec
+from gputally.model.pod_failure_policy import ExitCodes, PodFailureRule
+
+COUNT: Final = "Count"
+IGNORE: Final = "Ignore"
+FAIL_JOB: Final = "FailJob"
+DEFAULT_BACKOFF_LIMIT: Final = 6
+
+
+class FailureRule(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A rule of a podFailurePolicy, for disruptions or exit codes: `codes`, or all others if it `excludes` them."""
+
+    action: str
+    codes: tuple[int, ...] = ()
+    excludes: bool = False
+    disruption: bool = False
+
+    def matches(self, code: int) -> bool:
+        """Whether it matches a preempted pod that failed with this exit code."""
+        has_code = code != NO_CODE and (self.codes != () or self.excludes)
+        return self.disruption or (has_code and (code in self.codes) is not self.excludes)
+
+
+class JobPolicy(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What of a Job's spec decides about failures.
+
+    `waits` says that a pod counts once it has ended, not when its deletion is requested.
+    """
+
+    backoff_limit: int = DEFAULT_BACKOFF_LIMIT
+    waits: bool = False
+    rules: tuple[FailureRule, ...] = ()
+
+    def action_for(self, code: int) -> str:
+        """What the first rule that matches does with a preempted pod that failed with this exit code."""
+        return next((rule.action for rule in self.rules if rule.matches(code)), COUNT)
+
+
+def policy_of(spec: JobSpec) -> JobPolicy:
+    """The policy of a Job. A podFailurePolicy implies the podReplacementPolicy Failed.
+
+    Source: kubernetes pkg/controller/job/job_controller.go (onlyReplaceFailedPods, isPodFailed).
+    """
+    limit, failures = spec.backoff_limit, spec.pod_failure_policy
+    return JobPolicy(
+        backoff_limit=DEFAULT_BACKOFF_LIMIT if limit is None else limit,
+        waits=spec.pod_replacement_policy == "Failed" or failures is not None,
+        rules=tuple(_rules(failures.rules)) if failures else (),
+    )
+
+
+def _rules(rules: tuple[PodFailureRule, ...]) -> Iterator[FailureRule]:
+    """Conditions other than a disruption say nothing about preempted pods.
+
+    A rule for one container counts for all: a record has the exit code of the container that failed first.
+    """
+    for rule in rules:
+        if rule.on_exit_codes:
+            yield _code_rule(rule.action, rule.on_exit_codes)
+        elif any(each.type == "DisruptionTarget" and each.status == "True" for each in rule.on_pod_conditions or ()):
+            yield FailureRule(action=rule.action, disruption=True)
+
+
+def _code_rule(action: str, codes: ExitCodes) -> FailureRule:
+    return FailureRule(action=action, codes=codes.values, excludes=codes.operator == "NotIn")
