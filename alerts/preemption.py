@@ -64,5 +64,19 @@ sum by (cluster, tier, tenant, outcome) (increase(gputally_jobs_ended_early_tota
             dashboard="jobs",
             variables=("cluster", "tenant", "tier"),
         ),
+        Alert(
+            name="GputallyForbiddenPreemption",
+            expression="""\
+sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_forbidden_preemptions_total[$window])) > 0
+""",
+            summary="Pods were preempted although the priorities do not permit it.",
+            description=(
+                "Within $window, pods of tier {{ $labels.victim_tier }} lost their GPUs to pods of tier "
+                "{{ $labels.preemptor_tier }} whose priority is not higher, or whose preemptionPolicy is Never. Find "
+                "them in the table preemptions, and check whether a queue system reclaims quotas."
+            ),
+            dashboard="preemption",
+            variables=("cluster",),
+        ),
     ),
 )

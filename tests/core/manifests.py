@@ -51,6 +51,7 @@ class PodForm:
     resource: str = GPU_NAME
     tier: str = ""
     priority: int | None = None
+    preemption_policy: str = ""
     node: str = ""
     scheduled: int | None = None
     unscheduled: int | None = None
@@ -113,6 +114,8 @@ class PodForm:
             spec["restartPolicy"] = self.restart_policy
         if self.tier:
             spec |= {"priorityClassName": self.tier, "priority": self.priority or 0}
+        if self.preemption_policy:
+            spec["preemptionPolicy"] = self.preemption_policy
         return spec
 
     def _status(self) -> Json:

@@ -122,6 +122,7 @@ class PodSpec(_Camel, frozen=True):
     restart_policy: str = ""
     priority: int | None = None
     priority_class_name: str = ""
+    preemption_policy: str | None = None
     node_selector: Labels | None = None
     affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()

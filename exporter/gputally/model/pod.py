@@ -34,6 +34,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     limited: tuple[tuple[str, int], ...] | None = None
     class_name: str = ""
     priority: int | None = None
+    may_preempt: bool = True
+    """Whether its preemptionPolicy is not Never."""
     labels: tuple[tuple[str, str], ...] = ()
     owner: OwnerReference | None = None
     created_us: int

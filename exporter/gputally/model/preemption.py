@@ -7,6 +7,7 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     """The pod that an Event names as the cause, with its last known tier; "" while that is unknown.
 
     `is_inferred` says that no Event names it: it was the only pod nominated to the victim's node at that time.
+    `priority` is None while the pod is not known, and `may_preempt` says that its preemptionPolicy is not Never.
     """
 
     uid: str
@@ -15,13 +16,16 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     tier: str = ""
     tenant: str = ""
     is_inferred: bool = False
+    priority: int | None = None
+    may_preempt: bool = True
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     """The preemption of one victim: decided (condition set), requested (deletion), observed by us; times in µs.
 
     `quantity` is the victim's allocation in µGPU. `counted` is the (victim tier, preemptor tier) under which
-    it was counted, None while the preemptor may still become known.
+    it was counted, None while the preemptor may still become known; `forbidden` are those under which it is counted as
+    one that the priorities do not permit.
     """
 
     victim_uid: str
@@ -38,3 +42,14 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     noticed_us: int
     preemptor: Preemptor | None = None
     counted: tuple[str, str] | None = None
+    forbidden: tuple[str, str] | None = None
+
+    @property
+    def is_permitted(self) -> bool:
+        """Whether the priorities permit it: the preemptor's is higher, and its policy is not Never.
+
+        True while the preemptor is not known. Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/
+        defaultpreemption/default_preemption.go, isPreemptionAllowed and PodEligibleToPreemptOthers.
+        """
+        by = self.preemptor
+        return by is None or by.priority is None or (by.may_preempt and by.priority > self.victim_priority)

@@ -359,3 +359,32 @@ def test_a_preemptor_without_gpus_has_its_tier() -> None:
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=51)
 
     assert counted(replay, 52) == {("low", "system"): 1}
+
+
+@pytest.mark.parametrize(
+    ("by", "forbidden"),
+    [
+        (PREEMPTOR, 0),
+        (replace(PREEMPTOR, priority=0), 1),
+        (replace(PREEMPTOR, preemption_policy="Never"), 1),
+        (replace(PREEMPTOR, preemption_policy="PreemptLowerPriority"), 0),
+    ],
+)
+def test_a_preemption_that_the_priorities_do_not_permit_is_counted_once(by: PodForm, forbidden: int) -> None:
+    replay = cluster(by)
+    replay.see(DELETED, at=51)
+    replay.see_event(preempted_event(RUNNING, by=by), at=51)
+    replay.scrape(60)
+    replay.restart(at=70)
+    replay.see(replace(DELETED, version=4), at=71)
+
+    assert counted(replay, 80) == {("low", "high"): 1}
+    assert sum(replay.true(Total.FORBIDDEN, 80).values()) == forbidden
+
+
+def test_a_preemption_by_an_unknown_pod_is_not_judged() -> None:
+    replay = cluster()
+    replay.see(DELETED, at=51)
+
+    assert counted(replay, 120) == {("low", "unknown"): 1}
+    assert replay.true(Total.FORBIDDEN, 120) == {}

@@ -34,6 +34,8 @@ PodOf = Callable[[str], Preemptor | None]
 """The existing or recently deleted pod with that UID, and its tier."""
 Nominee = Callable[[Pod, int], Preemptor]
 """A pod as a preemptor, with its tier, as observed at that time (µs)."""
+Tiers = tuple[str, str]
+"""Exported tiers of victim and preemptor."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
@@ -104,6 +106,7 @@ class Preemptions(StatePart[Preemption]):
             noticed_us=known.noticed_us if known else at_us,
             preemptor=known.preemptor if known else None,
             counted=known.counted if known else None,
+            forbidden=known.forbidden if known else None,
         )
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
@@ -170,17 +173,19 @@ class Preemptions(StatePart[Preemption]):
     def _count(self, preemption: Preemption, tier: str, *, at_us: int) -> None:
         """Count by the preemptor's tier; withdraw an earlier count as unknown."""
         labels = (self._limit("tier", preemption.victim_tier), tier)
-        if preemption.counted == labels:
-            self._keep(preemption)
-            return
-        for counted, times in ((preemption.counted, -1), (labels, 1)):
-            if counted:
-                self._totals.count(Total.PREEMPTIONS, counted, times, at_us=at_us)
-                self._totals.count(Total.PREEMPTED, counted, times * preemption.quantity, at_us=at_us)
+        forbidden = None if preemption.is_permitted else labels
+        self._recount(Total.PREEMPTIONS, preemption.counted, labels, at_us=at_us)
+        self._recount(Total.PREEMPTED, preemption.counted, labels, amount=preemption.quantity, at_us=at_us)
+        self._recount(Total.FORBIDDEN, preemption.forbidden, forbidden, at_us=at_us)
         if preemption.counted is None:
             victim = (labels[0], self._limit("tenant", preemption.victim_tenant))
             self._totals.count(Total.TENANT_PREEMPTIONS, victim, 1, at_us=at_us)
-        self._keep(replace(preemption, counted=labels))
+        self._keep(replace(preemption, counted=labels, forbidden=forbidden))
+
+    def _recount(self, total: Total, before: Tiers | None, after: Tiers | None, *, at_us: int, amount: int = 1) -> None:
+        for labels, sign in ((before, -1), (after, 1)):
+            if labels and before != after:
+                self._totals.count(total, labels, sign * amount, at_us=at_us)
 
     def _keep(self, preemption: Preemption) -> None:
         if self.known.get(preemption.victim_uid) == preemption:

@@ -13,6 +13,7 @@ from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.pods.handover import Handover
 from gputally.accounting.pods.pod_index import PodIndex
 from gputally.accounting.pods.pod_record import counts_equally, has_same_revision, upgraded
+from gputally.accounting.pods.possible_preemptor import preemptor_from
 from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.release import released
@@ -21,7 +22,6 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
-from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.model.allocation import Gap
@@ -147,16 +147,12 @@ class Pods:
     def as_preemptor(self, uid: str) -> Preemptor | None:
         """An existing or recently deleted pod as a preemptor, with its tier."""
         record = self.records.get(uid)
-        return self._preemptor(record) if record else self._recently_deleted.get(uid)
+        return preemptor_from(record, self._rules, self.namespaces) if record else self._recently_deleted.get(uid)
 
     def nominee(self, pod: Pod, at_us: int) -> Preemptor:
         """A pod as a preemptor, also one that requests no GPU."""
         record, labels = lifetime.born(pod, (), at_us=at_us), kept_labels(pod.metadata.labels, self._rules)
-        return self._preemptor(replace(record, labels=labels))
-
-    def _preemptor(self, record: PodRecord) -> Preemptor:
-        tier, tenant = tier_of_pod(record, self._rules), self.namespaces.tenant(record)
-        return Preemptor(uid=record.uid, namespace=record.namespace, name=record.name, tier=tier, tenant=tenant)
+        return preemptor_from(replace(record, labels=labels), self._rules, self.namespaces)
 
     def forget_departed(self, now_us: int) -> None:
         """Forget pods deleted so long ago that no event can arrive, and owners that no pod needs."""

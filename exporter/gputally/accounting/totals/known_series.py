@@ -27,6 +27,8 @@ class KnownSeries:
             for victim, preemptor in self._pairs(tier):
                 self._totals.declare(Total.PREEMPTIONS, (victim, preemptor), at_us=at_us)
                 self._totals.declare(Total.PREEMPTED, (victim, preemptor), at_us=at_us)
+                if preemptor != UNKNOWN:
+                    self._totals.declare(Total.FORBIDDEN, (victim, preemptor), at_us=at_us)
 
     def _declare_steps(self, at_us: int) -> None:
         for step in STEPS:

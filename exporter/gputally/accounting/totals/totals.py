@@ -24,6 +24,8 @@ class Total(StrEnum):
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
+    FORBIDDEN = "forbidden_preemptions"
+    """Preemptions that the priorities do not permit."""
     TENANT_PREEMPTIONS = "tenant_preemptions"
     DISRUPTIONS = "disruptions"
     """Disrupted pods, by cause."""
@@ -64,7 +66,7 @@ _BY_NODE: Final = ("gpu_model", "pool")
 LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
-    **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
+    **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED, Total.FORBIDDEN), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),

@@ -18,6 +18,11 @@ def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
     return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
 
 
+def forbidden_preemptions(snapshot: Snapshot) -> Iterator[Row]:
+    """The same matrix without unknown preemptors, including 0, so that an alert sees the first one."""
+    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.FORBIDDEN])
+
+
 def tenant_preemptions(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every tier and tenant that had a victim."""
     return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.TENANT_PREEMPTIONS])
@@ -47,4 +52,13 @@ TENANT_PREEMPTIONS = Metric[Snapshot](
     rows=tenant_preemptions,
 )
 
-METRICS = (PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS)
+FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
+    name="gputally_forbidden_preemptions_total",
+    kind=MetricType.COUNTER,
+    help="Preemptions that the priorities do not permit: the preemptor's is not higher than the victim's, or its "
+    "preemptionPolicy is Never.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=forbidden_preemptions,
+)
+
+METRICS = (PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS)
