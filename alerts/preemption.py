@@ -78,5 +78,19 @@ sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_forbidden_preem
             dashboard="preemption",
             variables=("cluster",),
         ),
+        Alert(
+            name="GputallyRepeatVictims",
+            expression="""\
+max by (cluster, tier, tenant) (gputally_repeat_victim_jobs) >= $jobs
+""",
+            summary="Jobs of tenant {{ $labels.tenant }} are preempted again and again.",
+            description=(
+                '{{ $value | printf "%.0f" }} jobs of tenant {{ $labels.tenant }} in tier {{ $labels.tier }} were '
+                "preempted at three or more times within a day, so that they hardly get on. Find out who preempts "
+                "them and how often they save their work."
+            ),
+            dashboard="preemption",
+            variables=("cluster", "tenant", "tier"),
+        ),
     ),
 )

@@ -16,6 +16,7 @@ STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 PREEMPTIONS = 'gputally_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 DISRUPTIONS = select("gputally_disruptions_total")
+REPEATED = select.now("gputally_repeat_victim_jobs")
 OVERRUN = select("gputally_grace_period_exceeded_total")
 STEP_BUCKETS = 'gputally_preemption_step_seconds_bucket{cluster=~"$cluster"}'
 AT_RISK = select.now("gputally_work_at_risk_gpu_seconds")
@@ -200,6 +201,16 @@ STEPS = Row(
                 steps={1: ORANGE, 10: RED},
             ),
             Query(grown_in_all(OVERRUN), "pods"),
+        ),
+        stat(
+            Look(
+                "Repeat victims",
+                "Jobs of which pods were preempted at three or more times within a day.",
+                unit=COUNT,
+                empty="none",
+                steps={1: ORANGE},
+            ),
+            Query(f"sum({REPEATED})", "jobs"),
         ),
     ),
 )

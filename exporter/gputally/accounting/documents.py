@@ -10,6 +10,7 @@ from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
@@ -27,4 +28,5 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Jobs.name: JobRecord,
     NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
+    RepeatVictims.name: PreemptedJob,
 }

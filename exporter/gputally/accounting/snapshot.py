@@ -60,6 +60,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     allocation_differences: Mapping[tuple[str, str], int]
     agent_restarts: int
     usage_faults: Mapping[Fault, int]
+    repeat_victims: Mapping[tuple[str, str], int]
     book: PriceBook | None = None
 
 
@@ -99,6 +100,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         allocation_differences=fleet.usage.allocation_differences(now_us),
         agent_restarts=fleet.usage.restarts,
         usage_faults=dict(fleet.usage.pending.faults),
+        repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
         book=fleet.pricing.book,
     )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
@@ -14,20 +15,23 @@ from gputally.model.price import Purchase
 
 
 class InvoluntaryEnds:
-    """Disruptions of any cause, and the preemptors of those that the scheduler decided."""
+    """Disruptions of any cause, the preemptors of those that the scheduler decided, and jobs that it preempts often."""
 
     def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
+        self.repeat_victims = RepeatVictims(limiter.limit)
         self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        return self.preemptions, self.disruptions, self.disruptions.signals
+        return self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod."""
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        if record.preempted_us is not None and (found := self.preemptions.known.get(record.uid)):
+            self.repeat_victims.preempted(found, record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
 
 

@@ -21,6 +21,11 @@ def grace_exceeded(snapshot: Snapshot) -> Iterator[Row]:
     return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.GRACE_EXCEEDED])
 
 
+def repeat_victims(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier and tenant with a preempted job, 0 if none was preempted often."""
+    return (Row(labels, count) for labels, count in sorted(snapshot.repeat_victims.items()))
+
+
 def preemption_steps(snapshot: Snapshot) -> Iterator[HistogramRow]:
     """Every step, including 0."""
     counts = {p.labels: p.value for p in snapshot.totals[Total.PREEMPTION_STEPS]}
@@ -56,4 +61,12 @@ PREEMPTION_STEPS = Metric[Snapshot](
     rows=preemption_steps,
 )
 
-METRICS = (DISRUPTIONS, GRACE_EXCEEDED, PREEMPTION_STEPS)
+REPEAT_VICTIMS = Metric[Snapshot](
+    name="gputally_repeat_victim_jobs",
+    kind=MetricType.GAUGE,
+    help="Jobs of which pods were preempted at three or more times within a day; all at one second are one time.",
+    labels=("tier", "tenant"),
+    rows=repeat_victims,
+)
+
+METRICS = (DISRUPTIONS, GRACE_EXCEEDED, REPEAT_VICTIMS, PREEMPTION_STEPS)
