@@ -1,4 +1,4 @@
-"""Jobs count once, with all GPU-time of all their pods, when they have ended and hold no GPUs."""
+"""Jobs count once, with all GPU-time of all their pods, when they have ended and hold no GPUs; so do early ends."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.totals.totals import Total
 from gputally.model.units import US_PER_SECOND
-from tests.core.manifests import instant
+from tests.core.manifests import NodeForm, instant
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
+from tests.property.early_ends import early_outcome, job_specs, pods_that_end
 from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, LATEST, OPENED, Draw
 from tests.property.strategies import clusters
@@ -27,15 +28,21 @@ from tests.truth import account
 Seconds = Counter[tuple[str, str, str]]
 """Millionths of GPU-seconds by tier, tenant and outcome."""
 JOBS = ("j0", "j1")
+ENDS = (
+    ("Complete", ""),
+    *[("Failed", "BackoffLimitExceeded")] * 3,
+    ("Failed", "PodFailurePolicy"),
+    ("Failed", "DeadlineExceeded"),
+)
 STEPS = st.sampled_from(["", "", "", "flush", "crash"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A cluster whose pods belong to Jobs: `jobs` are their outcomes; none if nobody may watch them."""
+    """A cluster whose pods belong to Jobs: `jobs` are their outcomes and last manifests; none if nobody may watch."""
 
     log: tuple[Told, ...]
-    jobs: Mapping[str, str]
+    jobs: Mapping[str, tuple[str, Json]]
 
 
 @st.composite
@@ -55,10 +62,10 @@ def workloads(draw: Draw) -> Workload:
 @st.composite
 def job_lives(draw: Draw, name: str, log: Sequence[Told]) -> list[Told]:
     """A Job exists before its pods; it may end, and it may be deleted once all of its pods are bound."""
-    life = [job(name, at=0)]
+    spec = draw(job_specs())
+    life = [job(name, at=0, spec=spec)]
     if draw(st.booleans()):
-        kind, at = draw(st.sampled_from(["Complete", "Failed"])), draw(st.integers(1, LATEST))
-        life.append(job(name, at=at, ended=kind))
+        life.append(draw(job_ends(name, spec)))
     if draw(st.booleans()):
         bound = max((first_bound(told) for told in by_uid(log, "pod") if owner_of(told[0]) == name), default=0)
         at = draw(st.integers(max(bound, life[-1].at), max(bound, LATEST)))
@@ -67,29 +74,50 @@ def job_lives(draw: Draw, name: str, log: Sequence[Told]) -> list[Told]:
     return life
 
 
+@st.composite
+def job_ends(draw: Draw, name: str, spec: Json) -> Told:
+    """A Job ends with any numbers of successes and failures: what its pods did before nobody may have seen."""
+    kind, reason = draw(st.sampled_from(ENDS))
+    failed = spec["backoffLimit"] + draw(st.sampled_from([0, 1, 1, 2]))
+    counts = {"succeeded": draw(st.integers(0, 3)), "failed": failed}
+    return job(name, at=draw(st.integers(1, LATEST)), spec=spec, ended=kind, reason=reason, **counts)
+
+
+@st.composite
+def preempted_jobs(draw: Draw) -> Workload:
+    """One Job, whose pods end in all ways that matter for how it ended, at any time before or after that."""
+    pods = [entry for i in range(draw(st.integers(1, 5))) for entry in draw(pods_that_end(f"p{i}"))]
+    spec = draw(job_specs())
+    life = [job("j0", at=0, spec=spec), draw(job_ends("j0", spec))]
+    node = Told(kind="node", event="seen", manifest=NodeForm(name="n1", created=0).manifest(), at=0, since=0)
+    log = sorted([*(owned(told, "j0") for told in pods), life[1]], key=lambda told: told.at)
+    return Workload(log=(node, life[0], *log), jobs={"j0": outcome_in(life)})
+
+
 def first_bound(told: Sequence[Told]) -> int:
     """When the pod was first seen with a node; never is after everything."""
     return next((t.at for t in told if t.event != "vanished" and t.manifest["spec"].get("nodeName")), HORIZON - 1)
 
 
-def job(name: str, *, at: int, ended: str = "") -> Told:
-    conditions = [{"type": ended, "status": "True", "lastTransitionTime": instant(at)}] if ended else []
+def job(name: str, *, at: int, spec: Json, ended: str = "", reason: str = "", **counts: int) -> Told:
+    end = {"type": ended, "status": "True", "reason": reason, "lastTransitionTime": instant(at)}
     manifest: Json = {
         "metadata": {"name": name, "namespace": "ml", "uid": name, "resourceVersion": "1"},
-        "status": {"conditions": conditions},
+        "spec": spec,
+        "status": {"conditions": [end] if ended else [], **counts},
     }
     return Told(kind="job", event="seen", manifest=manifest, at=at, since=at)
 
 
-def outcome_in(life: Iterable[Told]) -> str:
-    """How a Job ended: as its condition says, else by its deletion."""
+def outcome_in(life: Sequence[Told]) -> tuple[str, Json]:
+    """How a Job ended: as its condition says, else by its deletion; with its last manifest."""
     found = "running"
     for told in life:
         for condition in told.manifest["status"]["conditions"]:
             found = {"Complete": "succeeded", "Failed": "failed"}[condition["type"]]
         if found == "running" and told.event != "seen":
             found = {"gone": "deleted", "vanished": "unknown"}[told.event]
-    return found
+    return found, life[-1].manifest
 
 
 def owned(told: Told, name: str) -> Told:
@@ -108,15 +136,32 @@ def owner_of(told: Told) -> str:
 def expected(workload: Workload, replay: Replay) -> Seconds:
     """Second by second: Jobs that have ended and hold nothing, and pods of no known Job that have ended."""
     found = Seconds()
-    for name, outcome in workload.jobs.items():
-        log = [told for told in workload.log if told.kind == "node" or owner_of_pod(told) == name]
-        if outcome != "running" and held(log, HORIZON) == held(log, HORIZON + 30):
-            found.update({(*payer, outcome): amount for payer, amount in held(log, HORIZON).items()})
+    for outcome, time in ended_jobs(workload, replay):
+        found.update({(*payer, outcome): amount for payer, amount in time.items()})
     for pod in by_uid(workload.log, "pod"):
         if owner_of(pod[0]) not in workload.jobs and own_end(pod) is not None:
             log = [told for told in workload.log if told.kind == "node" or _uid(told) == _uid(pod[0])]
             outcome = outcome_of(replay.memory.revisions[_uid(pod[0])]).value if held(log, HORIZON) else ""
             found.update({(*payer, outcome): amount for payer, amount in held(log, HORIZON).items()})
+    return found
+
+
+def ended_jobs(workload: Workload, replay: Replay) -> Iterable[tuple[str, Counter[tuple[str, str]]]]:
+    """The outcome and the time of each Job that has ended and holds nothing."""
+    for name, (by_condition, manifest) in workload.jobs.items():
+        log = [told for told in workload.log if told.kind == "node" or owner_of_pod(told) == name]
+        if by_condition != "running" and held(log, HORIZON) == held(log, HORIZON + 30):
+            outcome = early_outcome(manifest, by_uid(log, "pod"), replay.memory.revisions)
+            yield outcome or by_condition, held(log, HORIZON)
+
+
+def early_ends(workload: Workload, replay: Replay) -> Counter[tuple[str, ...]]:
+    """Jobs that ended early, each for who had most of its time."""
+    found = Counter[tuple[str, ...]]()
+    for outcome, time in ended_jobs(workload, replay):
+        if outcome.endswith("_early") and +time:
+            payer = max(+time, key=lambda payer: (time[payer], payer))
+            found[*payer, outcome] += 1
     return found
 
 
@@ -148,7 +193,20 @@ def test_each_job_counts_once_with_all_time_of_its_pods_over_crashes(workload: W
     replay.scrape(HORIZON)
 
     assert counted(replay) == expected(workload, replay)
+    assert replay.true(Total.ENDED_EARLY, HORIZON) == early_ends(workload, replay)
     assert_laws(replay)
+
+
+@given(preempted_jobs(), st.lists(STEPS, min_size=1, max_size=40))
+@examples(200)
+def test_jobs_that_preemptions_ended_are_recognised_over_crashes(workload: Workload, steps: list[str]) -> None:
+    replay = new_replay(NO_PRICES)
+    for _ in with_crashes(replay, workload.log, partial(next, cycle(steps))):
+        pass
+    replay.scrape(HORIZON)
+
+    assert counted(replay) == expected(workload, replay)
+    assert replay.true(Total.ENDED_EARLY, HORIZON) == early_ends(workload, replay)
 
 
 @given(workloads())

@@ -72,9 +72,9 @@ class Jobs(StatePart[JobRecord]):
                 self._times[each.uid] = JobTime(each.forgotten)
 
     def restore_pod(self, record: PodRecord) -> None:
-        """Restore a pod of the working state, as it was posted."""
+        """Restore a pod of the working state, as it was posted, which it was once bound."""
         uid = job_uid(record.owner)
-        if uid and record.counted is None:
+        if uid and record.counted is None and record.scheduled_us is not None:
             time = self._times.setdefault(uid, JobTime())
             time.present.add(record.uid)
             time.add(self._lines(record))
