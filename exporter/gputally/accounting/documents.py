@@ -6,20 +6,26 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.agents import Agents
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
+from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
+from gputally.model.checkpoint import PodCheckpoint
 from gputally.model.preemption import Preemption
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
+    Checkpoints.name: PodCheckpoint,
     ClaimPods.name: ClaimPod,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,
+    LostWorkPart.name: PodLoss,
     Preemptions.name: Preemption,
 }

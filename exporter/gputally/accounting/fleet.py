@@ -14,6 +14,7 @@ from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -73,8 +74,10 @@ class Fleet:
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
         self.preemptions = Preemptions(self.totals, self.pods.as_preemptor, self.limiter.limit)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
+        self.lost_work = LostWorkPart(self.totals, self.pods.records, preempted=self.preemptions.known, rules=rules)
         listed = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, self.preemptions)
-        self.parts: tuple[StatePart[Any], ...] = (*listed, ClassTiers(rules, self.limiter), NamespaceTenants(self.pods))
+        others = (ClassTiers(rules, self.limiter), NamespaceTenants(self.pods), *self.lost_work.parts)
+        self.parts: tuple[StatePart[Any], ...] = (*listed, *others)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -210,19 +213,19 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
+                self.lost_work.checkpoints.seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
                 self._reclassify(changed, at_us=event.at_us)
-            case _:
-                pass
         for part in self._parts_of[event.kind]:
             part.gone(found.metadata.uid, at_us=event.at_us)
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=True)
         self.progress.pod_deleted(record)
+        self.lost_work.pod_deleted(record, at_us=at_us)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
     def _apply_response(self, response: OwnerResolved | UsageReported) -> None:
@@ -292,8 +295,6 @@ class Fleet:
         self.jobs.restore_departed(saved.departed)
         if saved.is_moved:
             self.pods.handover.touch_all(self.pods.records.values())
-            self.totals.touch_all()
-            self.nodes.touch_all()
-            self.usage.touch_all()
-            for part in self.parts:
-                part.touch_all()
+            parts = [part.touch_all for part in self.parts]
+            for touch_all in (self.totals.touch_all, self.nodes.touch_all, self.usage.touch_all, *parts):
+                touch_all()

@@ -13,6 +13,7 @@ from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import closing_metrics as closing
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import job_metrics as jobs
+from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
@@ -29,6 +30,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *tiers.METRICS,
     *pending.METRICS,
     *preemption.METRICS,
+    *lost_work.METRICS,
     *prices.METRICS,
     *accounting.METRICS,
 )
@@ -46,7 +48,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
-    "Preemption": preemption.METRICS,
+    "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Budgets": BUDGETS,

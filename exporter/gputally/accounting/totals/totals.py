@@ -25,6 +25,11 @@ class Total(StrEnum):
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
     TENANT_PREEMPTIONS = "tenant_preemptions"
+    LOST = "lost"
+    """Running time of victims, and of what restarted with them, since their last checkpoints; by its source."""
+    LOST_COST = "lost_cost"
+    STALLED = "stalled"
+    """Running time of pods that waited for the replacement of a preempted pod of their group."""
     JOB = "job"
     """GPU-time of ended jobs, by outcome."""
     SCHEDULED = "scheduled"
@@ -56,6 +61,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB), ("tier", "tenant")),
+    **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }
