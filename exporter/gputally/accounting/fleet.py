@@ -81,9 +81,8 @@ class Fleet:
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
-        self.now_us = saved.at_us
+        self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
-        self._next_round_us = 0
         self.limiter.look(self.totals.growth)
         self._restore(saved)
 
@@ -163,6 +162,7 @@ class Fleet:
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
+        self.lost_work.revised(revisions)
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
         changes = Changes(
@@ -295,6 +295,6 @@ class Fleet:
         self.jobs.restore_departed(saved.departed)
         if saved.is_moved:
             self.pods.handover.touch_all(self.pods.records.values())
-            parts = [part.touch_all for part in self.parts]
-            for touch_all in (self.totals.touch_all, self.nodes.touch_all, self.usage.touch_all, *parts):
-                touch_all()
+            for each in (self.totals.touch_all, self.nodes.touch_all, *(part.touch_all for part in self.parts)):
+                each()
+            self.usage.touch_all()

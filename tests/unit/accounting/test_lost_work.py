@@ -228,6 +228,32 @@ def test_a_victim_that_is_kept_for_its_logs_is_corrected_when_its_end_is() -> No
     assert sum(counted(replay, END + 40).values()) == 4 * (6 * HOUR + 30)
 
 
+def test_labels_that_come_after_the_end_correct_the_price_of_what_was_lost() -> None:
+    """GPU Feature Discovery describes the node when the pod is gone."""
+    replay = Replay(book=BOOK)
+    replay.see(NodeForm(name="n1"), at=1)
+    preempted(replay)
+    replay.scrape(END + 20)
+    assert replay.money(END + 20, Total.LOST_COST) == {}
+
+    replay.see(replace(NODE, version=2), at=END + 30)
+    replay.flush()
+
+    assert replay.money(END + 40, Total.LOST_COST) == {(*LOW, "EUR"): 4 * (6 * HOUR + 30)}
+    assert counted(replay, END + 50) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}
+
+
+def test_a_victim_on_a_node_that_is_known_only_later_leaves_nothing_behind() -> None:
+    replay = Replay(book=BOOK)
+    preempted(replay)
+    replay.scrape(END + 20)
+    replay.see(NODE, at=END + 30)
+    replay.scrape(END + 40)
+
+    assert replay.fleet.lost_work._known == {}
+    assert replay.money(END + 40, Total.LOST_COST) == {(*LOW, "EUR"): 4 * (6 * HOUR + 30)}
+
+
 def test_nothing_is_kept_an_hour_later() -> None:
     replay = cluster()
     preempted(replay)

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
-from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import AtRisk
@@ -78,9 +78,15 @@ class LostWorkPart(StatePart[PodLoss]):
         group = self.groups.of(uid) or group_of(record)
         if uid in self._preempted or uid in self.losses or group:
             self._take(record, group)
-        self.groups.drop(uid)
-        self.at_risk.drop(uid)
-        self._known.pop(uid, None)
+        self._drop(uid)
+
+    def revised(self, records: Mapping[str, PodRecord]) -> None:
+        """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""
+        for uid in self.losses.keys() & records.keys() - self._pods.keys():
+            loss = self.losses[uid]
+            work = work_of(records[uid], NOTHING, group=loss.work.group, interval_us=loss.work.interval_us)
+            if work:
+                self._keep(replace(loss, work=replace(work, saved=loss.work.saved)))
 
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`: account what changed since the last call."""
@@ -88,6 +94,9 @@ class LostWorkPart(StatePart[PodLoss]):
         for uid, record in self._pods.items():
             if self._known.get(uid) is not record:
                 self._pod_changed(record)
+        if len(self._known) > len(self._pods):  # deleted pods whose node was not known yet
+            for uid in self._known.keys() - self._pods.keys():
+                self._drop(uid)
         for uid in self._preempted.keys() - self._victims:
             self._add_victim(uid)
         self.at_risk.advance(now_us)
@@ -134,6 +143,11 @@ class LostWorkPart(StatePart[PodLoss]):
                 self._victims.add(each.work.uid)
                 if not each.is_final:
                     self._open.add(each.work.uid)
+
+    def _drop(self, uid: str) -> None:
+        self.groups.drop(uid)
+        self.at_risk.drop(uid)
+        self._known.pop(uid, None)
 
     def _pod_changed(self, record: PodRecord) -> None:
         before, uid = self._known.get(record.uid), record.uid

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gputally.accounting.groups.pod_group import PodGroup, attempt_of
 from gputally.accounting.pods.outcome import outcome_of
-from gputally.model.allocation import Outcome, Segment, State
+from gputally.model.allocation import Outcome, Segment
 from gputally.model.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.lost_work import WorkSpan
 from gputally.model.pod import PodRecord
@@ -69,7 +69,7 @@ def work_of(
 def spans_of(record: PodRecord, *, until_us: int) -> Iterator[WorkSpan]:
     """The running time of a pod up to `until_us`."""
     for each in record.segments:
-        if each.state is not State.STARTING and record.started_us is not None:
+        if record.started_us is not None:
             start_us = max(each.start_us, record.started_us)
             end_us = until_us if each.end_us is None else min(each.end_us, until_us)
             if start_us < end_us:
