@@ -55,7 +55,7 @@ def test_an_assumed_interval_saves_it_again_and_again() -> None:
     replay.see(RUNNING, replace(RUNNING, name="b", started=130), at=131)
 
     assert at_risk(replay, 699) == {LOW: 2 * (599 + 569)}
-    assert at_risk(replay, 701) == {LOW: 2 * (1 + 571)}
+    assert at_risk(replay, 705) == {LOW: 2 * (5 + 575)}
     assert at_risk(replay, 735) == {LOW: 2 * (35 + 5)}
     assert at_risk(replay, 100 + 36_000) == {LOW: 2 * (0 + 570)}
 

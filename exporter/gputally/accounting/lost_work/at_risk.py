@@ -1,7 +1,8 @@
 """The work that a preemption of all running pods would destroy now: lines a + b·t by tier and tenant."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,6 +16,9 @@ from gputally.model.checkpoint import WorkCheckpoint
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 _OVERDUE_EVERY_US = 30 * US_PER_SECOND
 
@@ -41,8 +45,8 @@ class AtRisk:
         self._checkpoints = checkpoints
         self._groups = groups
         self._rules = rules
-        self._lines: dict[Labels, tuple[int, int, int]] = {}
-        """a, b and the number of contributions, by tier and tenant, and with currency for cost."""
+        self._lines: dict[tuple[Labels, Price | None], list[int]] = {}
+        """a, b and the number of contributions, by labels of segments and price."""
         self._counted: dict[str, tuple[PodRecord, int, int | None]] = {}
         """Each running pod as counted, with its last checkpoint and when the next one is assumed."""
         self._outdated: set[str] = set()
@@ -69,6 +73,7 @@ class AtRisk:
         for uid in self._outdated:
             self._replace(uid, now_us)
         self._outdated.clear()
+        self._step(now_us)
         if now_us >= self._next_overdue_us:
             self._next_overdue_us = now_us + _OVERDUE_EVERY_US
             self._overdue = self._count_overdue(now_us)
@@ -76,13 +81,15 @@ class AtRisk:
 
     def read(self, now_us: int) -> WorkAtRisk:
         """The work at risk at `now_us`."""
-        self._step(now_us)
-        now = {labels: a + b * now_us for labels, (a, b, _) in self._lines.items()}
-        return WorkAtRisk(
-            gpu_time={labels: value for labels, value in now.items() if len(labels) == 2},  # noqa: PLR2004 - payer
-            cost={labels: value for labels, value in now.items() if len(labels) > 2},  # noqa: PLR2004 - with currency
-            overdue=self._overdue,
-        )
+        gpu_time: dict[Labels, int] = {}
+        cost: dict[Labels, int] = {}
+        for (labels, price), (a, b, _) in self._lines.items():
+            payer, value = labels[:2], a + b * now_us
+            gpu_time[payer] = gpu_time.get(payer, 0) + value
+            if price:
+                in_currency = (*payer, price.currency)
+                cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
+        return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
 
     def _sharing(self, uid: str) -> set[str]:
         """The pods whose checkpoint a pod states: itself, and its group unless that works each for itself."""
@@ -102,16 +109,22 @@ class AtRisk:
             self._add(record, now_us, scheduled_us=before[2] if before else None)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
-        start_us = record.started_us or now_us
-        interval_us = self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)
+        from_us, due_us = record.started_us or now_us, None
         stated = self._stated(record.uid)
-        now_us = max(now_us, start_us)
-        from_us = last_checkpoint(stated, start_us=start_us, end_us=now_us, interval_us=interval_us).at_us
-        due_us = None if interval_us is None or stated else from_us + interval_us
-        if due_us is not None and due_us != scheduled_us:
-            heappush(self._steps, (due_us, record.uid))
+        interval_us = None if stated else self._interval_of(record)
+        if stated or interval_us:
+            latest_us = max(now_us, from_us)
+            last = last_checkpoint(stated, start_us=from_us, end_us=latest_us, interval_us=interval_us)
+            from_us = last.at_us
+        if interval_us:
+            due_us = from_us + interval_us
+            if due_us != scheduled_us:
+                heappush(self._steps, (due_us, record.uid))
         self._counted[record.uid] = record, from_us, due_us
         self._post(record, from_us, 1)
+
+    def _interval_of(self, record: PodRecord) -> int | None:
+        return self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)
 
     def _stated(self, uid: str) -> list[WorkCheckpoint]:
         group = self._groups.of(uid)
@@ -124,12 +137,19 @@ class AtRisk:
         return counted
 
     def _post(self, record: PodRecord, from_us: int, sign: int) -> None:
-        for labels, a, b in lines_since(record, from_us):
-            known_a, known_b, count = self._lines.get(labels, (0, 0, 0))
-            if count + sign:
-                self._lines[labels] = known_a + sign * a, known_b + sign * b, count + sign
+        for each in reversed(record.segments):
+            if each.end_us is not None and each.end_us <= from_us:
+                return
+            key, start_us = (each.labels, each.price), max(each.start_us, from_us)
+            line = self._lines.setdefault(key, [0, 0, 0])
+            line[0] -= sign * each.quantity * start_us
+            if each.end_us is None:
+                line[1] += sign * each.quantity
             else:
-                del self._lines[labels]
+                line[0] += sign * each.quantity * each.end_us
+            line[2] += sign
+            if not line[2]:
+                del self._lines[key]
 
     def _step(self, now_us: int) -> None:
         """Move on the pods whose assumed checkpoint is due; entries of earlier states are skipped."""
@@ -156,17 +176,3 @@ class AtRisk:
 def is_running(record: PodRecord) -> bool:
     """Whether a preemption now would cost the pod its work: it runs, and its deletion is not requested."""
     return record.started_us is not None and record.deletion_us is None and record.end_us is None
-
-
-def lines_since(record: PodRecord, from_us: int) -> Iterator[tuple[Labels, int, int]]:
-    """The running time of a running pod from `from_us` on as lines, by tier and tenant; its cost also by currency."""
-    for each in reversed(record.segments):
-        if each.end_us is not None and each.end_us <= from_us:
-            return
-        payer, start_us = each.labels[:2], max(each.start_us, from_us)
-        a, b = -each.quantity * start_us, each.quantity
-        if each.end_us is not None:
-            a, b = a + each.quantity * each.end_us, 0
-        yield payer, a, b
-        if each.price:
-            yield (*payer, each.price.currency), each.price.cost(a), each.price.cost(b)
