@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Outcome
 from gputally.model.units import US_PER_SECOND
-from tests.core.manifests import instant
+from tests.core.manifests import instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples
@@ -127,7 +128,7 @@ def told_of(workload: Workload, steps: Sequence[str]) -> Replay:
     replay = new_replay(NO_PRICES)
     for step, told in with_crashes(replay, workload.log, partial(next, cycle(steps))):
         if step == "scrape":
-            replay.scrape(told.at)
+            publish(replay.fleet, now_us=us(told.at), ledger=None)
     return replay
 
 

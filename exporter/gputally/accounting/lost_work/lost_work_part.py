@@ -16,7 +16,7 @@ from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.incident import Verdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.losses import lost_work, stall_amounts, within
-from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
+from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted, with_shared
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Totals
@@ -185,7 +185,7 @@ class LostWorkPart(StatePart[PodLoss]):
         if is_victim and not known.is_final:
             self._open.add(uid)
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
-        self._keep(replace(loss, shared=self._shared(loss)))
+        self._keep(with_shared(loss, self._stated(group) if group else ()))
 
     def _by_group(self) -> dict[PodGroup | None, list[str]]:
         """The open victims of each group; those without a group under None."""
@@ -205,6 +205,9 @@ class LostWorkPart(StatePart[PodLoss]):
             for uid in ended:
                 self._close(uid)
         elif len(ended) == len(victims):
+            stated = self._stated(group)
+            for uid in victims:
+                self._keep(with_shared(self.losses[uid], stated))
             verdict = self._verdict(group, victims, now_us)
             self._charge(group, verdict, victims)
             if verdict.is_final:
@@ -255,17 +258,13 @@ class LostWorkPart(StatePart[PodLoss]):
             )
         )
 
-    def _shared(self, loss: PodLoss) -> tuple[WorkCheckpoint, ...]:
-        """The latest checkpoint before its end that a pod of its group states; pods that go on alone share none."""
-        group = loss.work.group
-        if group is None or group.on_loss is OnLoss.CONTINUE:
-            return ()
+    def _stated(self, group: PodGroup) -> list[WorkCheckpoint]:
+        """The checkpoints that the pods of a group state; pods that go on alone share none."""
+        if group.on_loss is OnLoss.CONTINUE:
+            return []
         stating = self.groups.members(group) & self.checkpoints.known.keys()
         stated = [each for uid in stating if (each := self.checkpoints.of(uid).stated)]
-        for uid in self._of_group.get(group, ()):
-            stated += self.losses[uid].work.stated
-        found = [each for each in (*stated, *loss.shared) if each.at_us <= loss.work.end_us]
-        return tuple(sorted(found, key=lambda each: each.at_us)[-1:])
+        return stated + [each for uid in self._of_group.get(group, ()) for each in self.losses[uid].work.stated]
 
     def _keep(self, loss: PodLoss) -> None:
         """Store a loss, and correct the counters by the difference to what they have of it."""

@@ -1,5 +1,7 @@
 """A pod that lost its work to a preemption, or may yet prove to have."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -43,3 +45,9 @@ def amounts_of(loss: PodLoss, *, from_us: int) -> Amounts:
 def with_counted(loss: PodLoss, amounts: Amounts) -> PodLoss:
     """`loss` as counted."""
     return replace(loss, counted=tuple((total, labels, amount) for (total, labels), amount in amounts.items()))
+
+
+def with_shared(loss: PodLoss, stated: Iterable[WorkCheckpoint]) -> PodLoss:
+    """`loss` with the latest checkpoint before its end, among those known before and those `stated` by its group."""
+    before = [each for each in (*stated, *loss.shared) if each.at_us <= loss.work.end_us]
+    return replace(loss, shared=tuple(sorted(before, key=lambda each: each.at_us)[-1:]))
