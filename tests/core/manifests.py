@@ -69,6 +69,7 @@ class PodForm:
     phase: str = ""
     reason: str = ""
     message: str = ""
+    termination_message: str = ""
     deleted: int | None = None
     grace: int = 30
     marked: int | None = None
@@ -185,7 +186,9 @@ class PodForm:
         started = {"startedAt": self._by_its_node(self.started)} if self.started is not None else {}
         if self.started is None and self.start_failed is not None:
             started = {"startedAt": NEVER}
-        result = {"exitCode": self.exit_code, "reason": "Error" if self.exit_code else "Completed"}
+        result: Json = {"exitCode": self.exit_code, "reason": "Error" if self.exit_code else "Completed"}
+        if self.termination_message:
+            result["message"] = self.termination_message
         return {"terminated": started | {"finishedAt": self._by_its_node(self.finished or 0)} | result}
 
 

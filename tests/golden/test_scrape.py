@@ -1,4 +1,4 @@
-"""The whole exposition of a small fleet: two nodes, three tiers, a preemption, a pending pod, and a vanished pod."""
+"""The whole exposition of a small fleet: two nodes, three tiers, preemptions, a pending pod, and a vanished pod."""
 
 import subprocess
 from collections.abc import Mapping
@@ -115,6 +115,10 @@ class Tape:
                 Upserted(kind=kind, object=each, at_us=us(at), since_us=us(at if since is None else since))
             )
 
+    def gone(self, at: float, *pods: Pod) -> None:
+        for each in pods:
+            self.fleet.apply(Deleted(kind=Kind.PODS, object=each, at_us=us(at), since_us=us(at)))
+
     def listed(self, at: float, *pods: Object, since: float) -> None:
         """A relist of all pods; the watch was last complete at `since`."""
         self.fleet.apply(RelistStarted(kind=Kind.PODS, at_us=us(at)))
@@ -139,6 +143,7 @@ def an_hour() -> Snapshot:
     tape.scrape(60)
 
     preempt(tape)
+    preempt_worker(tape)
     waits = pod("wide", "normal", 8, created=900)
     tape.seen(900, waits)
     measure(tape)
@@ -161,7 +166,7 @@ def preempt(tape: Tape) -> None:
     victim, preemptor = (PodForm(name=name, uid=f"uid-{name}", node="n1") for name in ("train", "api"))
     tape.seen(600, as_event(preempted_event(victim, by=preemptor)))
     last = held(deleted=600, finished=620, phase="Failed")
-    tape.fleet.apply(Deleted(kind=Kind.PODS, object=last, at_us=us(621), since_us=us(621)))
+    tape.gone(621, last)
     tape.seen(622, train("Failed"))
     tape.seen(650, api(scheduled=630, started=650))
 
@@ -171,6 +176,23 @@ def train(ended: str = "") -> Job:
     status = {"conditions": [failed], "failed": 1} if ended else {}
     meta = {"name": "train", "namespace": "ml", "uid": "job-train"}
     return msgspec.convert({"metadata": meta, "spec": {"backoffLimit": 0}, "status": status}, Job)
+
+
+def preempt_worker(tape: Tape) -> None:
+    """One of two workers is preempted at 700, released at 710 and replaced at 800; the other waits."""
+    form: dict[str, Any] = {
+        "labels": {"training.kubeflow.org/job-name": "gang"},
+        "annotations": {"gputally.io/last-checkpoint": instant(690)},
+        "clock": -60,
+    }
+    worker = partial(pod, tier="scavenger", gpus=1, node="n1", **form)
+    old = partial(worker, created=660, scheduled=670, accepted=670, started=680)
+    new = partial(worker, "gang-2", created=705, scheduled=790, accepted=790, started=800)
+    tape.seen(690, old("gang-0"), old("gang-1"))
+    tape.gone(711, old("gang-1", marked=700, deleted=700, finished=710, phase="Failed"))
+    tape.seen(800, new())
+    tape.scrape(860)
+    tape.gone(880, old("gang-0", finished=880, phase="Succeeded"), new(finished=880, phase="Succeeded"))
 
 
 def measure(tape: Tape, *, at: float = 1000, since: float = 650, used: float = 100) -> None:
@@ -193,7 +215,8 @@ def api(*, scheduled: int | None = None, started: int | None = None) -> Pod:
     """The pod `api`, on a node whose clock is a minute behind."""
     where = "" if scheduled is None else "n1"
     times: dict[str, Any] = {"created": 590, "scheduled": scheduled, "accepted": scheduled, "started": started}
-    return pod("api", "critical", 4, namespace="serving", node=where, clock=-60, **times)
+    declared = {"gputally.io/checkpoint-interval": "30m"}
+    return pod("api", "critical", 4, namespace="serving", node=where, clock=-60, annotations=declared, **times)
 
 
 def node(name: str, product: str, gpus: int, *, cordoned: bool = False) -> Node:

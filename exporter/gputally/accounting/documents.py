@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.agents import Agents
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
@@ -15,17 +16,22 @@ from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
+from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.model.agent_pod import AgentPod
+from gputally.model.checkpoint import PodCheckpoint
 from gputally.model.disruption import Disruption
 from gputally.model.preemption import Preemption
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
+    Checkpoints.name: PodCheckpoint,
     ClaimPods.name: ClaimPod,
     Disruptions.name: Disruption,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,
+    LostWorkPart.name: PodLoss,
     NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
     RepeatVictims.name: PreemptedJob,

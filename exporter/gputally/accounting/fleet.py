@@ -71,16 +71,15 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
-        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, NamespaceTenants(self.pods))
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
-        self.now_us = saved.at_us
+        self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
-        self._next_round_us = 0
         self.limiter.look(self.totals.growth)
         self._restore(saved)
 
@@ -160,6 +159,7 @@ class Fleet:
         self.nodes.catch_up(at_us=self.now_us)
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
+        self.ends.lost_work.revised(revisions)
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
         changes = Changes(
@@ -211,13 +211,12 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
+                self.ends.lost_work.checkpoints.seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
                 self._reclassify(changed, at_us=event.at_us)
-            case _:
-                pass
         for part in self._parts_of[event.kind]:
             part.gone(found.metadata.uid, at_us=event.at_us)
 
@@ -293,8 +292,6 @@ class Fleet:
         self.jobs.restore_departed(saved.departed)
         if saved.is_moved:
             self.pods.handover.touch_all(self.pods.records.values())
-            self.totals.touch_all()
-            self.nodes.touch_all()
+            for each in (self.totals.touch_all, self.nodes.touch_all, *(part.touch_all for part in self.parts)):
+                each()
             self.usage.touch_all()
-            for part in self.parts:
-                part.touch_all()

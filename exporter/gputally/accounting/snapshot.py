@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from gputally.accounting.active_pods import ActivePod, pending
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.lost_work.at_risk import WorkAtRisk
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.totals.series import Published
@@ -47,6 +48,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     serving: Serving
     waiting: Mapping[tuple[str, str], Waiting]
     wanted: Mapping[str, int]
+    at_risk: WorkAtRisk
     unpriced: Mapping[tuple[str, str], int]
     claim_pods: int
     without_tier: int
@@ -87,6 +89,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
         waiting=waiting,
         wanted=_wanted(pods, fleet),
+        at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
         unpriced=inventory.unpriced,
         claim_pods=len(fleet.claim_pods),
         without_tier=len(fleet.pods.index.without_tier),

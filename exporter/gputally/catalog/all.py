@@ -14,6 +14,7 @@ from gputally.catalog.aggregator import closing_metrics as closing
 from gputally.catalog.aggregator import disruption_metrics as disruption
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import job_metrics as jobs
+from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
@@ -31,6 +32,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *pending.METRICS,
     *preemption.METRICS,
     *disruption.METRICS,
+    *lost_work.METRICS,
     *prices.METRICS,
     *accounting.METRICS,
 )
@@ -48,7 +50,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
-    "Preemption": (*preemption.METRICS, *disruption.METRICS),
+    "Preemption": (*preemption.METRICS, *disruption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Budgets": BUDGETS,

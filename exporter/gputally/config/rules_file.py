@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from gputally.accounting.checkpoints.stated_checkpoint import interval_of
 from gputally.config.budgets.budgets_section import budgets, check_budget_tiers
 from gputally.config.closing_section import closing
 from gputally.config.digest import digest
@@ -14,15 +15,15 @@ from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import Tiers, tiers
-from gputally.config.values import label_key, member, object_name, pattern, whole
-from gputally.model.rules import AgentMarks, HamiBasis, KaiNames, Limits, MigBasis, Rules
+from gputally.config.values import label_key, member, object_name, pattern, text, whole
+from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames, Limits, MigBasis, Rules
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
 _LIMIT = whole(1, 100_000)
 _SECTIONS: Final = (
     *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits"),
-    *("closing", "budgets"),
+    *("checkpoints", "closing", "budgets"),
 )
 
 
@@ -65,6 +66,7 @@ def rules(root: Field) -> Rules:
         hami_basis=section.read("hami", _hami_basis, default.hami_basis),
         kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
+        checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
     )
@@ -102,6 +104,24 @@ def _kai(field: Field) -> KaiNames:
     )
 
 
+def _checkpoints(field: Field) -> tuple[CheckpointRule, ...]:
+    """Intervals by tier; the first entry for a tier applies."""
+    return tuple(found for entry in field.items() if (found := _checkpoint(entry)) and entry.sound)
+
+
+def _checkpoint(field: Field) -> CheckpointRule | None:
+    section = field.section("tier", "interval")
+    tier = section.read("tier", value(text), "")
+    interval_us = section.require("interval", value(_interval), "add how often jobs save a checkpoint, such as 30m")
+    return None if interval_us is None else CheckpointRule(tier=tier, interval_us=interval_us)
+
+
+def _interval(text: str) -> int:
+    if (interval_us := interval_of(text)) is None:
+        raise ValueError(f"{text!r} is not a duration from 1m to 168h; use one such as 10m or 1h30m")
+    return interval_us
+
+
 def _limits(field: Field) -> Limits:
     default = msgspec.structs.asdict(Limits())
     section = field.section(*default)
@@ -110,4 +130,4 @@ def _limits(field: Field) -> Limits:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    return replace(found, digest=digest(replace(found, serving=(), closing=None, budgets=())))
+    return replace(found, digest=digest(replace(found, serving=(), checkpoints=(), closing=None, budgets=())))

@@ -39,6 +39,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     labels: tuple[tuple[str, str], ...] = ()
     owner: OwnerReference | None = None
     created_us: int
+    scheduling_group: str = ""
+    """The name of its PodGroup of scheduling.k8s.io."""
     node: str = ""
     node_uid: str = ""
     claimed_us: int | None = None

@@ -112,13 +112,21 @@ SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realti
 """Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
 
 
+class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Pods of `tier` ("" for any) are taken to save a checkpoint every `interval_us` since their start."""
+
+    tier: str = ""
+    interval_us: int
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
     the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
-    the sharing schemes, which apply unless `built_in_resources` is off. No period is closed without `closing`. `digest`
-    changes with what affects the classification of pods.
+    the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for its tier applies
+    to a pod that states nothing. No period is closed without `closing`. `digest` changes with what affects the
+    classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -139,6 +147,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     kai: KaiNames = KaiNames()
     limits: Limits = Limits()
     agents: AgentMarks = AgentMarks()
+    checkpoints: tuple[CheckpointRule, ...] = ()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()
     digest: str = ""

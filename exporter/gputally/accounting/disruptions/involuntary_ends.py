@@ -5,6 +5,7 @@ from typing import Any
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
@@ -12,20 +13,23 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
+from gputally.model.rules import Rules
 
 
 class InvoluntaryEnds:
-    """Disruptions of any cause, the preemptors of those that the scheduler decided, and jobs that it preempts often."""
+    """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
 
-    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter) -> None:
+    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
+        self.lost_work = LostWorkPart(totals, pods.records, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        return self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals
+        own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals)
+        return *own, *self.lost_work.parts
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod."""
@@ -33,6 +37,8 @@ class InvoluntaryEnds:
         if record.preempted_us is not None and (found := self.preemptions.known.get(record.uid)):
             self.repeat_victims.preempted(found, record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        if is_gone:
+            self.lost_work.pod_deleted(record, at_us=at_us)
 
 
 def _is_spot(nodes: Nodes, uid: str) -> bool:

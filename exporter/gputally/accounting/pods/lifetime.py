@@ -44,6 +44,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         may_preempt=pod.spec.preemption_policy != "Never",
         owner=controller_of(meta.owner_references),
         created_us=created_us(pod, at_us),
+        scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
     )
 

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.pod_group import GROUP_LABEL_KEYS
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.pods.release import Home, released
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
@@ -43,7 +44,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
 @lru_cache(maxsize=8)
 def kept_keys(rules: Rules) -> frozenset[str]:
     """The label keys of pods that any rule reads."""
-    return relevant_labels(rules) | tier_labels(rules) | JOB_LABEL_KEYS | _QUEUES
+    return relevant_labels(rules) | tier_labels(rules) | JOB_LABEL_KEYS | GROUP_LABEL_KEYS | _QUEUES
 
 
 def terms_of(

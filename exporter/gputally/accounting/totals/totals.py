@@ -35,6 +35,11 @@ class Total(StrEnum):
     """Preemptions by step and upper bound of its duration (s), not cumulative."""
     PREEMPTION_STEP_TIME = "preemption_step_time"
     """Sum of the durations of a step, µs."""
+    LOST = "lost"
+    """Running time of victims, and of what restarted with them, since their last checkpoints; by its source."""
+    LOST_COST = "lost_cost"
+    STALLED = "stalled"
+    """Running time of pods that waited for the replacement of a preempted pod of their group."""
     JOB = "job"
     """GPU-time of ended jobs, by outcome."""
     ENDED_EARLY = "ended_early"
@@ -70,6 +75,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
+    **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }

@@ -1,0 +1,1 @@
+"""The last checkpoints of pods, as they state or declare them."""

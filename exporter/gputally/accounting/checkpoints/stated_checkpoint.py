@@ -1,0 +1,73 @@
+"""What a pod says about its checkpoints, in annotations and termination messages. Its author writes both."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from gputally.model.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
+from gputally.model.kube import Pod
+from gputally.model.units import US_PER_DAY, US_PER_HOUR, US_PER_SECOND, to_us
+
+LAST_CHECKPOINT: Final = "gputally.io/last-checkpoint"
+"""When the job last saved a checkpoint, as RFC 3339."""
+CHECKPOINT_INTERVAL: Final = "gputally.io/checkpoint-interval"
+"""How often the job saves one, such as `10m` or `1h30m`."""
+SAVES_ON_SIGTERM: Final = "gputally.io/saves-on-sigterm"
+"""`true` if the job saves one when it is asked to stop."""
+SHORTEST_US: Final = 60 * US_PER_SECOND
+LONGEST_US: Final = 7 * US_PER_DAY
+_AHEAD_US: Final = 60 * US_PER_SECOND
+"""The clock of a node may be ahead by this; later times are ignored until they have come."""
+_MOST_MESSAGE: Final = 4096
+"""The API server limits the termination message of a container to this."""
+_LINE: Final = re.compile(r"^gputally-checkpoint=(\S{20,40})\s*$", re.MULTILINE)
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+_INTERVAL: Final = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,6})s)?")
+
+
+def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
+    """What `pod` states, observed at `at_us`, the latest time that counts; None if it states nothing valid."""
+    annotations = pod.metadata.annotations or {}
+    stated = [
+        WorkCheckpoint(at_us=min(time_us, at_us), source=source)
+        for source, text in _texts(pod, annotations)
+        if (time_us := time_of(text)) is not None and time_us <= at_us + _AHEAD_US
+    ]
+    found = PodCheckpoint(
+        uid=pod.metadata.uid,
+        stated=max(stated, key=lambda each: each.at_us, default=None),
+        interval_us=interval_of(annotations.get(CHECKPOINT_INTERVAL, "")),
+        saves_on_sigterm=annotations.get(SAVES_ON_SIGTERM) == "true",
+    )
+    return None if found == PodCheckpoint(uid=found.uid) else found
+
+
+def _texts(pod: Pod, annotations: Mapping[str, str]) -> Iterator[tuple[CheckpointSource, str]]:
+    for status in pod.status.container_statuses or ():
+        for state in (status.state, status.last_state):
+            if state and state.terminated and state.terminated.message:
+                for text in _LINE.findall(state.terminated.message[-_MOST_MESSAGE:]):
+                    yield CheckpointSource.TERMINATION_MESSAGE, text
+    if text := annotations.get(LAST_CHECKPOINT):
+        yield CheckpointSource.ANNOTATION, text
+
+
+def time_of(text: str) -> int | None:
+    """The time in µs since the epoch; None unless it is RFC 3339 and since the epoch."""
+    if not _TIME.fullmatch(text[:41]):
+        return None
+    try:
+        return max(0, to_us(datetime.fromisoformat(text.upper()))) or None
+    except (ValueError, OverflowError):
+        return None
+
+
+def interval_of(text: str) -> int | None:
+    """The interval in µs; None unless it is a duration from a minute to a week."""
+    found = _INTERVAL.fullmatch(text[:20])
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    interval_us = hours * US_PER_HOUR + (minutes * 60 + seconds) * US_PER_SECOND
+    return interval_us if SHORTEST_US <= interval_us <= LONGEST_US else None

@@ -1,0 +1,1 @@
+"""Groups of pods that work together, by the labels of their frameworks."""

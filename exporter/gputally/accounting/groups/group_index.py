@@ -1,0 +1,35 @@
+"""The pods of each group."""
+
+from gputally.accounting.groups.pod_group import PodGroup, group_of
+from gputally.model.pod import PodRecord
+
+
+class GroupIndex:
+    """UIDs of the existing pods of each group."""
+
+    def __init__(self) -> None:
+        self._members: dict[PodGroup, set[str]] = {}
+        self._group_of: dict[str, PodGroup] = {}
+
+    def put(self, record: PodRecord) -> None:
+        """Add a pod that is new or has other labels."""
+        self.drop(record.uid)
+        if group := group_of(record):
+            group = next((self._group_of[uid] for uid in self._members.get(group, ())), group)  # one object for all
+            self._members.setdefault(group, set()).add(record.uid)
+            self._group_of[record.uid] = group
+
+    def of(self, uid: str) -> PodGroup | None:
+        """The group of a pod."""
+        return self._group_of.get(uid)
+
+    def members(self, group: PodGroup | None) -> set[str]:
+        """The pods of a group."""
+        return self._members.get(group, set()) if group else set()
+
+    def drop(self, uid: str) -> None:
+        """Remove a pod."""
+        if group := self._group_of.pop(uid, None):
+            self._members[group].discard(uid)
+            if not self._members[group]:
+                del self._members[group]

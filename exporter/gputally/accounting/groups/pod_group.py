@@ -1,0 +1,90 @@
+"""The group that a pod belongs to, and what happens to the group when one of its pods is lost."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.pod import PodRecord
+
+
+class OnLoss(StrEnum):
+    """What a group does by default when it loses a pod; what is observed overrides it."""
+
+    RESTART = "restart"
+    """All pods are recreated."""
+    WAIT = "wait"
+    """The pod is replaced, and the others wait for it."""
+    CONTINUE = "continue"
+    """The pod is replaced, and the others go on."""
+
+
+class PodGroup(Struct, frozen=True, gc=False, cache_hash=True):
+    """A group by its kind, namespace and name; `name` tells groups and their incarnations of one namespace apart."""
+
+    kind: str
+    namespace: str
+    name: str
+    on_loss: OnLoss
+
+
+class _Rule(Struct, frozen=True):
+    """Pods with all of `keys` are a group of `kind`, named by their values; `more` keys may lack."""
+
+    kind: str
+    on_loss: OnLoss
+    keys: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+
+_RULES: Final = (
+    _Rule(
+        "LeaderWorkerSet",
+        OnLoss.RESTART,
+        ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+    ),
+    _Rule("JobSet", OnLoss.RESTART, ("jobset.sigs.k8s.io/jobset-name",), ("jobset.sigs.k8s.io/jobset-uid",)),
+    _Rule("TrainingJob", OnLoss.WAIT, ("training.kubeflow.org/job-name",)),
+    _Rule("VolcanoJob", OnLoss.WAIT, ("volcano.sh/job-name",)),
+    _Rule("RayReplica", OnLoss.RESTART, ("ray.io/cluster", "ray.io/worker-group-replica-name")),
+    _Rule("KueuePodGroup", OnLoss.RESTART, ("kueue.x-k8s.io/pod-group-name",)),
+    _Rule("RayCluster", OnLoss.CONTINUE, ("ray.io/cluster",)),
+    _Rule(
+        "Job",
+        OnLoss.CONTINUE,
+        ("batch.kubernetes.io/job-name",),
+        ("batch.kubernetes.io/controller-uid",),
+    ),
+)
+"""The outermost framework first; JobSet, for one, creates Jobs.
+
+Sources: jobset api/jobset/v1alpha2; lws pkg/controllers/pod_controller.go (RecreateGroupOnPodRestart by default);
+training-operator pkg/controller.v1; volcano pkg/controllers/job (no matching policy restarts nothing else); kuberay
+ray-operator/controllers/ray (numOfHosts above 1); kueue pkg/controller/jobframework; kubernetes pkg/controller/job.
+"""
+RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
+"""How often a JobSet has recreated all its Jobs."""
+GROUP_LABEL_KEYS: Final = frozenset(key for rule in _RULES for key in (*rule.keys, *rule.more)) | {RESTART_ATTEMPT}
+
+
+def group_of(record: PodRecord) -> PodGroup | None:
+    """The group of a pod; None for a pod on its own."""
+    if record.labels:
+        labels = dict(record.labels)
+        for rule in _RULES:
+            if all(map(labels.get, rule.keys)):
+                return _group(rule, record.namespace, labels.get)
+    if record.scheduling_group:
+        return PodGroup("PodGroup", record.namespace, record.scheduling_group, OnLoss.WAIT)
+    return None
+
+
+def _group(rule: _Rule, namespace: str, value: Callable[[str], str | None]) -> PodGroup:
+    return PodGroup(rule.kind, namespace, "/".join(value(key) or "" for key in (*rule.keys, *rule.more)), rule.on_loss)
+
+
+def attempt_of(labels: Mapping[str, str]) -> int:
+    """How often its controller has restarted the group, as the pod's label counts it; 0 without one."""
+    text = labels.get(RESTART_ATTEMPT, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits

@@ -1,0 +1,178 @@
+"""The work that a preemption of all running pods would destroy now: lines a + b·t by tier and tenant."""
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
+from gputally.accounting.groups.group_index import GroupIndex
+from gputally.accounting.groups.pod_group import OnLoss, PodGroup
+from gputally.accounting.totals.series import Labels
+from gputally.model.checkpoint import WorkCheckpoint
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
+
+_OVERDUE_EVERY_US = 30 * US_PER_SECOND
+
+
+class WorkAtRisk(Struct, frozen=True, kw_only=True):
+    """GPU-time (µs·µGPU) by exported tier and tenant, its exact cost, also by currency, and overdue checkpoints."""
+
+    gpu_time: Mapping[Labels, int]
+    cost: Mapping[Labels, int]
+    overdue: Mapping[Labels, int]
+
+
+class AtRisk:
+    """Running pods, each with the last checkpoint as of its last change or step.
+
+    A pod is counted with the record that was known at the last `advance`. The sums move with the time by themselves;
+    only a pod with an assumed interval changes as time passes, once for each interval.
+    """
+
+    def __init__(
+        self, pods: Mapping[str, PodRecord], checkpoints: Checkpoints, groups: GroupIndex, rules: Rules
+    ) -> None:
+        self._pods = pods
+        self._checkpoints = checkpoints
+        self._groups = groups
+        self._rules = rules
+        self._lines: dict[tuple[Labels, Price | None], list[int]] = {}
+        """a, b and the number of contributions, by labels of segments and price."""
+        self._counted: dict[str, tuple[PodRecord, int, int | None]] = {}
+        """Each running pod as counted, with its last checkpoint and when the next one is assumed."""
+        self._outdated: set[str] = set()
+        self._steps: list[tuple[int, str]] = []
+        self._of_group: dict[PodGroup, WorkCheckpoint] = {}
+        """The latest checkpoint that any pod of a group stated."""
+        self._overdue: dict[Labels, int] = {}
+        self._next_overdue_us = 0
+
+    def outdate(self, uid: str) -> None:
+        """A pod is new or has changed."""
+        self._outdated.add(uid)
+
+    def drop(self, uid: str) -> None:
+        """A pod is gone."""
+        self._remove(uid)
+        self._outdated.discard(uid)
+
+    def advance(self, now_us: int) -> None:
+        """Count all changes since the last call."""
+        for uid in self._checkpoints.fresh:
+            self._outdated |= self._sharing(uid)
+        self._checkpoints.fresh.clear()
+        for uid in self._outdated:
+            self._replace(uid, now_us)
+        self._outdated.clear()
+        self._step(now_us)
+        if now_us >= self._next_overdue_us:
+            self._next_overdue_us = now_us + _OVERDUE_EVERY_US
+            self._overdue = self._count_overdue(now_us)
+            self._of_group = {each: stated for each, stated in self._of_group.items() if self._groups.members(each)}
+
+    def read(self, now_us: int) -> WorkAtRisk:
+        """The work at risk at `now_us`."""
+        gpu_time: dict[Labels, int] = {}
+        cost: dict[Labels, int] = {}
+        for (labels, price), (a, b, _) in self._lines.items():
+            payer, value = labels[:2], a + b * now_us
+            gpu_time[payer] = gpu_time.get(payer, 0) + value
+            if price:
+                in_currency = (*payer, price.currency)
+                cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
+        return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
+
+    def _sharing(self, uid: str) -> set[str]:
+        """The pods whose checkpoint a pod states: itself, and its group unless that works each for itself."""
+        group, stated = self._groups.of(uid), self._checkpoints.of(uid).stated
+        if group is None or stated is None or group.on_loss is OnLoss.CONTINUE:
+            return {uid}
+        known = self._of_group.get(group)
+        if known and known.at_us >= stated.at_us:
+            return {uid}
+        self._of_group[group] = stated
+        return self._groups.members(group) | {uid}
+
+    def _replace(self, uid: str, now_us: int) -> None:
+        before = self._remove(uid)
+        record = self._pods.get(uid)
+        if record and is_running(record):
+            self._add(record, now_us, scheduled_us=before[2] if before else None)
+
+    def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
+        from_us, due_us = record.started_us or now_us, None
+        stated = self._stated(record.uid)
+        interval_us = None if stated else self._interval_of(record)
+        if stated or interval_us:
+            latest_us = max(now_us, from_us)
+            last = last_checkpoint(stated, start_us=from_us, end_us=latest_us, interval_us=interval_us)
+            from_us = last.at_us
+        if interval_us:
+            due_us = from_us + interval_us
+            if due_us != scheduled_us:
+                heappush(self._steps, (due_us, record.uid))
+        self._counted[record.uid] = record, from_us, due_us
+        self._post(record, from_us, 1)
+
+    def _interval_of(self, record: PodRecord) -> int | None:
+        return self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)
+
+    def _stated(self, uid: str) -> list[WorkCheckpoint]:
+        group = self._groups.of(uid)
+        found = self._checkpoints.of(uid).stated, self._of_group.get(group) if group else None
+        return [each for each in found if each]
+
+    def _remove(self, uid: str) -> tuple[PodRecord, int, int | None] | None:
+        if counted := self._counted.pop(uid, None):
+            self._post(counted[0], counted[1], -1)
+        return counted
+
+    def _post(self, record: PodRecord, from_us: int, sign: int) -> None:
+        for each in reversed(record.segments):
+            if each.end_us is not None and each.end_us <= from_us:
+                return
+            key, start_us = (each.labels, each.price), max(each.start_us, from_us)
+            line = self._lines.setdefault(key, [0, 0, 0])
+            line[0] -= sign * each.quantity * start_us
+            if each.end_us is None:
+                line[1] += sign * each.quantity
+            else:
+                line[0] += sign * each.quantity * each.end_us
+            line[2] += sign
+            if not line[2]:
+                del self._lines[key]
+
+    def _step(self, now_us: int) -> None:
+        """Move on the pods whose assumed checkpoint is due; entries of earlier states are skipped."""
+        while self._steps and self._steps[0][0] <= now_us:
+            due_us, uid = heappop(self._steps)
+            counted = self._counted.get(uid)
+            if counted and counted[2] == due_us:
+                self._replace(uid, now_us)
+
+    def _count_overdue(self, now_us: int) -> dict[Labels, int]:
+        """Running pods by tier and tenant that declare an interval and have stated no checkpoint for 1.5 times it."""
+        found: dict[Labels, int] = {}
+        for uid, checkpoint in self._checkpoints.known.items():
+            if checkpoint.interval_us and (counted := self._counted.get(uid)):
+                record = counted[0]
+                last_us = max((each.at_us for each in self._stated(uid)), default=0)
+                last_us = max(last_us, record.started_us or 0)
+                labels = record.terms[-1].labels[:2]
+                is_overdue = 2 * (now_us - last_us) > 3 * checkpoint.interval_us
+                found[labels] = found.get(labels, 0) + is_overdue
+        return found
+
+
+def is_running(record: PodRecord) -> bool:
+    """Whether a preemption now would cost the pod its work: it runs, and its deletion is not requested."""
+    return record.started_us is not None and record.deletion_us is None and record.end_us is None

@@ -1,0 +1,117 @@
+"""The formulas: what running time since a checkpoint amounts to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
+from gputally.accounting.lost_work.pod_work import PodWork
+from gputally.accounting.totals.series import Labels
+from gputally.accounting.totals.totals import Total
+from gputally.model.checkpoint import WorkCheckpoint
+from gputally.model.lost_work import LostWork, WorkSpan
+from gputally.model.units import US_PER_SECOND
+
+Amounts = dict[tuple[Total, Labels], int]
+"""What is counted, by family and labels."""
+COMPARED_US: Final = tuple(minutes * 60 * US_PER_SECOND for minutes in (10, 30, 60))
+"""Checkpoint intervals for which the loss is computed, too."""
+
+
+def checkpoint_before_end(work: PodWork, shared: Iterable[WorkCheckpoint]) -> WorkCheckpoint:
+    """The last checkpoint of an ended pod; `shared` are those of its group."""
+    start_us = work.end_us if work.started_us is None else min(work.started_us, work.end_us)
+    stated = (*work.saved, *shared)
+    return last_checkpoint(stated, start_us=start_us, end_us=work.end_us, interval_us=work.interval_us)
+
+
+def gpu_time_of(spans: Iterable[WorkSpan], *, from_us: int) -> int:
+    """The GPU-time (µs·µGPU) of the spans from `from_us` on."""
+    return sum(each.quantity * max(0, each.end_us - max(each.start_us, from_us)) for each in spans)
+
+
+def costs_of_spans(spans: Iterable[WorkSpan], *, from_us: int) -> dict[str, int]:
+    """The exact cost (see `Price.cost`) of the spans from `from_us` on, by currency."""
+    found: dict[str, int] = {}
+    for each in spans:
+        gpu_time = each.quantity * max(0, each.end_us - max(each.start_us, from_us))
+        if each.price and gpu_time:
+            found[each.price.currency] = found.get(each.price.currency, 0) + each.price.cost(gpu_time)
+    return found
+
+
+def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, from_us: int) -> Amounts:
+    """What the loss of a pod adds to the counters, which exclude everything before `from_us`."""
+    found: Amounts = {}
+    from_us = max(checkpoint.at_us, from_us)
+    for payer in {each.payer for each in work.spans}:
+        spans = [each for each in work.spans if each.payer == payer]
+        found[Total.LOST, (*payer, checkpoint.source.value)] = gpu_time_of(spans, from_us=from_us)
+        for currency, cost in costs_of_spans(spans, from_us=from_us).items():
+            found[Total.LOST_COST, (*payer, currency)] = cost
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def stall_amounts(spans: Iterable[WorkSpan], *, from_us: int) -> Amounts:
+    """What stalled members add to the counters."""
+    found: Amounts = {}
+    for each in spans:
+        key = Total.STALLED, each.payer
+        found[key] = found.get(key, 0) + gpu_time_of((each,), from_us=from_us)
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def within(spans: Iterable[WorkSpan], stalls: Sequence[tuple[int, int]]) -> list[WorkSpan]:
+    """The parts of `spans` inside any of the disjoint `stalls`."""
+    return [
+        WorkSpan(start_us=start_us, end_us=end_us, quantity=each.quantity, payer=each.payer, price=each.price)
+        for each in spans
+        for from_us, to_us in stalls
+        if (start_us := max(each.start_us, from_us)) < (end_us := min(each.end_us, to_us))
+    ]
+
+
+def union(stalls: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Overlapping stalls as disjoint ones, in order."""
+    found: list[tuple[int, int]] = []
+    for from_us, to_us in sorted(stalls):
+        if found and from_us <= found[-1][1]:
+            found[-1] = found[-1][0], max(to_us, found[-1][1])
+        elif from_us < to_us:
+            found.append((from_us, to_us))
+    return found
+
+
+def lost_work(
+    victim: PodWork,
+    lost: Mapping[str, tuple[PodWork, WorkCheckpoint]],
+    *,
+    stalled_gpu_time: int,
+    is_final: bool,
+) -> LostWork:
+    """The loss of the preemption of `victim`: `lost` are all pods that lost work, itself included, by UID."""
+    costs: dict[str, int] = {}
+    for work, checkpoint in lost.values():
+        for currency, cost in costs_of_spans(work.spans, from_us=checkpoint.at_us).items():
+            costs[currency] = costs.get(currency, 0) + cost
+    own = lost[victim.uid][1]
+    return LostWork(
+        victim_uid=victim.uid,
+        gpu_time=sum(gpu_time_of(work.spans, from_us=checkpoint.at_us) for work, checkpoint in lost.values()),
+        costs=tuple(sorted(costs.items())),
+        basis=own.source,
+        checkpoint_us=own.at_us,
+        members=len(lost),
+        stalled_gpu_time=stalled_gpu_time,
+        at_intervals=tuple((each, _gpu_time_at(each, lost.values())) for each in COMPARED_US),
+        is_final=is_final,
+    )
+
+
+def _gpu_time_at(interval_us: int, lost: Iterable[tuple[PodWork, WorkCheckpoint]]) -> int:
+    """The GPU-time that would be lost with a checkpoint every `interval_us` since the start of each pod."""
+    found = 0
+    for work, _ in lost:
+        if work.started_us is not None:
+            ran_us = max(0, work.end_us - work.started_us)
+            found += gpu_time_of(work.spans, from_us=work.end_us - ran_us % interval_us)
+    return found

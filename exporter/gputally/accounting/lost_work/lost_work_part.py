@@ -1,0 +1,300 @@
+"""Counts the work that preemptions destroy.
+
+A victim loses its work since its last checkpoint. Where its group restarts with it, so do the other members. What is
+counted follows from what is known, and is corrected by the difference; a pod counts once, whatever else its group lost.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
+from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
+from gputally.accounting.groups.group_index import GroupIndex
+from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
+from gputally.accounting.lost_work.at_risk import AtRisk
+from gputally.accounting.lost_work.incident import Verdict, ended_member, present_member, verdict_of
+from gputally.accounting.lost_work.losses import lost_work, stall_amounts, within
+from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted, with_shared
+from gputally.accounting.lost_work.pod_work import spans_of, work_of
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.totals.totals import Totals
+from gputally.model.checkpoint import WorkCheckpoint
+from gputally.model.lost_work import LostWork, WorkSpan
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+
+_KEEP_US: Final = US_PER_HOUR
+"""How long losses are kept after their pod is gone; for as long, preemptions are."""
+_UNCHARGED_US: Final = 600 * US_PER_SECOND
+"""The same for deleted members of groups, in case the preemption of another one is observed later."""
+_FORGET_EVERY_US: Final = 60 * US_PER_SECOND
+
+
+class LostWorkPart(StatePart[PodLoss]):
+    """Ended pods that lost work, or may have, by UID.
+
+    `pods` are the records of existing pods, `preempted` has the UIDs of those that were preempted. Both are compared
+    with what was known at each `advance`, so that observations cost nothing.
+    """
+
+    name = "lost-work"
+    kinds = ()
+
+    def __init__(
+        self, totals: Totals, pods: Mapping[str, PodRecord], *, preempted: Mapping[str, object], rules: Rules
+    ) -> None:
+        self.checkpoints = Checkpoints(pods)
+        self.groups = GroupIndex()
+        self.losses: dict[str, PodLoss] = {}
+        self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
+        self._totals = totals
+        self._pods = pods
+        self._preempted = preempted
+        self._rules = rules
+        self._known: dict[str, PodRecord] = {}
+        self._victims: set[str] = set()
+        """UIDs of all victims that are known."""
+        self._open: set[str] = set()
+        """UIDs of victims whose end is not known, or what became of their group."""
+        self._of_group: dict[PodGroup, set[str]] = {}
+        self._touched: set[str] = set()
+        self._changed: set[str] = set()
+        """UIDs of victims whose loss changed since the last `drain_lost`."""
+        self._next_forget_us = 0
+        self._now_us = 0
+
+    @property
+    def parts(self) -> "tuple[Checkpoints, LostWorkPart]":
+        """This part, after the one with what pods state."""
+        return self.checkpoints, self
+
+    def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod leaves the working state; its final record counts."""
+        self._now_us = at_us
+        uid = record.uid
+        group = self.groups.of(uid) or group_of(record)
+        if uid in self._preempted or uid in self.losses or group:
+            self._take(record, group)
+        self._drop(uid)
+
+    def revised(self, records: Mapping[str, PodRecord]) -> None:
+        """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""
+        for uid in self.losses.keys() & records.keys() - self._pods.keys():
+            loss = self.losses[uid]
+            work = work_of(records[uid], NOTHING, group=loss.work.group, interval_us=loss.work.interval_us)
+            if work:
+                self._keep(replace(loss, work=replace(work, saved=loss.work.saved)))
+
+    def advance(self, now_us: int) -> None:
+        """See `StatePart.advance`: account what changed since the last call."""
+        self._now_us = now_us
+        for uid, record in self._pods.items():
+            if self._known.get(uid) is not record:
+                self._pod_changed(record)
+        if len(self._known) > len(self._pods):  # deleted pods whose node was not known yet
+            for uid in self._known.keys() - self._pods.keys():
+                self._drop(uid)
+        for uid in self._preempted.keys() - self._victims:
+            self._add_victim(uid)
+        self.at_risk.advance(now_us)
+        for group, victims in self._by_group().items():
+            self._resolve(group, victims, now_us)
+        if now_us >= self._next_forget_us:
+            self._next_forget_us = now_us + _FORGET_EVERY_US
+            self._forget(now_us)
+
+    def lost_work(self, victim_uid: str) -> LostWork | None:
+        """The loss of a preemption; None while the end of the victim is not known, or long after."""
+        victim = self.losses.get(victim_uid)
+        if victim is None or not victim.is_victim:
+            return None
+        members = self._of_group.get(victim.work.group, ()) if victim.work.group else ()
+        charged = (each for uid in (victim_uid, *members) if (each := self.losses[uid]).charged_to == victim_uid)
+        return lost_work(
+            victim.work,
+            {each.work.uid: (each.work, each.checkpoint) for each in charged},
+            stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
+            is_final=victim.is_final,
+        )
+
+    def drain_lost(self) -> dict[str, LostWork]:
+        """New and corrected losses since the last call, by victim."""
+        changed, self._changed = self._changed, set()
+        return {uid: lost for uid in changed if (lost := self.lost_work(uid))}
+
+    def drain(self) -> dict[str, PodLoss | None]:
+        """See `StatePart.drain`."""
+        changed = {uid: self.losses.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._touched.update(self.losses)
+
+    def restore(self, documents: Iterable[PodLoss], *, at_us: int) -> None:
+        """See `StatePart.restore`."""
+        for each in documents:
+            self._put(replace(each, noticed_us=min(each.noticed_us, at_us)))
+            if each.is_victim:
+                self._victims.add(each.work.uid)
+                if not each.is_final:
+                    self._open.add(each.work.uid)
+
+    def _drop(self, uid: str) -> None:
+        self.groups.drop(uid)
+        self.at_risk.drop(uid)
+        self._known.pop(uid, None)
+
+    def _pod_changed(self, record: PodRecord) -> None:
+        before, uid = self._known.get(record.uid), record.uid
+        self._known[uid] = record
+        if before is None or before.labels != record.labels:
+            self.groups.put(record)
+        self.at_risk.outdate(uid)
+        if record.end_us is not None and (uid in self._preempted or uid in self.losses):
+            self._take(record, self.groups.of(uid))
+
+    def _add_victim(self, uid: str) -> None:
+        """A preemption is known now; its victim may have ended before."""
+        self._victims.add(uid)
+        record, loss = self._pods.get(uid), self.losses.get(uid)
+        if record and record.end_us is None:
+            self._open.add(uid)
+        elif record:
+            self._take(record, self.groups.of(uid))
+        elif loss and not loss.is_victim and not loss.work.ended_itself:
+            self._open.add(uid)
+            self._keep(replace(loss, is_victim=True, charged_to=uid))
+
+    def _take(self, record: PodRecord, group: PodGroup | None) -> None:
+        """Keep the work of an ended pod as it is known now."""
+        uid, known = record.uid, self.losses.get(record.uid)
+        interval_us = declared_interval(record, self._rules)
+        work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us)
+        is_victim = work is not None and uid in self._preempted and not work.ended_itself
+        if work is None or not (is_victim or known or (group and not work.succeeded)):
+            self._open.discard(uid)
+            return
+        if known is None:
+            known = PodLoss(work=work, is_victim=is_victim, noticed_us=self._now_us)
+        charged_to = uid if is_victim else known.charged_to if known.charged_to != uid else ""
+        if is_victim and not known.is_final:
+            self._open.add(uid)
+        loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
+        self._keep(with_shared(loss, self._stated(group) if group else ()))
+
+    def _by_group(self) -> dict[PodGroup | None, list[str]]:
+        """The open victims of each group; those without a group under None."""
+        found: dict[PodGroup | None, list[str]] = {}
+        for uid in sorted(self._open):
+            loss = self.losses.get(uid)
+            if loss is None and uid not in self._pods:
+                self._open.discard(uid)
+            else:
+                found.setdefault(loss.work.group if loss else self.groups.of(uid), []).append(uid)
+        return found
+
+    def _resolve(self, group: PodGroup | None, victims: Collection[str], now_us: int) -> None:
+        """Decide what became of a group, once the ends of all of its victims are known."""
+        ended = [uid for uid in victims if uid in self.losses]
+        if group is None:
+            for uid in ended:
+                self._close(uid)
+        elif len(ended) == len(victims):
+            stated = self._stated(group)
+            for uid in victims:
+                self._keep(with_shared(self.losses[uid], stated))
+            verdict = self._verdict(group, victims, now_us)
+            self._charge(group, verdict, victims)
+            if verdict.is_final:
+                for uid in victims:
+                    self._close(uid, self._stalled(group, verdict) if uid == min(victims) else ())
+
+    def _verdict(self, group: PodGroup, victims: Collection[str], now_us: int) -> Verdict:
+        losses = self._of_group.get(group, set())
+        free = (self.losses[uid] for uid in losses.difference(victims))
+        others = [ended_member(each.work) for each in free if each.charged_to in ("", *victims)]
+        others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - losses - self._victims]
+        return verdict_of(
+            group.on_loss, [ended_member(self.losses[uid].work) for uid in victims], others, now_us=now_us
+        )
+
+    def _charge(self, group: PodGroup, verdict: Verdict, victims: Collection[str]) -> None:
+        """Count what the members that restarted lost, with the first of the victims, and take it back from others."""
+        for uid in verdict.restarted - self._of_group[group]:
+            self._take(self._pods[uid], group)
+        for uid in self._of_group[group].difference(victims):
+            loss = self.losses[uid]
+            if uid in verdict.restarted:
+                self._keep(replace(loss, charged_to=min(victims)))
+            elif loss.charged_to in victims:
+                self._keep(replace(loss, charged_to=""))
+
+    def _stalled(self, group: PodGroup, verdict: Verdict) -> tuple[WorkSpan, ...]:
+        """The running time of the members that waited, after what counted as such before."""
+        before_us = max(self.losses[uid].stalled_until_us for uid in self._of_group[group])
+        stalls = [(max(from_us, before_us), to_us) for from_us, to_us in verdict.stalls]
+        found: list[WorkSpan] = []
+        for uid in verdict.waiting if stalls else ():
+            loss, record = self.losses.get(uid), self._pods.get(uid)
+            spans = loss.work.spans if loss else spans_of(record, until_us=stalls[-1][1]) if record else ()
+            found += within(spans, stalls)
+        return tuple(found)
+
+    def _close(self, uid: str, stalled: Collection[WorkSpan] = ()) -> None:
+        """What became of the group of a victim is known."""
+        self._open.discard(uid)
+        amounts = stall_amounts(stalled, from_us=self._totals.accounting_start_us)
+        self._keep(
+            replace(
+                self.losses[uid],
+                is_final=True,
+                stalled=tuple((*labels, amount) for (_, labels), amount in amounts.items()),
+                stalled_until_us=max((each.end_us for each in stalled), default=0),
+            )
+        )
+
+    def _stated(self, group: PodGroup) -> list[WorkCheckpoint]:
+        """The checkpoints that the pods of a group state; pods that go on alone share none."""
+        if group.on_loss is OnLoss.CONTINUE:
+            return []
+        stating = self.groups.members(group) & self.checkpoints.known.keys()
+        stated = [each for uid in stating if (each := self.checkpoints.of(uid).stated)]
+        return stated + [each for uid in self._of_group.get(group, ()) for each in self.losses[uid].work.stated]
+
+    def _keep(self, loss: PodLoss) -> None:
+        """Store a loss, and correct the counters by the difference to what they have of it."""
+        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
+        amounts = amounts_of(loss, from_us=self._totals.accounting_start_us)
+        counted = {(total, labels): amount for total, labels, amount in loss.counted}
+        for (total, labels), amount in {**dict.fromkeys(counted, 0), **amounts}.items():
+            if difference := amount - counted.get((total, labels), 0):
+                self._totals.count(total, labels, difference, at_us=self._now_us)
+        loss = with_counted(loss, amounts)
+        if loss != known:
+            self._put(loss)
+            self._touched.add(uid)
+            self._changed.update(each for each in (known.charged_to if known else "", loss.charged_to) if each)
+
+    def _put(self, loss: PodLoss) -> None:
+        self.losses[loss.work.uid] = loss
+        if loss.work.group:
+            self._of_group.setdefault(loss.work.group, set()).add(loss.work.uid)
+
+    def _forget(self, now_us: int) -> None:
+        """Drop what can change no more."""
+        self._victims &= self._preempted.keys() | self._open | self.losses.keys()
+        busy = self._by_group().keys()
+        for uid, loss in tuple(self.losses.items()):
+            kept_us = _KEEP_US if loss.charged_to else _UNCHARGED_US
+            if uid not in self._pods and loss.work.group not in busy and loss.noticed_us < now_us - kept_us:
+                del self.losses[uid]
+                self._touched.add(uid)
+                if loss.work.group:
+                    self._of_group[loss.work.group].discard(uid)
+                    if not self._of_group[loss.work.group]:
+                        del self._of_group[loss.work.group]

@@ -1,0 +1,53 @@
+"""A pod that lost its work to a preemption, or may yet prove to have."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
+from gputally.accounting.lost_work.pod_work import PodWork
+from gputally.accounting.totals.totals import Total
+from gputally.model.checkpoint import WorkCheckpoint
+
+
+class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One ended pod, observed to have ended at `noticed_us`.
+
+    `charged_to` is the victim of the preemption that cost its work, itself for a victim, empty if it lost none.
+    `shared` are the checkpoints of its group before its end. For a victim, `stalled` is the GPU-time of the members
+    that waited for its replacement until `stalled_until_us`, by exported tier and tenant, and `is_final` says that what
+    became of its group is known. `counted` is what the counters have of it.
+    """
+
+    work: PodWork
+    is_victim: bool
+    noticed_us: int
+    charged_to: str = ""
+    shared: tuple[WorkCheckpoint, ...] = ()
+    stalled: tuple[tuple[str, str, int], ...] = ()
+    stalled_until_us: int = 0
+    is_final: bool = False
+    counted: tuple[tuple[Total, tuple[str, ...], int], ...] = ()
+
+    @property
+    def checkpoint(self) -> WorkCheckpoint:
+        """The last checkpoint before the end."""
+        return checkpoint_before_end(self.work, self.shared)
+
+
+def amounts_of(loss: PodLoss, *, from_us: int) -> Amounts:
+    """What the counters should have of it; they exclude everything before `from_us`."""
+    found = loss_amounts(loss.work, loss.checkpoint, from_us=from_us) if loss.charged_to else {}
+    return found | {(Total.STALLED, (tier, tenant)): amount for tier, tenant, amount in loss.stalled}
+
+
+def with_counted(loss: PodLoss, amounts: Amounts) -> PodLoss:
+    """`loss` as counted."""
+    return replace(loss, counted=tuple((total, labels, amount) for (total, labels), amount in amounts.items()))
+
+
+def with_shared(loss: PodLoss, stated: Iterable[WorkCheckpoint]) -> PodLoss:
+    """`loss` with the latest checkpoint before its end, among those known before and those `stated` by its group."""
+    before = [each for each in (*stated, *loss.shared) if each.at_us <= loss.work.end_us]
+    return replace(loss, shared=tuple(sorted(before, key=lambda each: each.at_us)[-1:]))

@@ -1,0 +1,89 @@
+"""The work that preemptions destroyed, and the work that they could destroy now."""
+
+from collections.abc import Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
+from gputally.catalog.grouping import Grouping
+from gputally.catalog.metric import Columns, Metric, MetricType, Row
+from gputally.model.units import COST_UNIT, GPU_SECOND
+
+
+def at_risk_gpu_seconds(snapshot: Snapshot) -> Columns:
+    """A row for every tier and tenant that ever had GPUs, including 0."""
+    pairs = _PAIRS.of(snapshot.totals[Total.ALLOCATED].labels).labels
+    values = snapshot.at_risk.gpu_time
+    return Columns(pairs, [values.get(pair, 0) / GPU_SECOND for pair in pairs])
+
+
+_PAIRS = Grouping(lambda labels: labels[:2])
+
+
+def at_risk_cost(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for each tier, tenant and currency with running pods."""
+    return (Row(labels, value / COST_UNIT) for labels, value in snapshot.at_risk.cost.items())
+
+
+def checkpoints_overdue(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for each tier and tenant with running pods that declare an interval, including 0."""
+    return (Row(labels, count) for labels, count in snapshot.at_risk.overdue.items())
+
+
+LOST_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_preemption_lost_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of work since the last checkpoint that preemptions destroyed, in victims and pods that restarted "
+    "with them, by how the checkpoint is known; with basis start an upper bound.",
+    labels=("victim_tier", "victim_tenant", "basis"),
+    rows=gpu_seconds(Total.LOST),
+)
+
+LOST_COST = Metric[Snapshot](
+    name="gputally_preemption_lost_cost_total",
+    kind=MetricType.COUNTER,
+    help="Cost of the GPU-seconds of work that preemptions destroyed, in units of the currency.",
+    labels=("victim_tier", "victim_tenant", "currency"),
+    rows=cost(Total.LOST_COST),
+)
+
+STALLED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_preemption_stalled_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of running pods that waited for the replacement of a preempted pod of their group.",
+    labels=("tier", "tenant"),
+    rows=gpu_seconds(Total.STALLED),
+)
+
+AT_RISK_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_work_at_risk_gpu_seconds",
+    kind=MetricType.GAUGE,
+    help="GPU-seconds of work that a preemption of all running pods would destroy now: since their last checkpoints.",
+    labels=("tier", "tenant"),
+    rows=at_risk_gpu_seconds,
+)
+
+AT_RISK_COST = Metric[Snapshot](
+    name="gputally_work_at_risk_cost",
+    kind=MetricType.GAUGE,
+    help="Cost of the work that a preemption of all running pods would destroy now, in units of the currency.",
+    labels=("tier", "tenant", "currency"),
+    rows=at_risk_cost,
+)
+
+CHECKPOINTS_OVERDUE = Metric[Snapshot](
+    name="gputally_checkpoints_overdue",
+    kind=MetricType.GAUGE,
+    help="Running pods that declare a checkpoint interval and have stated no checkpoint for 1.5 times as long.",
+    labels=("tier", "tenant"),
+    rows=checkpoints_overdue,
+)
+
+METRICS = (
+    LOST_GPU_SECONDS,
+    LOST_COST,
+    STALLED_GPU_SECONDS,
+    AT_RISK_GPU_SECONDS,
+    AT_RISK_COST,
+    CHECKPOINTS_OVERDUE,
+)

@@ -1,0 +1,43 @@
+"""The work that a preemption destroyed."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gputally.model.checkpoint import CheckpointSource
+from gputally.model.price import Price
+
+
+class WorkSpan(Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a pod's running time without changes; `payer` are the exported tier and tenant, `quantity` is µGPU."""
+
+    start_us: int
+    end_us: int
+    quantity: int
+    payer: tuple[str, str]
+    price: Price | None
+
+
+class LostWork(Struct, frozen=True, kw_only=True, gc=False):
+    """The work lost to the preemption of one victim, by it and by the members of its group that restarted with it.
+
+    `gpu_time` and `stalled_gpu_time` are µs·µGPU; `costs` are exact (see `Price.cost`), by currency. `basis` and
+    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work. `at_intervals` is the
+    GPU-time that would have been lost with a checkpoint every so many µs. The group stalled while members that stayed
+    waited for the replacement of the victim. `is_final` says that what became of the group is known.
+    """
+
+    victim_uid: str
+    gpu_time: int
+    costs: Sequence[tuple[str, int]]
+    basis: CheckpointSource
+    checkpoint_us: int
+    members: int
+    stalled_gpu_time: int
+    at_intervals: Sequence[tuple[int, int]]
+    is_final: bool
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether less may be lost: no checkpoint of the victim is known."""
+        return self.basis is CheckpointSource.START

@@ -1,0 +1,144 @@
+"""A gang that loses one of its pods: all lose their work if it restarts, the others wait if it does not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.snapshot import publish
+from gputally.accounting.totals.totals import Total
+from gputally.model.units import GPU_SECOND
+from tests.core.manifests import NodeForm, PodForm, instant, us
+from tests.core.replay import Replay
+from tests.property.crashes import with_crashes
+from tests.property.examples import examples
+from tests.property.node_lives import HORIZON, OPENED, Draw
+from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay
+from tests.told import Told
+
+LWS = {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+TRAINING = {"training.kubeflow.org/job-name": "t"}
+STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One pod of the gang, and its successor; `asked` and `ended` are None if it stays."""
+
+    form: PodForm
+    started: int
+    asked: int | None
+    ended: int | None
+    successor: tuple[int, int] | None
+    """When it was created, and when it started."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gang:
+    """The first member is preempted. The second one states a checkpoint, if any does."""
+
+    members: tuple[Member, ...]
+    checkpoint: int | None
+    outage: tuple[int, int]
+
+    @property
+    def restarts(self) -> bool:
+        return self.members[1].asked is not None
+
+    def log(self) -> tuple[Told, ...]:
+        node = Told(kind="node", event="seen", manifest=NodeForm(name="n1", gpus=64).manifest(), at=1, since=1)
+        told = [each for i, member in enumerate(self.members) for each in self._life(i, member)]
+        ordered = sorted(told, key=lambda each: each.at)
+        return node, *(self._delayed(each) for each in ordered)
+
+    def _life(self, index: int, member: Member) -> Iterator[Told]:
+        running = replace(member.form, started=member.started)
+        yield seen(running, member.started)
+        states = {LAST_CHECKPOINT: instant(self.checkpoint)} if index == 1 and self.checkpoint is not None else {}
+        if states and self.checkpoint is not None:
+            running = replace(running, annotations=states, version=2)
+            yield seen(running, self.checkpoint)
+        if member.asked is not None and member.ended is not None:
+            stopping = replace(running, deleted=member.asked, marked=None if index else member.asked, version=3)
+            yield seen(stopping, member.asked)
+            last = replace(stopping, phase="Failed", finished=member.ended, exit_code=143, version=4)
+            yield seen(last, member.ended)
+            yield replace(seen(last, member.ended + 1), event="gone")
+        if member.successor:
+            created, started = member.successor
+            new = replace(member.form, uid=f"next-{member.form.name}", created=created, scheduled=created, version=9)
+            yield seen(new, created)
+            yield seen(replace(new, started=started, version=10), started)
+
+    def _delayed(self, told: Told) -> Told:
+        begun, over = self.outage
+        return replace(told, at=over, since=begun) if begun < told.at <= over else told
+
+    def lost(self) -> int:
+        """GPU-seconds: of the first, and of all that restarted."""
+        gone = self.members if self.restarts else self.members[:1]
+        return sum(
+            each.form.gpus * (each.ended - max(each.started, min(self.checkpoint or 0, each.ended), OPENED))
+            for each in gone
+            if each.ended is not None
+        )
+
+    def stalled(self) -> int:
+        """GPU-seconds of those that stayed, from the end of the first to the start of its successor."""
+        first = self.members[0]
+        if self.restarts or first.successor is None or first.ended is None:
+            return 0
+        return sum(each.form.gpus for each in self.members[1:]) * max(0, first.successor[1] - first.ended)
+
+
+def seen(form: PodForm, at: int) -> Told:
+    return Told(kind="pod", event="seen", manifest=form.manifest(), at=at, since=at)
+
+
+@st.composite
+def gangs(draw: Draw) -> Gang:
+    labels: Mapping[str, str] = draw(st.sampled_from([LWS, TRAINING]))
+    requested, restarts = draw(st.integers(50, 60)), draw(st.booleans())
+    members = []
+    for i in range(draw(st.integers(2, 4))):
+        asked = requested + (draw(st.integers(1, 3)) if i else 0) if restarts or not i else None
+        ended = None if asked is None else asked + draw(st.integers(0, 6))
+        created = requested + draw(st.integers(4, 15))
+        started = max(created, ended or 0) + draw(st.integers(1, 10))
+        form = PodForm(name=f"w{i}", created=15, node="n1", scheduled=18, gpus=draw(st.integers(1, 3)), labels=labels)
+        members.append(
+            Member(
+                form=form,
+                started=draw(st.integers(18, 40)),
+                asked=asked,
+                ended=ended,
+                successor=None if asked is None else (created, started),
+            )
+        )
+    checkpoint = draw(st.none() | st.integers(41, 49))
+    outage = draw(st.tuples(st.integers(1, 80), st.integers(0, 30)))
+    return Gang(members=tuple(members), checkpoint=checkpoint, outage=(outage[0], sum(outage)))
+
+
+def found(replay: Replay, total: Total) -> int:
+    replay.scrape(HORIZON + 10)
+    replay.scrape(HORIZON + 20)
+    amount = sum(replay.true(total, HORIZON + 20).values())
+    assert amount % GPU_SECOND == 0
+    return amount // GPU_SECOND
+
+
+@given(gangs(), st.lists(STEPS, min_size=1, max_size=30))
+@examples(200)
+def test_a_gang_loses_what_restarts_and_stalls_where_it_stays_over_crashes(gang: Gang, steps: list[str]) -> None:
+    replay = new_replay(NO_PRICES)
+    for step, told in with_crashes(replay, gang.log(), partial(next, cycle(steps))):
+        if step == "scrape":
+            publish(replay.fleet, now_us=us(told.at), ledger=None)
+
+    assert (found(replay, Total.LOST), found(replay, Total.STALLED)) == (gang.lost(), gang.stalled())
+    assert_laws(replay)

@@ -1,0 +1,160 @@
+"""Work lost to preemptions: what was running since the last checkpoint, counted once, whatever else happens."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.snapshot import publish
+from gputally.accounting.totals.totals import Total
+from gputally.model.allocation import Outcome
+from gputally.model.units import US_PER_SECOND
+from tests.core.manifests import instant, us
+from tests.core.replay import Replay
+from tests.property.crashes import with_crashes
+from tests.property.examples import examples
+from tests.property.node_lives import HORIZON, LATEST, OPENED, Draw
+from tests.property.strategies import clusters
+from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay
+from tests.told import Told
+from tests.true_ends import seconds
+from tests.true_nodes import by_uid, nodes_of
+from tests.truth import Pod
+
+Seconds = Counter[tuple[str, ...]]
+"""Millionths of GPU-seconds by tier, tenant and how the checkpoint is known."""
+STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
+GROUPS: Sequence[Mapping[str, str]] = (
+    {"training.kubeflow.org/job-name": "t"},
+    {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"},
+    {"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/restart-attempt": "1"},
+    {"batch.kubernetes.io/job-name": "b"},
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    log: tuple[Told, ...]
+
+
+@st.composite
+def workloads(draw: Draw, *, grouped: bool) -> Workload:
+    """Any cluster whose pods may state checkpoints, and may be grouped."""
+    cluster = draw(clusters(outages=True))
+    uids = dict.fromkeys(uid_of(told) for told in cluster.log if told.kind == "pod")
+    stated = {uid: draw(st.lists(st.integers(0, LATEST), max_size=2)) for uid in uids}
+    labels = {uid: draw(st.sampled_from(GROUPS)) if grouped else {} for uid in uids}
+    victims = {uid for uid in uids if draw(st.integers(0, 3))}
+    log = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in cluster.log)
+    return Workload(log=tuple(stating(told, stated, labels) for told in log))
+
+
+def preempted(told: Told) -> Told:
+    """A pod that is marked all along: whenever it is deleted, it is a victim."""
+    status = told.manifest["status"]
+    others = [each for each in status["conditions"] if each["type"] != "DisruptionTarget"]
+    mark = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    since = {"lastTransitionTime": told.manifest["metadata"]["creationTimestamp"]}
+    return replace(told, manifest={**told.manifest, "status": {**status, "conditions": [*others, mark | since]}})
+
+
+def stating(told: Told, stated: Mapping[str, list[int]], labels: Mapping[str, Mapping[str, str]]) -> Told:
+    """A pod states the last of its checkpoints so far."""
+    if told.kind != "pod":
+        return told
+    meta, uid = told.manifest["metadata"], uid_of(told)
+    so_far = [at for at in stated[uid] if at <= told.since]
+    annotations = {LAST_CHECKPOINT: instant(max(so_far))} if so_far else {}
+    meta = meta | {"annotations": annotations, "labels": {**meta["labels"], **labels[uid]}}
+    return replace(told, manifest={**told.manifest, "metadata": meta})
+
+
+def uid_of(told: Told) -> str:
+    uid: str = told.manifest["metadata"]["uid"]
+    return uid
+
+
+def ran_since(pod: Pod, since: int, until: int) -> Counter[tuple[str, str]]:
+    """Second by second, from the first start of a container on, by tier and tenant."""
+    found = Counter[tuple[str, str]]()
+    if pod.started is not None:
+        for second in range(max(OPENED, since, pod.started), until):
+            if pod.holds(second):
+                found[pod.tier, pod.tenant(second)] += pod.quantity(second)
+    return found
+
+
+def checkpoint_of(pod: Pod) -> int | None:
+    """The latest that any form states, which a list shows as well."""
+    texts = [
+        told.manifest["metadata"]["annotations"].get(LAST_CHECKPOINT) for told in pod.told if told.event != "vanished"
+    ]
+    return max((seconds(text) for text in texts if text), default=None)
+
+
+def expected(log: Sequence[Told], replay: Replay) -> Seconds:
+    """What victims ran since their last checkpoint, unless they had ended by themselves."""
+    nodes, found = nodes_of(log), Seconds()
+    for told in by_uid(log, "pod"):
+        pod = Pod(told, nodes)
+        if pod.is_preempted and pod.end is not None and pod.started is not None:
+            stated, outcome = checkpoint_of(pod), outcome_of(replay.memory.revisions[uid_of(told[0])])
+            if outcome not in (Outcome.SUCCEEDED, Outcome.FAILED):
+                basis = "start" if stated is None else "annotation"
+                for payer, amount in ran_since(pod, stated or 0, pod.end).items():
+                    found[(*payer, basis)] += amount
+    return +found
+
+
+def counted(replay: Replay, total: Total = Total.LOST) -> Seconds:
+    """Once nothing is pending any more."""
+    replay.scrape(HORIZON + 10)
+    replay.scrape(HORIZON + 20)
+    found = Seconds()
+    for labels, amount in replay.true(total, HORIZON + 20).items():
+        assert amount > 0
+        assert amount % US_PER_SECOND == 0
+        found[labels] = amount // US_PER_SECOND
+    return found
+
+
+def told_of(workload: Workload, steps: Sequence[str]) -> Replay:
+    replay = new_replay(NO_PRICES)
+    for step, told in with_crashes(replay, workload.log, partial(next, cycle(steps))):
+        if step == "scrape":
+            publish(replay.fleet, now_us=us(told.at), ledger=None)
+    return replay
+
+
+@given(workloads(grouped=False), st.lists(STEPS, min_size=1, max_size=40))
+@examples(200)
+def test_victims_lose_what_they_ran_since_their_last_checkpoint_once_over_crashes(
+    workload: Workload, steps: list[str]
+) -> None:
+    replay = told_of(workload, steps)
+
+    assert counted(replay) == expected(workload.log, replay)
+    assert counted(replay, Total.STALLED) == {}
+
+
+@given(workloads(grouped=True), st.lists(STEPS, min_size=1, max_size=40))
+@examples(200)
+def test_no_group_loses_more_than_it_ran_nor_less_than_its_victims_did(workload: Workload, steps: list[str]) -> None:
+    replay = told_of(workload, steps)
+    nodes = nodes_of(workload.log)
+    ran = Counter[tuple[str, str]]()
+    for told in by_uid(workload.log, "pod"):
+        ran.update(ran_since(Pod(told, nodes), 0, HORIZON + 20))
+
+    for total in (Total.LOST, Total.STALLED):
+        found = Counter[tuple[str, str]]()
+        for labels, amount in counted(replay, total).items():
+            found[labels[0], labels[1]] += amount
+        assert all(amount <= ran[payer] for payer, amount in found.items())
+    assert_laws(replay)
