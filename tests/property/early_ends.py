@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.pod import PodRecord
 from tests.core.manifests import PodForm
-from tests.property.node_lives import LATEST, OPENED, Draw
+from tests.property.node_lives import OPENED, Draw
 from tests.told import Json, Told
 from tests.true_ends import asked, own_end, seconds
 
@@ -41,7 +41,7 @@ def pods_that_end(draw: Draw, name: str) -> list[Told]:
     """A pod succeeds, fails, is preempted or deleted, or is deleted before it is bound; then it may be gone."""
     form = PodForm(name=name, created=OPENED, tier=draw(st.sampled_from(["gold", "lead"])))
     runs = replace(form, node="n1", scheduled=OPENED, accepted=OPENED, started=OPENED)
-    kind, end = draw(st.sampled_from(KINDS)), draw(st.integers(OPENED + 5, LATEST - 2))
+    kind, end = draw(st.sampled_from(KINDS)), draw(st.integers(OPENED + 5, OPENED + 12))
     if kind == "waiting":
         return [_told(form, at=OPENED), replace(_told(replace(form, deleted=end, grace=0), at=end), event="gone")]
     code = {"succeeded": 0, "failed": 1}.get(kind, draw(st.sampled_from([143, 0, 1])))

@@ -248,17 +248,16 @@ def test_news_of_a_preemption_after_the_end_of_the_job_corrects_the_outcome() ->
 
 def test_restarts_neither_forget_a_preempted_pod_nor_count_it_twice() -> None:
     run = Run(backoffLimit=1)
-    run.pods(preempted("a", 50, code=143))
+    run.pods(ended("own", 40, code=1), preempted("a", 50, code=143))
     run.replay.flush()
     run.replay.restart()
     run.pods(preempted("b", 100, code=143), gone=False)
     run.replay.flush()
     run.replay.restart()
-    run.replay.see(preempted("b", 100, code=143), at=150)
 
-    assert run.gives_up(2) == "failed_early"
+    assert run.gives_up(3) == "failed_early"
     run.replay.restart()
-    run.see(job("FailureTarget", "Failed", reason="BackoffLimitExceeded", spec=run.spec, failed=2), at=300)
+    run.see(job("FailureTarget", "Failed", reason="BackoffLimitExceeded", spec=run.spec, failed=3), at=300)
     assert run.outcome() == "failed_early"
     assert run.counted() == {("gold", "ml", "failed_early"): 1}
 
