@@ -16,8 +16,8 @@ from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.preemptions import Preemptions
 from gputally.model.agent_pod import AgentPod
-from gputally.model.checkpoint import PodCheckpoint
 from gputally.model.preemption import Preemption
+from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,

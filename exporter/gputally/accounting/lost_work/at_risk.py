@@ -12,10 +12,10 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
 from gputally.accounting.totals.series import Labels
-from gputally.model.checkpoint import WorkCheckpoint
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
 
 if TYPE_CHECKING:
     from gputally.model.price import Price

@@ -20,11 +20,11 @@ from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_cou
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Totals
-from gputally.model.checkpoint import WorkCheckpoint
-from gputally.model.lost_work import LostWork, WorkSpan
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.lost_work import LostWork, WorkSpan
 
 _KEEP_US: Final = US_PER_HOUR
 """How long losses are kept after their pod is gone; for as long, preemptions are."""

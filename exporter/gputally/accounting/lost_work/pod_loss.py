@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.totals import Total
-from gputally.model.checkpoint import WorkCheckpoint
+from gputally.model.work.checkpoint import WorkCheckpoint
 
 
 class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
