@@ -55,7 +55,7 @@ def counted(replay: Replay, at: int = END + 20) -> dict[tuple[str, ...], Fractio
 
 
 def loss(replay: Replay, uid: str = "uid-a") -> LostWork:
-    found = replay.fleet.lost_work.lost_work(uid)
+    found = replay.fleet.lost_work.book.lost_work(uid)
     assert found
     return found
 
@@ -262,6 +262,16 @@ def test_nothing_is_kept_an_hour_later() -> None:
     replay.scrape(END + HOUR + 400)
 
     part = replay.fleet.lost_work
-    assert not any((part.losses, part._open, part._victims, part._of_group, part._known, part.checkpoints.known))
+    assert not any(
+        (
+            part.losses,
+            part._open,
+            part._victims,
+            part.book._of_group,
+            part.book._charged,
+            part._known,
+            part.checkpoints.known,
+        )
+    )
     assert replay.memory.documents["lost-work"] == {}
     assert counted(replay, END + 2 * HOUR) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}

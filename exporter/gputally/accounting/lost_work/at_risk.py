@@ -91,6 +91,11 @@ class AtRisk:
                 cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
         return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
 
+    def stated_in(self, group: PodGroup | None) -> tuple[WorkCheckpoint, ...]:
+        """The latest checkpoint that a pod of the group stated before the last `advance`."""
+        stated = self._of_group.get(group) if group else None
+        return (stated,) if stated else ()
+
     def _sharing(self, uid: str) -> set[str]:
         """The pods whose checkpoint a pod states: itself, and its group unless that works each for itself."""
         group, stated = self._groups.of(uid), self._checkpoints.of(uid).stated
