@@ -19,9 +19,9 @@ from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.model.agent_pod import AgentPod
-from gputally.model.checkpoint import PodCheckpoint
 from gputally.model.disruption import Disruption
 from gputally.model.preemption import Preemption
+from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,

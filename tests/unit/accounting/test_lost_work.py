@@ -8,11 +8,11 @@ import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
 from gputally.accounting.totals.totals import Total
-from gputally.model.checkpoint import CheckpointSource
 from gputally.model.kube import Kind
-from gputally.model.lost_work import LostWork
 from gputally.model.rules import CheckpointRule, Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, PodForm, instant, us
 from tests.core.one_pod import BY_LABEL
 from tests.core.replay import Replay
@@ -55,7 +55,7 @@ def counted(replay: Replay, at: int = END + 20) -> dict[tuple[str, ...], Fractio
 
 
 def loss(replay: Replay, uid: str = "uid-a") -> LostWork:
-    found = replay.fleet.ends.lost_work.lost_work(uid)
+    found = replay.fleet.ends.lost_work.book.lost_work(uid)
     assert found
     return found
 
@@ -262,6 +262,16 @@ def test_nothing_is_kept_an_hour_later() -> None:
     replay.scrape(END + HOUR + 400)
 
     part = replay.fleet.ends.lost_work
-    assert not any((part.losses, part._open, part._victims, part._of_group, part._known, part.checkpoints.known))
+    assert not any(
+        (
+            part.losses,
+            part._open,
+            part._victims,
+            part.book._of_group,
+            part.book._charged,
+            part._known,
+            part.checkpoints.known,
+        )
+    )
     assert replay.memory.documents["lost-work"] == {}
     assert counted(replay, END + 2 * HOUR) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}

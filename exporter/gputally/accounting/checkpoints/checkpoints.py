@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.stated_checkpoint import checkpoint_of
 from gputally.accounting.state_part import StatePart
-from gputally.model.checkpoint import PodCheckpoint, WorkCheckpoint
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
+from gputally.model.work.checkpoint import PodCheckpoint, WorkCheckpoint
 
 NOTHING: Final = PodCheckpoint(uid="")
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from gputally.model.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.kube import Pod
 from gputally.model.units import US_PER_DAY, US_PER_HOUR, US_PER_SECOND, to_us
+from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 
 LAST_CHECKPOINT: Final = "gputally.io/last-checkpoint"
 """When the job last saved a checkpoint, as RFC 3339."""

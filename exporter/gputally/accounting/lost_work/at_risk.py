@@ -12,10 +12,10 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
 from gputally.accounting.totals.series import Labels
-from gputally.model.checkpoint import WorkCheckpoint
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
 
 if TYPE_CHECKING:
     from gputally.model.price import Price
@@ -90,6 +90,11 @@ class AtRisk:
                 in_currency = (*payer, price.currency)
                 cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
         return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
+
+    def stated_in(self, group: PodGroup | None) -> tuple[WorkCheckpoint, ...]:
+        """The latest checkpoint that a pod of the group stated before the last `advance`."""
+        stated = self._of_group.get(group) if group else None
+        return (stated,) if stated else ()
 
     def _sharing(self, uid: str) -> set[str]:
         """The pods whose checkpoint a pod states: itself, and its group unless that works each for itself."""

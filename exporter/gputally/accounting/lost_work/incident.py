@@ -67,7 +67,7 @@ def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Memb
     left = [each for each in old if _has_left(each, since_us)]
     stayed = [each for each in old if each.requested_us is None and each.end_us is None]
     is_overdue = now_us >= max(each.end_us or since_us for each in victims) + PATIENCE_US
-    if _has_restarted(on_loss, [each for each in victims if each not in new], new, left=left, stayed=stayed):
+    if _has_restarted(on_loss, [each for each in victims if each.created_us < since_us], new, left=left, stayed=stayed):
         ended = {each.uid for each in left if each.end_us is not None}
         return Verdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
     replaced_us = sorted(each.started_us for each in new if each.started_us is not None)

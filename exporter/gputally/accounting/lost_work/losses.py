@@ -7,9 +7,9 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
-from gputally.model.checkpoint import WorkCheckpoint
-from gputally.model.lost_work import LostWork, WorkSpan
 from gputally.model.units import US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.lost_work import LostWork, WorkSpan
 
 Amounts = dict[tuple[Total, Labels], int]
 """What is counted, by family and labels."""

@@ -4,7 +4,8 @@ A victim loses its work since its last checkpoint. Where its group restarts with
 counted follows from what is known, and is corrected by the difference; a pod counts once, whatever else its group lost.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,16 +16,17 @@ from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.incident import Verdict, ended_member, present_member, verdict_of
-from gputally.accounting.lost_work.losses import lost_work, stall_amounts, within
-from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted, with_shared
+from gputally.accounting.lost_work.loss_book import LossBook
+from gputally.accounting.lost_work.losses import stall_amounts, within
+from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Totals
-from gputally.model.checkpoint import WorkCheckpoint
-from gputally.model.lost_work import LostWork, WorkSpan
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.lost_work import WorkSpan
 
 _KEEP_US: Final = US_PER_HOUR
 """How long losses are kept after their pod is gone; for as long, preemptions are."""
@@ -48,7 +50,8 @@ class LostWorkPart(StatePart[PodLoss]):
     ) -> None:
         self.checkpoints = Checkpoints(pods)
         self.groups = GroupIndex()
-        self.losses: dict[str, PodLoss] = {}
+        self.book = LossBook(totals)
+        self.losses: Mapping[str, PodLoss] = self.book.losses
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals
         self._pods = pods
@@ -59,10 +62,6 @@ class LostWorkPart(StatePart[PodLoss]):
         """UIDs of all victims that are known."""
         self._open: set[str] = set()
         """UIDs of victims whose end is not known, or what became of their group."""
-        self._of_group: dict[PodGroup, set[str]] = {}
-        self._touched: set[str] = set()
-        self._changed: set[str] = set()
-        """UIDs of victims whose loss changed since the last `drain_lost`."""
         self._next_forget_us = 0
         self._now_us = 0
 
@@ -106,39 +105,18 @@ class LostWorkPart(StatePart[PodLoss]):
             self._next_forget_us = now_us + _FORGET_EVERY_US
             self._forget(now_us)
 
-    def lost_work(self, victim_uid: str) -> LostWork | None:
-        """The loss of a preemption; None while the end of the victim is not known, or long after."""
-        victim = self.losses.get(victim_uid)
-        if victim is None or not victim.is_victim:
-            return None
-        members = self._of_group.get(victim.work.group, ()) if victim.work.group else ()
-        charged = (each for uid in (victim_uid, *members) if (each := self.losses[uid]).charged_to == victim_uid)
-        return lost_work(
-            victim.work,
-            {each.work.uid: (each.work, each.checkpoint) for each in charged},
-            stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
-            is_final=victim.is_final,
-        )
-
-    def drain_lost(self) -> dict[str, LostWork]:
-        """New and corrected losses since the last call, by victim."""
-        changed, self._changed = self._changed, set()
-        return {uid: lost for uid in changed if (lost := self.lost_work(uid))}
-
     def drain(self) -> dict[str, PodLoss | None]:
         """See `StatePart.drain`."""
-        changed = {uid: self.losses.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
+        return self.book.drain()
 
     def touch_all(self) -> None:
         """See `StatePart.touch_all`."""
-        self._touched.update(self.losses)
+        self.book.touch_all()
 
     def restore(self, documents: Iterable[PodLoss], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
-            self._put(replace(each, noticed_us=min(each.noticed_us, at_us)))
+            self.book.put(replace(each, noticed_us=min(each.noticed_us, at_us)))
             if each.is_victim:
                 self._victims.add(each.work.uid)
                 if not each.is_final:
@@ -176,8 +154,9 @@ class LostWorkPart(StatePart[PodLoss]):
         interval_us = declared_interval(record, self._rules)
         work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us)
         is_victim = work is not None and uid in self._preempted and not work.ended_itself
-        if work is None or not (is_victim or known or (group and not work.succeeded)):
+        if not is_victim:
             self._open.discard(uid)
+        if work is None or not (is_victim or known or (group and not work.succeeded)):
             return
         if known is None:
             known = PodLoss(work=work, is_victim=is_victim, noticed_us=self._now_us)
@@ -185,7 +164,7 @@ class LostWorkPart(StatePart[PodLoss]):
         if is_victim and not known.is_final:
             self._open.add(uid)
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
-        self._keep(with_shared(loss, self._stated(group) if group else ()))
+        self._keep(with_shared(loss, self.at_risk.stated_in(group)))
 
     def _by_group(self) -> dict[PodGroup | None, list[str]]:
         """The open victims of each group; those without a group under None."""
@@ -198,7 +177,7 @@ class LostWorkPart(StatePart[PodLoss]):
                 found.setdefault(loss.work.group if loss else self.groups.of(uid), []).append(uid)
         return found
 
-    def _resolve(self, group: PodGroup | None, victims: Collection[str], now_us: int) -> None:
+    def _resolve(self, group: PodGroup | None, victims: Sequence[str], now_us: int) -> None:
         """Decide what became of a group, once the ends of all of its victims are known."""
         ended = [uid for uid in victims if uid in self.losses]
         if group is None:
@@ -208,35 +187,36 @@ class LostWorkPart(StatePart[PodLoss]):
             stated = self._stated(group)
             for uid in victims:
                 self._keep(with_shared(self.losses[uid], stated))
-            verdict = self._verdict(group, victims, now_us)
-            self._charge(group, verdict, victims)
+            verdict = self._verdict(group, set(victims), now_us)
+            self._charge(group, verdict, set(victims), to=victims[0])
             if verdict.is_final:
-                for uid in victims:
-                    self._close(uid, self._stalled(group, verdict) if uid == min(victims) else ())
+                self._close(victims[0], self._stalled(group, verdict))
+                for uid in victims[1:]:
+                    self._close(uid)
 
-    def _verdict(self, group: PodGroup, victims: Collection[str], now_us: int) -> Verdict:
-        losses = self._of_group.get(group, set())
-        free = (self.losses[uid] for uid in losses.difference(victims))
-        others = [ended_member(each.work) for each in free if each.charged_to in ("", *victims)]
-        others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - losses - self._victims]
-        return verdict_of(
-            group.on_loss, [ended_member(self.losses[uid].work) for uid in victims], others, now_us=now_us
-        )
+    def _verdict(self, group: PodGroup, victims: AbstractSet[str], now_us: int) -> Verdict:
+        kept = self.book.of_group(group)
+        free = (self.losses[uid] for uid in kept - victims)
+        others = [ended_member(each.work) for each in free if not each.charged_to or each.charged_to in victims]
+        others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - kept - self._victims]
+        lost = [ended_member(self.losses[uid].work) for uid in victims]
+        return verdict_of(group.on_loss, lost, others, now_us=now_us)
 
-    def _charge(self, group: PodGroup, verdict: Verdict, victims: Collection[str]) -> None:
-        """Count what the members that restarted lost, with the first of the victims, and take it back from others."""
-        for uid in verdict.restarted - self._of_group[group]:
+    def _charge(self, group: PodGroup, verdict: Verdict, victims: AbstractSet[str], *, to: str) -> None:
+        """Count what the members that restarted lost with one of the victims, and take it back from others."""
+        for uid in verdict.restarted - self.book.of_group(group):
             self._take(self._pods[uid], group)
-        for uid in self._of_group[group].difference(victims):
+        stated = self._stated(group)
+        for uid in self.book.of_group(group) - victims:
             loss = self.losses[uid]
             if uid in verdict.restarted:
-                self._keep(replace(loss, charged_to=min(victims)))
+                self._keep(replace(with_shared(loss, stated), charged_to=to))
             elif loss.charged_to in victims:
                 self._keep(replace(loss, charged_to=""))
 
     def _stalled(self, group: PodGroup, verdict: Verdict) -> tuple[WorkSpan, ...]:
         """The running time of the members that waited, after what counted as such before."""
-        before_us = max(self.losses[uid].stalled_until_us for uid in self._of_group[group])
+        before_us = max(self.losses[uid].stalled_until_us for uid in self.book.of_group(group))
         stalls = [(max(from_us, before_us), to_us) for from_us, to_us in verdict.stalls]
         found: list[WorkSpan] = []
         for uid in verdict.waiting if stalls else ():
@@ -259,31 +239,16 @@ class LostWorkPart(StatePart[PodLoss]):
         )
 
     def _stated(self, group: PodGroup) -> list[WorkCheckpoint]:
-        """The checkpoints that the pods of a group state; pods that go on alone share none."""
+        """The checkpoints that the pods of a group state, in order; pods that go on alone share none."""
         if group.on_loss is OnLoss.CONTINUE:
             return []
         stating = self.groups.members(group) & self.checkpoints.known.keys()
         stated = [each for uid in stating if (each := self.checkpoints.of(uid).stated)]
-        return stated + [each for uid in self._of_group.get(group, ()) for each in self.losses[uid].work.stated]
+        stated += [each for uid in self.book.of_group(group) for each in self.losses[uid].work.stated]
+        return sorted(stated, key=lambda each: each.at_us)
 
     def _keep(self, loss: PodLoss) -> None:
-        """Store a loss, and correct the counters by the difference to what they have of it."""
-        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
-        amounts = amounts_of(loss, from_us=self._totals.accounting_start_us)
-        counted = {(total, labels): amount for total, labels, amount in loss.counted}
-        for (total, labels), amount in {**dict.fromkeys(counted, 0), **amounts}.items():
-            if difference := amount - counted.get((total, labels), 0):
-                self._totals.count(total, labels, difference, at_us=self._now_us)
-        loss = with_counted(loss, amounts)
-        if loss != known:
-            self._put(loss)
-            self._touched.add(uid)
-            self._changed.update(each for each in (known.charged_to if known else "", loss.charged_to) if each)
-
-    def _put(self, loss: PodLoss) -> None:
-        self.losses[loss.work.uid] = loss
-        if loss.work.group:
-            self._of_group.setdefault(loss.work.group, set()).add(loss.work.uid)
+        self.book.keep(loss, at_us=self._now_us)
 
     def _forget(self, now_us: int) -> None:
         """Drop what can change no more."""
@@ -292,9 +257,4 @@ class LostWorkPart(StatePart[PodLoss]):
         for uid, loss in tuple(self.losses.items()):
             kept_us = _KEEP_US if loss.charged_to else _UNCHARGED_US
             if uid not in self._pods and loss.work.group not in busy and loss.noticed_us < now_us - kept_us:
-                del self.losses[uid]
-                self._touched.add(uid)
-                if loss.work.group:
-                    self._of_group[loss.work.group].discard(uid)
-                    if not self._of_group[loss.work.group]:
-                        del self._of_group[loss.work.group]
+                self.book.forget(uid)

@@ -1,6 +1,7 @@
 """A pod that lost its work to a preemption, or may yet prove to have."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.totals import Total
-from gputally.model.checkpoint import WorkCheckpoint
+from gputally.model.work.checkpoint import WorkCheckpoint
 
 
 class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -47,7 +48,8 @@ def with_counted(loss: PodLoss, amounts: Amounts) -> PodLoss:
     return replace(loss, counted=tuple((total, labels, amount) for (total, labels), amount in amounts.items()))
 
 
-def with_shared(loss: PodLoss, stated: Iterable[WorkCheckpoint]) -> PodLoss:
-    """`loss` with the latest checkpoint before its end, among those known before and those `stated` by its group."""
-    before = [each for each in (*stated, *loss.shared) if each.at_us <= loss.work.end_us]
-    return replace(loss, shared=tuple(sorted(before, key=lambda each: each.at_us)[-1:]))
+def with_shared(loss: PodLoss, stated: Sequence[WorkCheckpoint]) -> PodLoss:
+    """`loss` with the latest checkpoint before its end, among the one known before and those `stated`, in order."""
+    before = bisect_right(stated, loss.work.end_us, key=lambda each: each.at_us)
+    found = (*stated[max(0, before - 1) : before], *loss.shared)
+    return replace(loss, shared=tuple(sorted(found, key=lambda each: each.at_us)[-1:]))

@@ -7,9 +7,9 @@ from msgspec import Struct
 from gputally.accounting.groups.pod_group import PodGroup, attempt_of
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome, Segment
-from gputally.model.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
-from gputally.model.lost_work import WorkSpan
 from gputally.model.pod import PodRecord
+from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
+from gputally.model.work.lost_work import WorkSpan
 
 _KILLED = 137
 """The exit code after SIGKILL: the grace period was over before the work was saved."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.checkpoint import CheckpointSource
 from gputally.model.price import Price
+from gputally.model.work.checkpoint import CheckpointSource
 
 
 class WorkSpan(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,0 +1,99 @@
+"""All losses that are kept, by pod, by group and by the preemption that they are charged to."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeVar
+
+from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.lost_work.losses import lost_work
+from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
+from gputally.accounting.totals.totals import Totals
+from gputally.model.work.lost_work import LostWork
+
+Key = TypeVar("Key")
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class LossBook:
+    """Losses by the UID of the pod; the counters have what they amount to."""
+
+    def __init__(self, totals: Totals) -> None:
+        self.losses: dict[str, PodLoss] = {}
+        self._totals = totals
+        self._of_group: dict[PodGroup, set[str]] = {}
+        self._charged: dict[str, set[str]] = {}
+        """By UID of the victim."""
+        self._touched: set[str] = set()
+        self._changed: set[str] = set()
+        """UIDs of victims whose loss changed since the last `drain_lost`."""
+
+    def of_group(self, group: PodGroup) -> AbstractSet[str]:
+        """The pods of a group whose losses are kept."""
+        return self._of_group.get(group, _NONE)
+
+    def keep(self, loss: PodLoss, *, at_us: int) -> None:
+        """Store a loss, and correct the counters by the difference to what they have of it."""
+        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
+        amounts = amounts_of(loss, from_us=self._totals.accounting_start_us)
+        counted = {(total, labels): amount for total, labels, amount in loss.counted}
+        for (total, labels), amount in {**dict.fromkeys(counted, 0), **amounts}.items():
+            if difference := amount - counted.get((total, labels), 0):
+                self._totals.count(total, labels, difference, at_us=at_us)
+        loss = with_counted(loss, amounts)
+        if loss != known:
+            self.put(loss)
+            self._touched.add(uid)
+            self._changed.update(each for each in (known.charged_to if known else "", loss.charged_to) if each)
+
+    def put(self, loss: PodLoss) -> None:
+        """Store a loss as it was counted."""
+        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
+        if known and known.charged_to != loss.charged_to:
+            _discard(self._charged, known.charged_to, uid)
+        self.losses[uid] = loss
+        if loss.charged_to:
+            self._charged.setdefault(loss.charged_to, set()).add(uid)
+        if loss.work.group:
+            self._of_group.setdefault(loss.work.group, set()).add(uid)
+
+    def forget(self, uid: str) -> None:
+        """Drop a loss; the counters keep it."""
+        loss = self.losses.pop(uid)
+        self._touched.add(uid)
+        _discard(self._charged, loss.charged_to, uid)
+        if loss.work.group:
+            _discard(self._of_group, loss.work.group, uid)
+
+    def lost_work(self, victim_uid: str) -> LostWork | None:
+        """The loss of a preemption; None while the end of the victim is not known, or long after."""
+        victim = self.losses.get(victim_uid)
+        if victim is None or not victim.is_victim:
+            return None
+        charged = (self.losses[uid] for uid in sorted(self._charged.get(victim_uid, _NONE)))
+        return lost_work(
+            victim.work,
+            {each.work.uid: (each.work, each.checkpoint) for each in charged},
+            stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
+            is_final=victim.is_final,
+        )
+
+    def drain_lost(self) -> dict[str, LostWork]:
+        """New and corrected losses since the last call, by victim."""
+        changed, self._changed = self._changed, set()
+        return {uid: lost for uid in changed if (lost := self.lost_work(uid))}
+
+    def drain(self) -> dict[str, PodLoss | None]:
+        """Losses that changed since the last call; None for dropped ones."""
+        changed = {uid: self.losses.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def touch_all(self) -> None:
+        """Make the next `drain` return all."""
+        self._touched.update(self.losses)
+
+
+def _discard(index: dict[Key, set[str]], key: Key, uid: str) -> None:
+    if uids := index.get(key):
+        uids.discard(uid)
+        if not uids:
+            del index[key]
