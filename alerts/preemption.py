@@ -40,7 +40,7 @@ label_replace(gputally_tier_info{serving="true"}, "victim_tier", "$1", "tier", "
             expression="""\
 sum by (cluster, tenant) (increase(gputally_grace_period_exceeded_total[$window])) >= $pods
 """,
-            summary="Disrupted pods of tenant {{ $labels.tenant }} keep their GPUs beyond their grace period.",
+            summary="Disrupted pods keep their GPUs beyond their grace period.",
             description=(
                 'Within $window, {{ $value | printf "%.0f" }} disrupted pods of tenant {{ $labels.tenant }} held their '
                 "GPUs for longer than their grace period, and the pods that need these GPUs wait. Find the pods in the "
@@ -83,7 +83,7 @@ sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_forbidden_preem
             expression="""\
 max by (cluster, tier, tenant) (gputally_repeat_victim_jobs) >= $jobs
 """,
-            summary="Jobs of tenant {{ $labels.tenant }} are preempted again and again.",
+            summary="Jobs are preempted again and again.",
             description=(
                 '{{ $value | printf "%.0f" }} jobs of tenant {{ $labels.tenant }} in tier {{ $labels.tier }} were '
                 "preempted at three or more times within a day, so that they hardly get on. Find out who preempts "

@@ -1,6 +1,5 @@
 """Allocation and cost of each priority tier, by day and by night, and preemptions between tiers."""
 
-from dashboards.rows.lost_work import LOST_WORK
 from monitoring import annotation
 from monitoring.board import Board, Constant, Row, Variable
 from monitoring.link import Link
@@ -218,5 +217,5 @@ BOARD = Board(
         Constant("day_ends", "Day ends at (UTC)", "18", tuple(str(hour) for hour in range(1, 25))),
     ),
     annotations=annotation.ALL,
-    rows=(OVERVIEW, OVER_TIME, DAY_AND_NIGHT, PREEMPTION, LOST_WORK),
+    rows=(OVERVIEW, OVER_TIME, DAY_AND_NIGHT, PREEMPTION),
 )

@@ -10,11 +10,11 @@ from gputally.accounting.pods.outcome import outcome_of
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
-from gputally.model.disruption import Cause, Disruption
+from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption, Preemptor
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 

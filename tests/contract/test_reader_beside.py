@@ -14,7 +14,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.model.allocation import Gap
-from gputally.model.disruption import Cause
+from gputally.model.disruptions.disruption import Cause
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND

@@ -227,7 +227,8 @@ class NodeForm:
         """The object in the API."""
         capacity = dict(self.capacity) if self.capacity is not None else {GPU_NAME: self.gpus}
         allocatable = dict(self.allocatable) if self.allocatable is not None else capacity
-        since = self.created if self.ready_since is None else self.ready_since
+        since = instant(self.created if self.ready_since is None else self.ready_since)
+        ready = {"type": "Ready", "status": self.ready, "lastTransitionTime": since}
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -243,10 +244,7 @@ class NodeForm:
             "status": {
                 "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
                 "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
-                "conditions": [
-                    {"type": "Ready", "status": self.ready, "lastTransitionTime": instant(since)},
-                    *self.conditions,
-                ],
+                "conditions": [ready, *self.conditions],
                 "nodeInfo": {"systemUUID": self.machine, "machineID": "", "bootID": ""},
             },
         }

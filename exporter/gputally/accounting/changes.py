@@ -14,14 +14,14 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.totals import Total
-from gputally.model.disruption import Disruption
+from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions.preemption import Preemption
 from gputally.model.history import alike
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 from gputally.model.price import Asset, Price
 from gputally.model.units import US_PER_SECOND
 

@@ -19,8 +19,8 @@ from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.model.agent_pod import AgentPod
-from gputally.model.disruption import Disruption
-from gputally.model.preemption import Preemption
+from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions.preemption import Preemption
 from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {

@@ -11,7 +11,6 @@ from gputally.catalog.aggregator import allocation_metrics as allocation
 from gputally.catalog.aggregator import budget_metrics as budgets
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import closing_metrics as closing
-from gputally.catalog.aggregator import disruption_metrics as disruption
 from gputally.catalog.aggregator import health_metrics as health
 from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import lost_work_metrics as lost_work
@@ -31,7 +30,6 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *tiers.METRICS,
     *pending.METRICS,
     *preemption.METRICS,
-    *disruption.METRICS,
     *lost_work.METRICS,
     *prices.METRICS,
     *accounting.METRICS,
@@ -50,7 +48,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
-    "Preemption": (*preemption.METRICS, *disruption.METRICS, *lost_work.METRICS),
+    "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Budgets": BUDGETS,

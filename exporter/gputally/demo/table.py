@@ -12,9 +12,9 @@ from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.totals import Total
+from gputally.model.disruptions.preemption import Preemption
 from gputally.model.node import CapacityState
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
 
 WIDE: Final = 110

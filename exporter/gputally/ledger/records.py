@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.allocation import End, Gap, Outcome, Segment
-from gputally.model.disruption import Cause, grace_exceeded_us
+from gputally.model.disruptions.disruption import Cause, grace_exceeded_us
 from gputally.model.price import Asset, Price
 
 IMPORTED: Final = "imported"

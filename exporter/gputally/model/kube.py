@@ -7,9 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import field
 
-from gputally.model.pod_failure_policy import PodFailurePolicy
+from gputally.model.objects.affinity import Affinity
+from gputally.model.objects.camel import Camel
+from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 
 Labels = dict[str, str]
 
@@ -25,11 +27,7 @@ class Kind(StrEnum):
     JOBS = "jobs"
 
 
-class _Camel(Struct, rename="camel", frozen=True, gc=False):
-    """Python names here, the API's camelCase on the wire; a decoded tree has no cycles for the garbage collector."""
-
-
-class OwnerReference(_Camel, frozen=True):
+class OwnerReference(Camel, frozen=True):
     """`controller` marks the one owner that manages the object."""
 
     kind: str
@@ -39,7 +37,7 @@ class OwnerReference(_Camel, frozen=True):
     controller: bool | None = None
 
 
-class Meta(_Camel, frozen=True):
+class Meta(Camel, frozen=True):
     """ObjectMeta without annotations, which can be large: `AnnotatedMeta` has them."""
 
     name: str = ""
@@ -59,65 +57,33 @@ class AnnotatedMeta(Meta, frozen=True):
     annotations: Labels | None = None
 
 
-class Resources(_Camel, frozen=True):
+class Resources(Camel, frozen=True):
     """Quantities as the API writes them: `"8"`, rarely with a suffix."""
 
     requests: dict[str, str | int] | None = None
     limits: dict[str, str | int] | None = None
 
 
-class Container(_Camel, frozen=True):
+class Container(Camel, frozen=True):
     """`restart_policy` Always makes an init container a sidecar; on others, it overrides the pod's policy."""
 
     resources: Resources | None = None
     restart_policy: str | None = None
 
 
-class LabelRequirement(_Camel, frozen=True):
-    """A requirement on a label of a node: `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class NodeSelectorTerm(_Camel, frozen=True):
-    """All requirements hold on a node that matches."""
-
-    match_expressions: tuple[LabelRequirement, ...] | None = None
-
-
-class NodeSelector(_Camel, frozen=True):
-    """A node matches if one of the terms matches."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(_Camel, frozen=True):
-    """Only the required part: preferences decide nothing."""
-
-    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class Affinity(_Camel, frozen=True):
-    """The affinity of a pod to nodes."""
-
-    node_affinity: NodeAffinity | None = None
-
-
-class PodClaim(_Camel, frozen=True):
+class PodClaim(Camel, frozen=True):
     """A reference to a ResourceClaim, or to a template of one."""
 
     name: str = ""
 
 
-class SchedulingGroup(_Camel, frozen=True):
+class SchedulingGroup(Camel, frozen=True):
     """The PodGroup of scheduling.k8s.io that a pod belongs to (Kubernetes 1.35 and later)."""
 
     pod_group_name: str = ""
 
 
-class PodSpec(_Camel, frozen=True):
+class PodSpec(Camel, frozen=True):
     """The node, its selectors, priority, requests, claims, restart policy and group of a pod."""
 
     node_name: str = ""
@@ -134,7 +100,7 @@ class PodSpec(_Camel, frozen=True):
     scheduling_group: SchedulingGroup | None = None
 
 
-class Condition(_Camel, frozen=True):
+class Condition(Camel, frozen=True):
     """A condition of a pod or node; `status` is True, False or Unknown."""
 
     type: str
@@ -143,13 +109,13 @@ class Condition(_Camel, frozen=True):
     last_transition_time: datetime | None = None
 
 
-class Running(_Camel, frozen=True):
+class Running(Camel, frozen=True):
     """A running container."""
 
     started_at: datetime | None = None
 
 
-class Terminated(_Camel, frozen=True):
+class Terminated(Camel, frozen=True):
     """A container that has terminated, or failed to start. `message` is what it wrote as its termination message."""
 
     started_at: datetime | None = None
@@ -159,21 +125,21 @@ class Terminated(_Camel, frozen=True):
     message: str | None = None
 
 
-class ContainerState(_Camel, frozen=True):
+class ContainerState(Camel, frozen=True):
     """At most one of the two is set; neither while the container waits."""
 
     running: Running | None = None
     terminated: Terminated | None = None
 
 
-class ContainerStatus(_Camel, frozen=True):
+class ContainerStatus(Camel, frozen=True):
     """The current and the previous run of a container."""
 
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 
 
-class PodStatus(_Camel, frozen=True):
+class PodStatus(Camel, frozen=True):
     """The status from scheduler and kubelet. `start_time` is when the kubelet acknowledged the pod, None before.
 
     `nominated_node_name` is where the scheduler makes room for it, and since 1.35 also where it is expected to run.
@@ -190,7 +156,7 @@ class PodStatus(_Camel, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
-class Pod(_Camel, frozen=True):
+class Pod(Camel, frozen=True):
     """core/v1 Pod."""
 
     metadata: AnnotatedMeta
@@ -198,27 +164,27 @@ class Pod(_Camel, frozen=True):
     status: PodStatus = field(default_factory=PodStatus)
 
 
-class Taint(_Camel, frozen=True):
+class Taint(Camel, frozen=True):
     """A taint of a node; only some effects have a time."""
 
     key: str = ""
     time_added: datetime | None = None
 
 
-class NodeSpec(_Camel, frozen=True):
+class NodeSpec(Camel, frozen=True):
     """`unschedulable` is what `kubectl cordon` sets."""
 
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
 
 
-class NodeInfo(_Camel, frozen=True):
+class NodeInfo(Camel, frozen=True):
     """`system_uuid` is from the machine's firmware; empty or not unique if the firmware provides none."""
 
     system_uuid: str = field(default="", name="systemUUID")
 
 
-class NodeStatus(_Camel, frozen=True):
+class NodeStatus(Camel, frozen=True):
     """Quantities of all resources that the kubelet reported, and its machine."""
 
     capacity: dict[str, str | int] | None = None
@@ -227,7 +193,7 @@ class NodeStatus(_Camel, frozen=True):
     node_info: NodeInfo | None = None
 
 
-class Node(_Camel, frozen=True):
+class Node(Camel, frozen=True):
     """core/v1 Node."""
 
     metadata: AnnotatedMeta
@@ -235,20 +201,20 @@ class Node(_Camel, frozen=True):
     status: NodeStatus = field(default_factory=NodeStatus)
 
 
-class Namespace(_Camel, frozen=True):
+class Namespace(Camel, frozen=True):
     """core/v1 Namespace."""
 
     metadata: AnnotatedMeta
 
 
-class PodTemplate(_Camel, frozen=True):
+class PodTemplate(Camel, frozen=True):
     """The pods that a controller creates."""
 
     metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
     spec: PodSpec = field(default_factory=PodSpec)
 
 
-class JobSpec(_Camel, frozen=True):
+class JobSpec(Camel, frozen=True):
     """The template, and what decides about failures."""
 
     template: PodTemplate = field(default_factory=PodTemplate)
@@ -257,7 +223,7 @@ class JobSpec(_Camel, frozen=True):
     pod_failure_policy: PodFailurePolicy | None = None
 
 
-class JobStatus(_Camel, frozen=True):
+class JobStatus(Camel, frozen=True):
     """`Complete` or `Failed` is True once the job has ended; the numbers are those of its pods."""
 
     conditions: tuple[Condition, ...] | None = None
@@ -265,7 +231,7 @@ class JobStatus(_Camel, frozen=True):
     failed: int | None = None
 
 
-class Job(_Camel, frozen=True):
+class Job(Camel, frozen=True):
     """batch/v1 Job."""
 
     metadata: Meta
@@ -273,14 +239,14 @@ class Job(_Camel, frozen=True):
     status: JobStatus = field(default_factory=JobStatus)
 
 
-class PriorityClass(_Camel, frozen=True):
+class PriorityClass(Camel, frozen=True):
     """scheduling.k8s.io/v1 PriorityClass."""
 
     metadata: Meta
     value: int = 0
 
 
-class ObjectReference(_Camel, frozen=True):
+class ObjectReference(Camel, frozen=True):
     """The object that an Event refers to."""
 
     kind: str = ""
@@ -289,7 +255,7 @@ class ObjectReference(_Camel, frozen=True):
     uid: str = ""
 
 
-class Event(_Camel, frozen=True):
+class Event(Camel, frozen=True):
     """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor."""
 
     metadata: Meta
@@ -302,7 +268,7 @@ class Event(_Camel, frozen=True):
 Object = Pod | Node | Namespace | PriorityClass | Event | Job
 
 
-class OwnerMeta(_Camel, frozen=True):
+class OwnerMeta(Camel, frozen=True):
     """PartialObjectMetadata of an owner: enough to continue the owner walk."""
 
     metadata: Meta
@@ -310,7 +276,7 @@ class OwnerMeta(_Camel, frozen=True):
     api_version: str = ""
 
 
-class Status(_Camel, frozen=True):
+class Status(Camel, frozen=True):
     """meta/v1 Status: why a request was rejected."""
 
     code: int = 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gputally.model.allocation import End, Ending, Gap, Outcome, Result, Segment, Terms
-from gputally.model.disruption import Disrupted
+from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import OwnerReference
 
 

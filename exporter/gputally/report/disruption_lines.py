@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import DisruptionRecord, PreemptionRecord
-from gputally.model.disruption import Cause
+from gputally.model.disruptions.disruption import Cause
 from gputally.report.report_query import ReportQuery
 
 FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")

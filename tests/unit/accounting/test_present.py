@@ -6,10 +6,10 @@ from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
+from gputally.model.disruptions.preemption import Preemption
 from gputally.model.kube import Kind
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import PodForm, us
 from tests.core.one_pod import NODE, RUNNING

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.model.disruption import Cause
+from gputally.model.disruptions.disruption import Cause
 from tests.contract.records import DISRUPTION, PREEMPTION, pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.disruption import Disruption
+from gputally.model.disruptions.disruption import Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 

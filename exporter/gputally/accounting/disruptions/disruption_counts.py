@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.totals.posting import BEYOND
 from gputally.accounting.totals.totals import Total, Totals
-from gputally.model.disruption import Cause, Disruption
+from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
 
 STEPS: Final = ("request", "stop", "reuse", "replace")

@@ -13,7 +13,7 @@ from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruption import Disrupted, Disruption
+from gputally.model.disruptions.disruption import Disrupted, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from gputally.errors import MalformedObject
+from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.kube import Event, ObjectReference
 from gputally.model.owner import is_name, is_uid
-from gputally.model.preemption import Preemptor
 
 MOST: Final = 10_000
 """Limit of stored Events, of at most 1.5 kB each."""

@@ -17,9 +17,9 @@ from gputally.accounting.disruptions.preempted_events import PreemptedEvents, ex
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption, Preemptor
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 UNKNOWN: Final = "unknown"

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.state_part import StatePart
+from gputally.model.disruptions.preemption import Preemption
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemption
 from gputally.model.units import US_PER_DAY
 
 OFTEN: Final = 3

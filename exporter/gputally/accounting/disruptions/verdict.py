@@ -5,7 +5,7 @@ from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.accounting.pods.lifetime import never_held
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome
-from gputally.model.disruption import Cause, Disrupted
+from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.pod import PodRecord
 
 _OF_THE_POD = (Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.NODE_PRESSURE, Cause.DEVICE_TAINT)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gputally.accounting.jobs.pod_ends import NO_CODE
 from gputally.model.kube import JobSpec
-from gputally.model.pod_failure_policy import ExitCodes, PodFailureRule
+from gputally.model.objects.pod_failure_policy import ExitCodes, PodFailureRule
 
 COUNT: Final = "Count"
 IGNORE: Final = "Ignore"
@@ -15,7 +15,7 @@ FAIL_JOB: Final = "FailJob"
 DEFAULT_BACKOFF_LIMIT: Final = 6
 
 
-class FailureRule(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class CountingRule(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A rule of a podFailurePolicy, for disruptions or exit codes: `codes`, or all others if it `excludes` them."""
 
     action: str
@@ -37,7 +37,7 @@ class JobPolicy(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     backoff_limit: int = DEFAULT_BACKOFF_LIMIT
     waits: bool = False
-    rules: tuple[FailureRule, ...] = ()
+    rules: tuple[CountingRule, ...] = ()
 
     def action_for(self, code: int) -> str:
         """What the first rule that matches does with a preempted pod that failed with this exit code."""
@@ -57,7 +57,7 @@ def policy_of(spec: JobSpec) -> JobPolicy:
     )
 
 
-def _rules(rules: tuple[PodFailureRule, ...]) -> Iterator[FailureRule]:
+def _rules(rules: tuple[PodFailureRule, ...]) -> Iterator[CountingRule]:
     """Conditions other than a disruption say nothing about preempted pods.
 
     A rule for one container counts for all: a record has the exit code of the container that failed first.
@@ -66,8 +66,8 @@ def _rules(rules: tuple[PodFailureRule, ...]) -> Iterator[FailureRule]:
         if rule.on_exit_codes:
             yield _code_rule(rule.action, rule.on_exit_codes)
         elif any(each.type == "DisruptionTarget" and each.status == "True" for each in rule.on_pod_conditions or ()):
-            yield FailureRule(action=rule.action, disruption=True)
+            yield CountingRule(action=rule.action, disruption=True)
 
 
-def _code_rule(action: str, codes: ExitCodes) -> FailureRule:
-    return FailureRule(action=action, codes=codes.values, excludes=codes.operator == "NotIn")
+def _code_rule(action: str, codes: ExitCodes) -> CountingRule:
+    return CountingRule(action=action, codes=codes.values, excludes=codes.operator == "NotIn")

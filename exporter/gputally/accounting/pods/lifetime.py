@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
-from gputally.accounting.pods.disruption_mark import PREEMPTION_REASONS, disruption_of, target_of
-from gputally.accounting.pods.outcome import with_result
+from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
 from gputally.accounting.shared import shared
 from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
-from gputally.model.disruption import Disrupted
+from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import Condition, Pod
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord

@@ -1,16 +1,38 @@
-"""The outcome of a pod, from its result, its deletion and the end of its node."""
+"""The outcome of a pod, from its result, its disruption, its deletion and the end of its node."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec.structs import replace
 
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.model.allocation import End, Outcome, Result
-from gputally.model.kube import Pod, Terminated
+from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.kube import Condition, Pod, Terminated
 from gputally.model.pod import PodRecord
+from gputally.model.units import to_us
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _COLLECTED = "DeletionByPodGC"
+PREEMPTION_REASONS: Final = ("PreemptionByScheduler", "PreemptionByKubeScheduler")
+"""Kubernetes 1.25 and 1.26 write the second."""
+_CAUSES: Final = {
+    "DeletionByTaintManager": Cause.TAINT,
+    "DeletionByDeviceTaintManager": Cause.DEVICE_TAINT,
+    "EvictionByEvictionAPI": Cause.EVICTION,
+    "DeletionByPodGC": Cause.NODE_LOST,
+}
+"""By the reason of the condition DisruptionTarget.
+
+Source: k8s.io/api core/v1 types.go; k8s.io/kubernetes pkg/controller tainteviction, devicetainteviction and podgc,
+pkg/registry/core/pod/storage/eviction.go.
+"""
+_BY_KUBELET: Final = {
+    "Evicted": Cause.NODE_PRESSURE,
+    "Terminated": Cause.NODE_SHUTDOWN,
+    "Preempting": Cause.KUBELET_ADMISSION,
+}
+"""By `status.reason`. Source: k8s.io/kubernetes pkg/kubelet eviction, nodeshutdown and preemption."""
 
 
 def with_result(known: Result | None, pod: Pod) -> Result:
@@ -58,7 +80,9 @@ def _result_of(pod: Pod) -> Result:
         return Result("Succeeded", status.reason or "", 0, is_own)
     failed = min(_failed_runs(pod), key=lambda run: run.finished_at or _LAST, default=None)
     reason, code = (failed.reason, failed.exit_code) if failed else (None, None)
-    return Result(status.phase, status.reason or reason or _disruption(pod), code, is_own)
+    target = target_of(pod)
+    disruption = target.reason if target else None
+    return Result(status.phase, status.reason or reason or disruption or "", code, is_own)
 
 
 def _failed_runs(pod: Pod) -> list[Terminated]:
@@ -67,8 +91,33 @@ def _failed_runs(pod: Pod) -> list[Terminated]:
     return [run for run in ended if run and run.exit_code]
 
 
-def _disruption(pod: Pod) -> str:
+def disruption_of(record: PodRecord, pod: Pod, at_us: int) -> Disrupted | None:
+    """The disruption of a pod whose newest state is `pod`.
+
+    A condition may be withdrawn, but not once the pod has ended or its deletion was requested: what is written later,
+    as by PodGC, does not change why. A condition that is later than somebody's deletion request is not the cause.
+    """
+    known, is_final = record.disruption, record.deletion_us is not None or record.ending is not None
+    if known and is_final:
+        return known
+    new = _reported(pod, at_us)
+    if new and record.deletion_us is not None and new.at_us > record.deletion_us + OFF_US:
+        return None
+    return new
+
+
+def target_of(pod: Pod) -> Condition | None:
+    """The condition DisruptionTarget, if it is true."""
     for condition in pod.status.conditions or ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
-            return condition.reason or ""
-    return ""
+            return condition
+    return None
+
+
+def _reported(pod: Pod, at_us: int) -> Disrupted | None:
+    status, target = pod.status, target_of(pod)
+    if target is None or target.reason in PREEMPTION_REASONS:
+        return None
+    cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(status.reason or "", Cause.OTHER)
+    time = target.last_transition_time
+    return Disrupted(cause, min(to_us(time), at_us) if time else at_us)

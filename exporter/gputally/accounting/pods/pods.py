@@ -13,7 +13,6 @@ from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.pods.handover import Handover
 from gputally.accounting.pods.pod_index import PodIndex
 from gputally.accounting.pods.pod_record import counts_equally, has_same_revision, upgraded
-from gputally.accounting.pods.possible_preemptor import preemptor_from
 from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.release import released
@@ -22,14 +21,15 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
+from gputally.accounting.terms.possible_preemptor import preemptor_from
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.model.allocation import Gap
+from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.history import alike
 from gputally.model.kube import Namespace, Pod
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod import PodRecord
-from gputally.model.preemption import Preemptor
 from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
 

@@ -1,11 +1,15 @@
-"""Preemptions between tiers."""
+"""Preemptions between tiers, other causes why pods lost their GPUs, and how long the steps of a preemption take."""
 
 from collections.abc import Iterator
 
+from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STEPS
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
-from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.catalog.histogram import bounds_of, histogram_of
+from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
 from gputally.model.units import GPU
+
+_BOUNDS = bounds_of(STEP_BOUNDS_S)
 
 
 def preemptions(snapshot: Snapshot) -> Iterator[Row]:
@@ -26,6 +30,30 @@ def forbidden_preemptions(snapshot: Snapshot) -> Iterator[Row]:
 def tenant_preemptions(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every tier and tenant that had a victim."""
     return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.TENANT_PREEMPTIONS])
+
+
+def disruptions(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier, tenant and cause that had a victim."""
+    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.DISRUPTIONS])
+
+
+def grace_exceeded(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier and tenant that had such a victim."""
+    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.GRACE_EXCEEDED])
+
+
+def repeat_victims(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier and tenant with a preempted job, 0 if none was preempted often."""
+    return (Row(labels, count) for labels, count in sorted(snapshot.repeat_victims.items()))
+
+
+def preemption_steps(snapshot: Snapshot) -> Iterator[HistogramRow]:
+    """Every step, including 0."""
+    counts = {p.labels: p.value for p in snapshot.totals[Total.PREEMPTION_STEPS]}
+    sums = {p.labels: p for p in snapshot.totals[Total.PREEMPTION_STEP_TIME]}
+    for step in STEPS:
+        total = sums[(step,)]
+        yield histogram_of((step,), counts, _BOUNDS, sum_us=total.value, created_us=total.created_us)
 
 
 PREEMPTIONS = Metric[Snapshot](
@@ -61,4 +89,41 @@ FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
     rows=forbidden_preemptions,
 )
 
-METRICS = (PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS)
+DISRUPTIONS = Metric[Snapshot](
+    name="gputally_disruptions_total",
+    kind=MetricType.COUNTER,
+    help="Pods that lost their GPUs before they had ended by themselves, by cause.",
+    labels=("tier", "tenant", "cause"),
+    rows=disruptions,
+)
+
+GRACE_EXCEEDED = Metric[Snapshot](
+    name="gputally_grace_period_exceeded_total",
+    kind=MetricType.COUNTER,
+    help="Disrupted pods that held their GPUs for more than 2 s longer than their grace period.",
+    labels=("tier", "tenant"),
+    rows=grace_exceeded,
+)
+
+PREEMPTION_STEPS = Metric[Snapshot](
+    name="gputally_preemption_step_seconds",
+    kind=MetricType.HISTOGRAM,
+    help="Duration of the steps of a preemption: request (from decision to deletion request), stop (to the end of the "
+    "last container), reuse (from release to the next pod on that node), replace (from decision until the replacement "
+    "runs).",
+    labels=("step",),
+    rows=preemption_steps,
+)
+
+REPEAT_VICTIMS = Metric[Snapshot](
+    name="gputally_repeat_victim_jobs",
+    kind=MetricType.GAUGE,
+    help="Jobs of which pods were preempted at three or more times within a day; all at one second are one time.",
+    labels=("tier", "tenant"),
+    rows=repeat_victims,
+)
+
+METRICS = (
+    *(PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS),
+    *(DISRUPTIONS, GRACE_EXCEEDED, REPEAT_VICTIMS, PREEMPTION_STEPS),
+)

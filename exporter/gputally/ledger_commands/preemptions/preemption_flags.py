@@ -7,7 +7,7 @@ from typing import Final
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
 from gputally.ledger_commands.ledger_flags import LEDGER, add_command
 from gputally.ledger_commands.report.report_flags import PERIODS, add_scope_flags
-from gputally.model.disruption import Cause
+from gputally.model.disruptions.disruption import Cause
 from gputally.setting import Parser, add_flags
 
 _USUAL: Final = tuple(cause for cause in Cause if cause is not Cause.DELETION)

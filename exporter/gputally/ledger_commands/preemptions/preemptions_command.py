@@ -8,7 +8,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.ledger_commands.preemptions.preemptions_text import write_preemptions
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
-from gputally.model.disruption import Cause
+from gputally.model.disruptions.disruption import Cause
 from gputally.report.disruption_lines import FILTERED, read_disruptions
 
 

@@ -1,27 +1,23 @@
 """The podFailurePolicy of a Job, as the API writes it, with the parts that say something about preempted pods."""
 
-from msgspec import Struct
+from gputally.model.objects.camel import Camel
 
 
-class _Camel(Struct, rename="camel", frozen=True, gc=False):
-    """See `model.kube`."""
-
-
-class ExitCodes(_Camel, frozen=True):
+class ExitCodes(Camel, frozen=True):
     """The exit codes that a rule matches, or does not match: `operator` is In or NotIn."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
 
 
-class PodConditionPattern(_Camel, frozen=True):
+class PodConditionPattern(Camel, frozen=True):
     """A condition of a pod that a rule matches."""
 
     type: str = ""
     status: str = "True"
 
 
-class PodFailureRule(_Camel, frozen=True):
+class PodFailureRule(Camel, frozen=True):
     """What to do with a failed pod: `action` is Count, Ignore, FailJob or FailIndex."""
 
     action: str = ""
@@ -29,7 +25,7 @@ class PodFailureRule(_Camel, frozen=True):
     on_pod_conditions: tuple[PodConditionPattern, ...] | None = None
 
 
-class PodFailurePolicy(_Camel, frozen=True):
+class PodFailurePolicy(Camel, frozen=True):
     """The first rule that matches a failed pod decides."""
 
     rules: tuple[PodFailureRule, ...] = ()

@@ -1,0 +1,1 @@
+"""Pods that lost their GPUs involuntarily."""

@@ -1,0 +1,1 @@
+"""Parts of Kubernetes objects, as decoded from JSON."""
