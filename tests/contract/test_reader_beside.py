@@ -217,6 +217,7 @@ def test_what_ended_in_a_gap_has_its_time_and_what_may_be_missing(
     assert found(1050, 1120) == [("a", 10, 0, 50), ("a", 80, 40, 50)]
     assert found(1110, 1300) == [("a", 0, 0, 50), ("a", 0, 80, 50)]
     assert found(900, 1100) == found(1150, 1300) == []
+    assert [each.end_us for each in reader.ended_in_gaps(window(900, 2000))] == [us(1060), us(1100)]
 
 
 def tuple_of(gap: ObservationGap) -> tuple[GapSubject, str, str, int, int]:

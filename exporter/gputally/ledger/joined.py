@@ -126,9 +126,8 @@ class JoinedReader:
         return [replace(each, is_whole=each.is_whole and is_all) for each in found]
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
-        """See `LedgerReader.ended_in_gaps`: of imported jobs."""
-        parts = (part for reader, part in self._parts(window) if reader is self._history)
-        return chain.from_iterable(map(self._history.ended_in_gaps, parts))
+        """See `LedgerReader.ended_in_gaps`; imported jobs first."""
+        return chain.from_iterable(reader.ended_in_gaps(part) for reader, part in self._parts(window))
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

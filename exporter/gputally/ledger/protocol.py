@@ -90,8 +90,8 @@ class LedgerReader(Protocol):
     during a read is returned in either revision, complete. Records without an end extend to `state().accounted_us`.
 
     Of allocations that ended before `state().detail_start_us`, only sums by day may be left. Sums raise DetailRolledUp
-    if the window or a cut divides such a day, or by pod; `allocations`, `segments`, `usage` and `gaps` for a window
-    that starts before.
+    if the window or a cut divides such a day, or by pod; `allocations`, `segments`, `usage`, `ended_in_gaps` and `gaps`
+    for a window that starts before.
     """
 
     def __enter__(self) -> Self:

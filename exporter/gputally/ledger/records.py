@@ -86,12 +86,13 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GapSegment(Struct, frozen=True, gc=False):
-    """A segment of an allocation whose end is only known to be in a gap of `gap_us`.
+    """A segment, charged up to `end_us`, of an allocation whose end is only known to be in a gap of `gap_us`.
 
     GPU-time is in µs·µGPU, in the window: `gpu_time` was charged, and `most` is what may be missing.
     """
 
     record: SegmentRecord
+    end_us: int
     gpu_time: int
     most: int
     gap_us: int

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.model.allocation import State
-from gputally.report.cells import Cell, LineJobs, UsageCell
+from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
 
-TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "measured", "used", "idle")
+TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle")
 """The fields of a line that are GPU-time (µs·µGPU)."""
 COSTS: Final = ("cost", "idle_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
@@ -27,6 +28,8 @@ class Line(Struct, kw_only=True):
 
     `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
     `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
+    `unobserved` is no part of `gpu_time`: allocations may have had it in the gaps in which they ended, at most, and it
+    costs nothing. None if it is not known.
     `bound` pods were bound in the period, after `wait_us` since their creation, together.
     `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`. `progress` is that
     of its job, if the line has one.
@@ -38,6 +41,7 @@ class Line(Struct, kw_only=True):
     starting: int = 0
     terminating: int = 0
     unpriced: int = 0
+    unobserved: int | None = None
     measured: int = 0
     used: int = 0
     idle: int = 0
@@ -63,16 +67,18 @@ def bill_of(
     jobs: Iterable[LineJobs] = (),
     usage: Iterable[UsageCell] = (),
     *,
+    unobserved: Iterable[UnobservedCell] | None = None,
     unpriced: str | None = None,
 ) -> Bill:
-    """Adds up the cells, and counts the different jobs.
+    """Adds up the cells, and counts the different jobs. What is `unobserved` is None if it is not known.
 
     Unpriced time belongs to the line of the currency `unpriced`; without it, to that of the only currency, and with
     several currencies, it has a line of its own.
     """
     found, measured = list(cells), list(usage)
     unpriced = currency_of_unpriced(found) if unpriced is None else unpriced
-    lines, totals = _Sums(unpriced), _Sums(unpriced)
+    empty = Line(labels=(), currency="", unobserved=None if unobserved is None else 0)
+    lines, totals = _Sums(unpriced, empty), _Sums(unpriced, empty)
     for cell in found:
         lines.add(cell, cell.labels)
         totals.add(cell, ())
@@ -82,6 +88,9 @@ def bill_of(
     for each in measured:
         lines.add_usage(each, each.labels)
         totals.add_usage(each, ())
+    for gap in unobserved or ():
+        lines.add_unobserved(gap, gap.labels)
+        totals.add_unobserved(gap, ())
     ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
     return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
 
@@ -93,10 +102,11 @@ def currency_of_unpriced(cells: Iterable[Cell]) -> str:
 
 
 class _Sums:
-    """Lines that grow; `unpriced` is the currency of lines with unpriced time."""
+    """Lines that grow from an `empty` one; `unpriced` is the currency of lines with unpriced time."""
 
-    def __init__(self, unpriced: str) -> None:
+    def __init__(self, unpriced: str, empty: Line) -> None:
         self._unpriced = unpriced
+        self._empty = empty
         self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
         self._jobs: dict[tuple[tuple[str, ...], str], list[set[int]]] = {}
 
@@ -125,9 +135,16 @@ class _Sums:
         line.energy += cell.usage.energy
         line.idle_cost += cell.idle_cost
 
+    def add_unobserved(self, cell: UnobservedCell, labels: tuple[str, ...]) -> None:
+        """Add unobserved time to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.unobserved = (line.unobserved or 0) + cell.gpu_time
+
     def _line(self, labels: tuple[str, ...], currency: str) -> Line:
         key = labels, currency or self._unpriced
-        return self._lines.setdefault(key, Line(labels=labels, currency=key[1]))
+        if key not in self._lines:
+            self._lines[key] = replace(self._empty, labels=labels, currency=key[1])
+        return self._lines[key]
 
     def found(self) -> list[Line]:
         """The lines, with their number of different jobs."""

@@ -74,6 +74,12 @@ class LineJobs(_LinePart, frozen=True, kw_only=True, gc=False):
     wait_us: int = 0
 
 
+class UnobservedCell(_LinePart, frozen=True, kw_only=True, gc=False):
+    """GPU-time (µs·µGPU) that allocations may have had in the gaps in which they ended, at most; it costs nothing."""
+
+    gpu_time: int
+
+
 class UsageCell(_LinePart, frozen=True, kw_only=True, gc=False):
     """What agents measured."""
 

@@ -21,8 +21,9 @@ class BillRow(Struct, frozen=True, kw_only=True):
     """One line, rounded.
 
     `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
-    used and idle ones. `utilisation` is used over measured in percent, None if nothing was measured. `pods` were
-    bound in the period, on average `mean_wait_seconds` after their creation; None if there were none.
+    used and idle ones; `unobserved` ones are not in `gpu_hours`, see `Line`. `utilisation` is used over measured in
+    percent, None if nothing was measured. `pods` were bound in the period, on average `mean_wait_seconds` after their
+    creation; None if there were none.
     `progress` is that of the row's job, None if it states none; so is `cost_per_unit` if `cost` may not be all of it.
     """
 
@@ -32,6 +33,7 @@ class BillRow(Struct, frozen=True, kw_only=True):
     starting: Decimal
     terminating: Decimal
     unpriced: Decimal
+    unobserved: Decimal | None
     measured: Decimal
     used: Decimal
     idle: Decimal
@@ -80,7 +82,8 @@ def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
 
 def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
     places, shown = choice.places, shown_lines(lines, choice, _others)
-    parts = {field: [_unit(line, field) for line in shown] for field in (*TIMES, *COSTS, "energy")}
+    known = [field for field in (*TIMES, *COSTS, "energy") if getattr(total, field) is not None]
+    parts = {field: [_unit(line, field) for line in shown] for field in known}
     sums = {field: _unit(total, field) for field in parts}
     base = "cost" if sums["cost"] else "gpu_time"
     parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
@@ -111,7 +114,8 @@ def _others(lines: Sequence[Line]) -> Line:
     found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
     for line in lines:
         for field in (*TIMES, *COSTS, "energy", "jobs", "bound", "wait_us"):
-            setattr(found, field, getattr(found, field) + getattr(line, field))
+            if (value := getattr(line, field)) is not None:
+                setattr(found, field, (getattr(found, field) or 0) + value)
     return found
 
 
@@ -134,6 +138,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         starting=decimals["starting"],
         terminating=decimals["terminating"],
         unpriced=decimals["unpriced"],
+        unobserved=decimals.get("unobserved"),
         measured=decimals["measured"],
         used=decimals["used"],
         idle=decimals["idle"],

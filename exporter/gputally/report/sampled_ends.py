@@ -1,14 +1,19 @@
-"""How exact a report is whose allocations come from samples: what their ends may be missing."""
+"""What a report may be missing: GPU-time of allocations whose end was not observed."""
 
-from collections import defaultdict
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord
+from gputally.model.price import Price
 from gputally.report.calendar.periods import TIME_DIMENSIONS
+from gputally.report.cells import UnobservedCell, labels_of
 from gputally.report.report_query import ReportQuery
 
 _OF_THE_POD: Final = ("namespace", "node", "job_kind", "job")
@@ -29,21 +34,44 @@ class SampledLine(Struct, kw_only=True):
 def read_sampled(reader: LedgerReader, query: ReportQuery) -> list[SampledLine]:
     """The lines with such allocations, those with the largest possible error first. Raises: LedgerError.
 
-    Filters by time do not apply: an end is one instant, and the allocations are shown whole.
+    Filters by time do not apply: an end is one instant, and the allocations are shown whole. Those that the retention
+    may have rolled up are not included.
     """
     columns = [column for column in query.columns if column not in TIME_DIMENSIONS]
     filters = [each for each in query.filters if each.column not in TIME_DIMENSIONS]
     lines: defaultdict[tuple[str, ...], SampledLine] = defaultdict(lambda: SampledLine(labels=()))
-    for each in reader.ended_in_gaps(query.window):
-        values = _values(each.record)
-        if all(each.includes(values[each.column]) for each in filters):
-            line = lines[tuple(values[column] for column in columns)]
-            line.gpu_time += each.gpu_time
-            line.most += each.most
-            line.longest_us = max(line.longest_us, each.gap_us)
+    with suppress(DetailRolledUp):
+        for each in reader.ended_in_gaps(query.window):
+            values = _values(each.record)
+            if all(limit.includes(values[limit.column]) for limit in filters):
+                line = lines[tuple(values[column] for column in columns)]
+                line.gpu_time += each.gpu_time
+                line.most += each.most
+                line.longest_us = max(line.longest_us, each.gap_us)
     for labels, line in lines.items():
         line.labels = labels
     return sorted(lines.values(), key=lambda line: (-line.most, line.labels))
+
+
+def read_unobserved(reader: LedgerReader, query: ReportQuery) -> list[UnobservedCell] | None:
+    """What allocations may have had in the gaps in which they ended, by line and price. Raises: LedgerError.
+
+    An end is one instant: all of a gap counts in the period in which the charged time ends, so that it is on a line
+    with that time. Of a gap that began before the window, the rest counts in its first period. None if the retention
+    may have rolled up some of the allocations.
+    """
+    found, periods = Counter[tuple[tuple[str, ...], Price | None]](), query.periods
+    try:
+        for each in reader.ended_in_gaps(query.window):
+            if each.most:
+                values = {**_values(each.record), **periods.values[bisect_left(periods.cuts, each.end_us)]}
+                if query.includes(values):
+                    found[labels_of(values, query), each.record.segment.price] += each.most
+    except DetailRolledUp:
+        return None
+    return [
+        UnobservedCell(labels=labels, price=price, gpu_time=gpu_time) for (labels, price), gpu_time in found.items()
+    ]
 
 
 def _values(record: SegmentRecord) -> Mapping[str, str]:

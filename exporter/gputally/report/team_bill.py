@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.report.bill import Bill, bill_of, currency_of_unpriced
-from gputally.report.cells import Cell, LineJobs, UsageCell
+from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
 
 TEAM_BY: Final = ("tenant", "job")
 """The dimensions by which the cells of a team bill are read: the tenant is the first column."""
 
-Part = TypeVar("Part", Cell, LineJobs, UsageCell)
+Part = TypeVar("Part", Cell, LineJobs, UsageCell, UnobservedCell)
 
 
 class TeamBill(Struct, frozen=True, kw_only=True):
@@ -23,14 +23,32 @@ class TeamBill(Struct, frozen=True, kw_only=True):
     jobs: tuple[tuple[str, Bill], ...]
 
 
-def team_bill_of(cells: Iterable[Cell], jobs: Iterable[LineJobs], usage: Iterable[UsageCell]) -> TeamBill:
-    """Adds up cells by `TEAM_BY`."""
+def team_bill_of(
+    cells: Iterable[Cell],
+    jobs: Iterable[LineJobs],
+    usage: Iterable[UsageCell],
+    *,
+    unobserved: Sequence[UnobservedCell] | None = None,
+) -> TeamBill:
+    """Adds up cells by `TEAM_BY`; what is `unobserved` is None if it is not known."""
     every, sets, measured = list(cells), list(jobs), list(usage)
-    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured))
+    gaps = None if unobserved is None else _by_tenant(unobserved)
+    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured), unobserved=gaps)
     of_cells, of_sets, of_usage = _of_tenants(every), _of_tenants(sets), _of_tenants(measured)
-    unpriced = currency_of_unpriced(every)
-    tenants = dict.fromkeys(line.labels[0] for line in teams.lines)
-    bills = ((each, bill_of(of_cells[each], of_sets[each], of_usage[each], unpriced=unpriced)) for each in tenants)
+    of_gaps, unpriced = _of_tenants(unobserved or ()), currency_of_unpriced(every)
+    bills = (
+        (
+            each,
+            bill_of(
+                of_cells[each],
+                of_sets[each],
+                of_usage[each],
+                unobserved=None if unobserved is None else of_gaps[each],
+                unpriced=unpriced,
+            ),
+        )
+        for each in dict.fromkeys(line.labels[0] for line in teams.lines)
+    )
     return TeamBill(teams=teams, jobs=tuple(bills))
 
 

@@ -60,6 +60,7 @@ class _Column(NamedTuple):
 _BILL: Final = (
     _Column("gpu_hours", "GPU-hours"),
     _Column("unpriced", "unpriced GPU-hours"),
+    _Column("unobserved", "unobserved GPU-hours"),
     _Column("utilisation", "used %"),
     _Column("cost", "cost"),
     _Column("idle_cost", "idle cost"),

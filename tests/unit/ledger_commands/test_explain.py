@@ -101,6 +101,7 @@ def test_its_rows_add_up_to_each_row_of_the_report(run: Runner, ledger: Path, by
         for field in ("gpu_hours", "cost"):
             assert abs((total[field] or 0) - row[field]) <= digit
             assert sum(each[field] or 0 for each in document["rows"]) == (total[field] or 0)
+        assert abs(document["uncharged_gpu_hours"] - row["unobserved"]) <= digit
 
 
 def test_the_whole_equals_the_total_of_the_report_to_the_last_digit(run: Runner, ledger: Path) -> None:

@@ -1,5 +1,6 @@
 """The allocation of a pod from the samples of kube-state-metrics: times, end, outcome, tenant and job."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tests.unit.ledger_commands.pod_history import (
 )
 from tests.unit.ledger_commands.sample import Runner
 
-ENDS = "GPU-hours are of pods whose end only samples show"
+ENDS = "GPU-hours are of pods whose end was not observed"
 PREEMPTED = "PreemptionByScheduler"
 
 
@@ -91,6 +92,8 @@ def test_import_and_report_say_what_rests_on_samples(
     assert noted.splitlines() == [f"gputally: {lines[0]}", *lines[1:]]
     assert filtered == f"gputally: 2.00 {ENDS}, at most 0.0167 GPU-hours are missing; ends are known to 30 s\n"
     assert (before, exact, hourly) == ("", "", noted)
+    rows = json.loads(run("report", "--ledger", ledger, "--window", "all", "--output", "json").out)["rows"]
+    assert {row["tenant"]: row["unobserved"] for row in rows} == {"red": 0.066667, "blue": 0.016666}  # in all 0.083333
 
 
 def test_a_pod_that_is_there_at_the_last_scrape_runs_until_then(

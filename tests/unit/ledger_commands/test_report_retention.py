@@ -1,5 +1,8 @@
 """Reports of whole days are the same before and after the retention; others say where the details end."""
 
+import csv
+import io
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from tests.unit.ledger_commands.sample import Runner
 DAY = 86_400
 WHOLE_DAYS = ("day", "week", "month", "weekday")
 SUMMED = [each for each in COLUMNS if each != "pod" and each not in TIME_DIMENSIONS]
+UNOBSERVED = "Unobserved GPU-hours are not known: the retention left only daily sums of a part of the period."
 REMEDY = "use whole days in UTC, and neither pods, hours nor focus, or a backup from before"
 
 
@@ -44,6 +48,13 @@ def roll_up(path: Path) -> None:
         assert [0, *ledger.roll_up(2 * US_PER_DAY)][-1] == 2
 
 
+def known(out: str) -> object:
+    """A report without unobserved GPU-hours, which are no longer known."""
+    if not out.startswith("GPU cost"):
+        return [[row.pop("unobserved", None), row][1] for row in csv.DictReader(io.StringIO(out))]
+    return out.replace(f"\n{UNOBSERVED}\n", "")
+
+
 @pytest.mark.parametrize("output", ["csv", "table"])
 @pytest.mark.parametrize(
     "period", [(), ("--window", "1970-01-02"), ("--window", "1970-01-01", "--compare", "1970-01-02")]
@@ -51,14 +62,14 @@ def roll_up(path: Path) -> None:
 def test_every_report_of_whole_days_stays_the_same(
     run: Runner, path: Path, period: tuple[str, ...], output: str
 ) -> None:
-    def reports() -> list[str]:
+    def reports() -> list[object]:
         window = period or ("--window", "all", "--unallocated")
         flags: list[str | Path] = [*window, "--output", output, "--ledger", path]
         found = [run("report", "--by", by, *flags) for by in (*SUMMED, ",".join(SUMMED))]
         if "--compare" not in period:
             found += [run("report", "--by", f"tenant,{by}", *flags) for by in WHOLE_DAYS]
         assert {each.status for each in found} == {0}
-        return [each.out for each in found]
+        return [known(each.out) for each in found]
 
     before = reports()
     roll_up(path)
@@ -85,6 +96,23 @@ def test_what_needs_more_detail_is_rejected_with_the_date_from_which_it_is_there
 
     assert (found.status, found.out) == (2, "")
     assert found.err.endswith(f"gputally: {problem}, of which the retention left daily sums; {REMEDY}\n")
+
+
+@pytest.mark.parametrize("flags", [(), ("--preset", "team"), ("--unallocated", "weighted")])
+def test_what_ended_unobserved_is_unknown_not_none_once_it_is_rolled_up(
+    run: Runner, path: Path, flags: tuple[str, ...]
+) -> None:
+    def reported(window: str) -> tuple[set[float | None], bool]:
+        given: list[str | Path] = ["--window", window, *flags, "--ledger", path]
+        document = json.loads(run("report", *given, "--output", "json").out)
+        shown = {run("report", *given, "--output", each).out.count(UNOBSERVED) for each in ("table", "html")}
+        return {row["unobserved"] for row in (*document["rows"], *document["totals"])}, shown == {1}
+
+    assert reported("all") == ({0}, False)
+    roll_up(path)
+
+    assert reported("all") == reported("1970-01-02") == ({None}, True)
+    assert reported("1970-01-03") == ({0}, False)
 
 
 def test_explain_says_where_details_begin(run: Runner, path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU_HOUR, PICO
-from gputally.report.cells import Cell, JobCell, LineJobs, UsageCell
+from gputally.report.cells import Cell, JobCell, LineJobs, UnobservedCell, UsageCell
 
 
 def price(per_hour: str, *, currency: str = "USD") -> Price:
@@ -72,6 +72,10 @@ line_jobs = st.lists(
     max_size=8,
 )
 """Any jobs."""
+unobserved_cells = st.lists(
+    st.builds(UnobservedCell, labels=_lines, price=st.sampled_from(PRICES), gpu_time=st.integers(1, 10**19)), max_size=8
+)
+"""Any time in gaps."""
 
 usages = st.lists(
     st.builds(

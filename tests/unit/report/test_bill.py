@@ -11,13 +11,13 @@ from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
-from gputally.report.cells import Cell, LineJobs, UsageCell
+from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
 from gputally.report.rounded_rows import OTHERS, RowChoice, rows_of
-from tests.unit.report.cells import cell, cells, line_jobs, price, usage_cell, usages
+from tests.unit.report.cells import cell, cells, line_jobs, price, unobserved_cells, usage_cell, usages
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
 FIELDS = (
-    *("gpu_hours", "starting", "terminating", "unpriced", "measured", "used", "idle"),
+    *("gpu_hours", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle"),
     *("energy_kwh", "cost", "idle_cost", "share"),
 )
 
@@ -130,11 +130,47 @@ def test_rows_by_time_are_in_its_order() -> None:
     assert [row.labels[0] for row in top.rows] == ["2026-10-02", "2026-10-03", OTHERS]
 
 
-@given(cells, line_jobs, usages, st.integers(0, 6), st.none() | st.integers(1, 3))
+def test_unobserved_time_is_no_part_of_the_bill() -> None:
+    gaps = [
+        UnobservedCell(labels=(line,), price=paid, gpu_time=GPU_HOUR // 3)
+        for line, paid in (("red", USD), ("red", None), ("blue", USD), ("green", EUR))
+    ]
+    found = rows_of(bill_of([cell(2, USD), cell(1, USD, line="blue")], unobserved=gaps, unpriced="USD"), RowChoice(2))
+
+    assert [
+        (each.total.currency, row.labels, row.gpu_hours, row.cost, row.unobserved)
+        for each in found
+        for row in (*each.rows, each.total)
+    ] == [
+        ("EUR", ("green",), Decimal(0), Decimal(0), Decimal("0.33")),
+        ("EUR", (), Decimal(0), Decimal(0), Decimal("0.33")),
+        ("USD", ("red",), Decimal(2), Decimal(5), Decimal("0.67")),
+        ("USD", ("blue",), Decimal(1), Decimal("2.5"), Decimal("0.33")),
+        ("USD", (), Decimal(3), Decimal("7.5"), Decimal("1.00")),
+    ]
+
+
+@pytest.mark.parametrize(("gaps", "shown"), [(None, None), ((), Decimal(0))])
+def test_unobserved_time_that_is_not_known_is_not_0(gaps: tuple[UnobservedCell, ...] | None, shown: Decimal) -> None:
+    found = [cell(each, USD, line=f"t{each}") for each in (1, 2, 3)]
+    [bill] = rows_of(bill_of(found, unobserved=gaps), RowChoice(2, top=1))
+
+    assert [row.unobserved for row in (*bill.rows, bill.total)] == [shown] * 3
+
+
+@given(cells, line_jobs, usages, unobserved_cells, st.integers(0, 6), st.none() | st.integers(1, 3))
 def test_shown_rows_add_up_to_the_shown_total(
-    found: list[Cell], jobs: list[LineJobs], usage: list[UsageCell], places: int, top: int | None
+    found: list[Cell],
+    jobs: list[LineJobs],
+    usage: list[UsageCell],
+    gaps: list[UnobservedCell],
+    places: int,
+    top: int | None,
 ) -> None:
-    for each in rows_of(bill_of(found, jobs, usage), RowChoice(places, top)):
+    bill = bill_of(found, jobs, usage, unobserved=gaps)
+
+    assert sum(total.unobserved or 0 for total in bill.totals) == sum(each.gpu_time for each in gaps)
+    for each in rows_of(bill, RowChoice(places, top)):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
 

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession
+from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.model.allocation import Gap
 from gputally.model.units import US_PER_DAY
 from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
-from tests.contract.records import step
-from tests.fakes.tenants_ledger import BLUE, PODS, RED, tenants_ledger
+from tests.contract.records import step, us
+from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.export.test_web import site
 
 ALL = {"window": "all"}
@@ -148,7 +150,21 @@ async def test_the_page_has_tables_with_their_total_and_explains_a_change(ledger
     assert answer.status == 200, page
     assert page.count("<table>") == 3
     assert "Change since the period from 1970-01-01 01:00:00 to 1970-01-01 02:00:00" in page
+    assert "nobserved" not in page
     assert "form-action 'self'" in answer.headers["Content-Security-Policy"]
+
+
+async def test_the_page_has_unobserved_gpu_hours_if_there_are_some(ledger: Path) -> None:
+    gap = Gap(from_us=us(3 * HOUR), to_us=us(4 * HOUR + 36))
+    with SqliteLedger(ledger) as writer:
+        writer.write(step(replace(PODS[1], end_us=us(3 * HOUR), gap=gap, revision=2), at=5 * HOUR, live=None))
+
+    async with served(ledger) as client, client.get(PAGE_PATH, params=ALL) as answer:
+        page = await answer.text()
+
+    assert answer.status == 200, page
+    assert '<th scope="col" class="number">unobserved GPU-hours</th>' in page
+    assert page.count('<td class="number">1.01</td>') == 4  # a row and the total, by tenant and by day
 
 
 @pytest.mark.parametrize(
@@ -195,7 +211,9 @@ async def test_a_period_of_which_only_daily_sums_are_left_is_rejected_without_na
         served(ledger) as client,
         client.get(REPORT_PATH, params=ALL | {"by": "hour"}) as answer,
         client.get(REPORT_PATH, params=ALL) as whole,
+        client.get(PAGE_PATH, params=ALL) as page,
     ):
+        assert "Unobserved GPU-hours are not known" in await page.text()
         assert answer.status == 400
         text = await answer.text()
         assert set(await rows(whole)) == {RED, BLUE, f"{BLUE}s"}

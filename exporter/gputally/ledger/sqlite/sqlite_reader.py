@@ -179,7 +179,9 @@ class SqliteLedgerReader:
 
     def ended_in_gaps(self, window: Window) -> Iterator[GapSegment]:
         """See `LedgerReader.ended_in_gaps`."""
-        return read_ended_in_gaps(self._rows, window, self.page_pods)
+        self._detailed(window)
+        yield from read_ended_in_gaps(self._rows, window, self.page_pods)
+        self._detailed(window)
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""

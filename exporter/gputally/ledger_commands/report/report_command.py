@@ -30,7 +30,7 @@ from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.job_progress_lines import add_progress
 from gputally.report.report_query import ReportQuery
-from gputally.report.sampled_ends import read_sampled
+from gputally.report.sampled_ends import read_sampled, read_unobserved
 from gputally.report.shared_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
 from gputally.report.team_bill import TEAM_BY, team_bill_of
 from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
@@ -138,16 +138,19 @@ def _waterfall(reader: LedgerReader, scope: Scope, options: ReportOptions) -> Wa
 
 def _teams(reader: LedgerReader, scope: Scope, options: ReportOptions) -> TeamReport:
     cells, jobs = read_cells(reader, scope.query)
-    bill = team_bill_of(cells, jobs, read_usage(reader, scope.query))
+    unobserved = read_unobserved(reader, scope.query)
+    bill = team_bill_of(cells, jobs, read_usage(reader, scope.query), unobserved=unobserved)
     return TeamReport(scope=scope, bill=bill, top=options.top or TOP_JOBS, places=options.places)
 
 
 def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill:
     parts = (*read_cells(reader, query), read_usage(reader, query))
+    unobserved = read_unobserved(reader, query)
     if sharing is None:
-        found = bill_of(*parts)
+        found = bill_of(*parts, unobserved=unobserved)
     else:
-        found = bill_with_unallocated(parts, read_unallocated(reader, query), query, sharing=sharing)
+        free = read_unallocated(reader, query)
+        found = bill_with_unallocated(parts, free, query, sharing=sharing, unobserved=unobserved)
     add_progress(found, query, reader.progress)
     return found
 

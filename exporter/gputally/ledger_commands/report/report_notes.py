@@ -11,7 +11,7 @@ _MOST: Final = 10
 
 
 def write_sampled(file: TextIO, lines: Sequence[SampledLine], *, source: str = "gputally") -> None:
-    """Say what rests on samples, by line of the report; nothing if nothing does."""
+    """Say what rests on ends that were not observed, by line of the report; nothing if nothing does."""
     if not lines:
         return
     total = SampledLine(
@@ -28,7 +28,7 @@ def write_sampled(file: TextIO, lines: Sequence[SampledLine], *, source: str = "
 
 
 def _amounts(line: SampledLine, *, short: bool = False) -> str:
-    about = "" if short else " are of pods whose end only samples show"
+    about = "" if short else " are of pods whose end was not observed"
     hours, most, span_s = line.gpu_time / GPU_HOUR, line.most / GPU_HOUR, line.longest_us / US_PER_SECOND
     return (
         f"{hours:,.2f} GPU-hours{about}, at most {most:,.4f} GPU-hours are missing; ends are known to {span_s:,.3g} s"

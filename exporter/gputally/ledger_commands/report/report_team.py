@@ -14,6 +14,7 @@ from gputally.ledger_commands.report.report_text import (
     amounts,
     bill_table,
     documents,
+    notes_of,
     row_values,
     write_heading,
     write_json,
@@ -61,6 +62,7 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
         write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
         for each in teams or EMPTY:
             write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
+            file.writelines(f"\n{note}\n" for note in notes_of(each.total))
         for tenant, found in _by_team(report):
             file.write(f"\n{'## ' if output == 'markdown' else ''}{_title(tenant, report.top)}\n\n")
             for each in found:
@@ -87,7 +89,8 @@ def _jobs(report: TeamReport, *, tenant: str, currency: str) -> list[dict[str, A
 
 def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
     for each in teams or EMPTY:
-        yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows])
+        note = " ".join(notes_of(each.total))
+        yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows], note=note)
     for tenant, found in _by_team(report):
         for each in found:
             shares = [row.share for row in each.rows]

@@ -1,6 +1,6 @@
 """Reports as text: tables for people, Markdown, HTML, CSV and JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Any, Final, TextIO
@@ -25,11 +25,11 @@ MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not i
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
 _HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %", "mean_wait_seconds": "wait s"}
 _SHOWN: Final = (
-    *("gpu_hours", "unpriced", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs"),
+    *("gpu_hours", "unpriced", "unobserved", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs"),
     *("mean_wait_seconds", "progress", "progress_unit", "cost_per_unit"),
 )
 """The columns of tables for people, so that they fit a terminal. They omit those of the next lines without values."""
-_OPTIONAL: Final = ("unpriced", "utilisation", "idle_cost", "unallocated_cost", "mean_wait_seconds")
+_OPTIONAL: Final = ("unpriced", "unobserved", "utilisation", "idle_cost", "unallocated_cost", "mean_wait_seconds")
 _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 
@@ -95,7 +95,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
             HtmlTable(
                 *bill_table(columns, each, bars=False),
                 [row.share for row in each.rows],
-                note=measured_note(each.total),
+                note=" ".join(notes_of(each.total)),
             )
             for each in found or EMPTY
         )
@@ -105,8 +105,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or EMPTY:
             write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
-            if note := measured_note(each.total):
-                file.write(f"\n{note}\n")
+            file.writelines(f"\n{note}\n" for note in notes_of(each.total))
 
 
 def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
@@ -161,12 +160,13 @@ _ALL: Final = 99
 EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
-def measured_note(total: BillRow) -> str:
-    """How much of the GPU-hours agents measured, unless it is all of them or nothing."""
+def notes_of(total: BillRow) -> Iterator[str]:
+    """What is not known: how much agents measured, unless it is all or nothing, and of what was unobserved."""
     share = 100 * total.measured / total.gpu_hours if total.gpu_hours else Decimal()
-    if not 0 < share < _ALL:
-        return ""
-    return f"Agents measured {share:.1f} % of the GPU-hours: used and idle are known only of these."
+    if 0 < share < _ALL:
+        yield f"Agents measured {share:.1f} % of the GPU-hours: used and idle are known only of these."
+    if total.unobserved is None:
+        yield "Unobserved GPU-hours are not known: the retention left only daily sums of a part of the period."
 
 
 def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:

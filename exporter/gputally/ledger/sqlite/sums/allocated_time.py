@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from msgspec import json
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.price_columns import price_of
@@ -11,10 +13,11 @@ from gputally.ledger.sqlite.segment_rows import TERMS, Row
 from gputally.ledger.sqlite.sums.daily_sums import daily_allocated
 from gputally.ledger.sqlite.sums.job_sets import JobSets
 from gputally.ledger.sqlite.sums.names import Key, Names, Rows
-from gputally.ledger.sqlite.sums.segment_pages import older_segments, segment_pages
+from gputally.ledger.sqlite.sums.segment_pages import grouped_pages, older_segments, segment_pages
 
 Sums = dict[Key, int]
 """GPU-time (µs·µGPU) by key."""
+_NUMBERS: Final = json.Decoder(list[int])
 
 
 class ReadPlan(NamedTuple):
@@ -35,9 +38,14 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: Read
     """The GPU-time of all segments by dimensions, price and period; a page has a number of pods."""
     own = [each for each in dict.fromkeys(sums_by.by) if each not in TERMS]
     sums = _AllocatedSums(Names(rows, own), sums_by, plan.cuts)
-    for segments in segment_pages(rows, bounds, own, page=plan.page, with_jobs=sums.jobs is not None):
-        sums.add(segments)
-    sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=sums.jobs is not None))
+    with_jobs = sums.jobs is not None
+    if plan.cuts:
+        for segments in segment_pages(rows, bounds, own, page=plan.page, with_jobs=with_jobs):
+            sums.add(segments)
+    else:
+        for groups in grouped_pages(rows, bounds, own, page=plan.page, with_jobs=with_jobs):
+            sums.add_groups(groups)
+    sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=with_jobs))
     found = sums.found()
     sums.add_older(found, older_segments(rows, bounds, sums_by.by))
     return found, sums.jobs.found() if sums.jobs else []
@@ -54,10 +62,10 @@ class _AllocatedSums:
         self._sums: defaultdict[Row, int] = defaultdict(int)
 
     def add(self, found: Iterable[Row]) -> None:
-        """Add a page of segments."""
+        """Add a page of segments, which cuts may divide."""
         sums, jobs, cuts = self._sums, self.jobs, self._cuts
         for *values, quantity, from_us, to_us, wait_us, namespace, kind, job in found:
-            for piece in pieces(from_us, to_us, cuts) if cuts else ((0, from_us, to_us),):
+            for piece in pieces(from_us, to_us, cuts):
                 row = (*values, piece[0])
                 sums[row] += quantity * (piece[2] - piece[1])
                 if jobs is not None:
@@ -67,6 +75,16 @@ class _AllocatedSums:
                         waits[0] += 1
                         waits[1] += wait_us
                         wait_us = None  # noqa: PLW2901 - a pod is bound in one period
+
+    def add_groups(self, found: Iterable[Row]) -> None:
+        """Add a page of sums."""
+        for *values, namespace, kind, quantity, time_us, bound, wait_us, jobs in found:
+            row = (*values, 0)
+            self._sums[row] += quantity * time_us
+            if self.jobs is not None:
+                self.jobs.add_all(row, namespace, kind, _NUMBERS.decode(jobs))
+                known = self.jobs.waits[row]
+                known[:] = known[0] + bound, known[1] + wait_us
 
     def add_daily(self, found: Iterable[tuple[Row, int, Row, Row]]) -> None:
         """Add daily rows."""

@@ -24,5 +24,5 @@ def _gap_segment(record: SegmentRecord, gap: Gap, window: Window) -> GapSegment:
     end_us = gap.from_us if segment.end_us is None else segment.end_us
     charged_us = min(end_us, window.end_us) - max(segment.start_us, window.start_us)
     most_us = min(gap.to_us, window.end_us) - max(gap.from_us, window.start_us) if end_us == gap.from_us else 0
-    quantity, gap_us = segment.quantity, gap.to_us - gap.from_us
-    return GapSegment(record, max(charged_us, 0) * quantity, max(most_us, 0) * quantity, gap_us)
+    gpu_time, most = (max(span_us, 0) * segment.quantity for span_us in (charged_us, most_us))
+    return GapSegment(record, end_us, gpu_time, most, gap.to_us - gap.from_us)

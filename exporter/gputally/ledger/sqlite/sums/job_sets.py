@@ -1,7 +1,7 @@
 """Different jobs by labels: of a million jobs, numbers need a fraction of the memory that names do."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gputally.ledger.records import JobSet
@@ -30,11 +30,12 @@ class JobSets:
         """How many pods were bound, and how long they had waited (µs), which callers add: a call would take longer."""
 
     def add(self, row: Row, namespace: int, kind: int, job: int) -> None:
-        """Add the job with these names, by number. Rows with the same values of `by` share one set."""
-        found = self._by_row.get(row)
-        if found is None:
-            found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
-        found.add(self._number(namespace, kind, job))
+        """Add the job with these names, by number."""
+        self._jobs_of(row).add(self._first_number(namespace, kind) + job)
+
+    def add_all(self, row: Row, namespace: int, kind: int, jobs: Iterable[int]) -> None:
+        """Add many jobs of one kind in a namespace."""
+        self._jobs_of(row).update(map(self._first_number(namespace, kind).__add__, jobs))
 
     def add_older(self, key: Key, job: tuple[str, ...]) -> None:
         """Add a job of an older schema, by the texts of its names."""
@@ -52,19 +53,27 @@ class JobSets:
             found[:] = map(int.__add__, found, own)
         return [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in self._named.items()]
 
+    def _jobs_of(self, row: Row) -> set[int]:
+        """Rows with the same values of `by` share one set."""
+        found = self._by_row.get(row)
+        if found is None:
+            found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
+        return found
+
     def _group(self, row: Row) -> Row:
         *own, term, price, period = row
         values = self._names.term(term)
         same = self._same_terms.setdefault(tuple(values[each] for each in self._terms), term)
         return *(value if used else 0 for value, used in zip(own, self._own, strict=True)), same, price, period
 
-    def _number(self, namespace: int, kind: int, job: int) -> int:
-        """One number for the three."""
-        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE) + job
+    def _first_number(self, namespace: int, kind: int) -> int:
+        """To which the number of a job's name is added: one number for the three."""
+        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE)
 
     def _number_of_older(self, job: tuple[str, ...]) -> int:
         """That of the same job in the current schema; a job with a name that is only in the older one is negative."""
         numbers = self._names.numbers(job)
         if len(numbers) < len(set(job)):
             return -1 - len(self._older)
-        return self._number(*(numbers[each] for each in job))
+        namespace, kind, name = (numbers[each] for each in job)
+        return self._first_number(namespace, kind) + name
