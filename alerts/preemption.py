@@ -42,7 +42,7 @@ sum by (cluster, tier, tenant, outcome) (increase(gputally_jobs_ended_early_tota
 """,
             summary="Preemptions ended jobs.",
             description=(
-                "Within $window, preemptions ended {{ $value | printf \"%.0f\" }} Jobs of tenant {{ $labels.tenant }} in "
+                'Within $window, preemptions ended {{ $value | printf "%.0f" }} Jobs of tenant {{ $labels.tenant }} in '
                 "tier {{ $labels.tier }}, with the outcome {{ $labels.outcome }}. Their training has not finished, and "
                 "nothing starts them again. Find them in the ledger, start them again from their last checkpoint, and "
                 "change their handling of SIGTERM or their podFailurePolicy."

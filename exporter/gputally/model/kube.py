@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from gputally.model.pod_failure_policy import PodFailurePolicy
+from gputally.model.specs.affinity import Affinity
+from gputally.model.specs.pod_failure_policy import PodFailurePolicy
 
 Labels = dict[str, str]
 
@@ -74,38 +75,6 @@ class Container(_Camel, frozen=True):
 
     resources: Resources | None = None
     restart_policy: str | None = None
-
-
-class LabelRequirement(_Camel, frozen=True):
-    """A requirement on a label of a node: `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class NodeSelectorTerm(_Camel, frozen=True):
-    """All requirements hold on a node that matches."""
-
-    match_expressions: tuple[LabelRequirement, ...] | None = None
-
-
-class NodeSelector(_Camel, frozen=True):
-    """A node matches if one of the terms matches."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(_Camel, frozen=True):
-    """Only the required part: preferences decide nothing."""
-
-    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class Affinity(_Camel, frozen=True):
-    """The affinity of a pod to nodes."""
-
-    node_affinity: NodeAffinity | None = None
 
 
 class PodClaim(_Camel, frozen=True):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gputally.accounting.jobs.pod_ends import NO_CODE
 from gputally.model.kube import JobSpec
-from gputally.model.pod_failure_policy import ExitCodes, PodFailureRule
+from gputally.model.specs.pod_failure_policy import ExitCodes, PodFailureRule
 
 COUNT: Final = "Count"
 IGNORE: Final = "Ignore"

@@ -25,8 +25,8 @@ JOBS_ENDED_EARLY = Metric[Snapshot](
     name="gputally_jobs_ended_early_total",
     kind=MetricType.COUNTER,
     help=(
-        "Jobs that preemptions ended: complete with a preempted pod as a success, or failed only by preemptions. "
-        "By the tier and tenant with most of the Job's GPU-time."
+        "Jobs that preemptions ended, complete with a preempted pod as a success or failed only by preemptions, "
+        "by the tier and tenant with most of their GPU-time."
     ),
     labels=("tier", "tenant", "outcome"),
     rows=ended_early,

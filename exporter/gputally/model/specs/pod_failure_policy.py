@@ -3,25 +3,21 @@
 from msgspec import Struct
 
 
-class _Camel(Struct, rename="camel", frozen=True, gc=False):
-    """See `model.kube`."""
-
-
-class ExitCodes(_Camel, frozen=True):
+class ExitCodes(Struct, rename="camel", frozen=True, gc=False):
     """The exit codes that a rule matches, or does not match: `operator` is In or NotIn."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
 
 
-class PodConditionPattern(_Camel, frozen=True):
+class PodConditionPattern(Struct, rename="camel", frozen=True, gc=False):
     """A condition of a pod that a rule matches."""
 
     type: str = ""
     status: str = "True"
 
 
-class PodFailureRule(_Camel, frozen=True):
+class PodFailureRule(Struct, rename="camel", frozen=True, gc=False):
     """What to do with a failed pod: `action` is Count, Ignore, FailJob or FailIndex."""
 
     action: str = ""
@@ -29,7 +25,7 @@ class PodFailureRule(_Camel, frozen=True):
     on_pod_conditions: tuple[PodConditionPattern, ...] | None = None
 
 
-class PodFailurePolicy(_Camel, frozen=True):
+class PodFailurePolicy(Struct, rename="camel", frozen=True, gc=False):
     """The first rule that matches a failed pod decides."""
 
     rules: tuple[PodFailureRule, ...] = ()
