@@ -103,6 +103,7 @@ def seen(form: PodForm, at: int) -> Told:
 def gangs(draw: Draw) -> Gang:
     labels: Mapping[str, str] = draw(st.sampled_from([LWS, TRAINING]))
     requested, restarts = draw(st.integers(50, 60)), draw(st.booleans())
+    is_gone_for_good = labels is LWS and restarts and draw(st.booleans())  # its successors wait elsewhere
     members = []
     for i in range(draw(st.integers(2, 4))):
         asked = requested + (draw(st.integers(1, 3)) if i else 0) if restarts or not i else None
@@ -116,7 +117,7 @@ def gangs(draw: Draw) -> Gang:
                 started=draw(st.integers(18, 40)),
                 asked=asked,
                 ended=ended,
-                successor=None if asked is None else (created, started),
+                successor=None if asked is None or is_gone_for_good else (created, started),
             )
         )
     checkpoint = draw(st.none() | st.integers(41, 49))
