@@ -17,6 +17,8 @@ from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostWork
 
 OPENED_S = 1000
 ACCOUNTED_S = 5000
@@ -72,6 +74,17 @@ DISRUPTION = Disruption(
     released_us=9,
     noticed_us=10,
     counted=("low", "red", "eviction"),
+)
+LOST_WORK = LostWork(
+    victim_uid="a",
+    gpu_time=3 * 10**20,
+    costs=(("EUR", 7 * 10**30),),
+    basis=CheckpointSource.START,
+    checkpoint_us=5,
+    members=8,
+    stalled_gpu_time=10**19,
+    at_intervals=((600_000_000, 1), (1_800_000_000, 2), (3_600_000_000, 3)),
+    is_final=True,
 )
 PREEMPTION = Preemption(
     victim_uid="a",

@@ -24,6 +24,7 @@ from tests.contract.records import (
     ASSET,
     DISRUPTION,
     FACTS,
+    LOST_WORK,
     NODE,
     OPENED_S,
     PREEMPTION,
@@ -169,6 +170,15 @@ def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
         DisruptionRecord(**{name: getattr(late, name) for name in DisruptionRecord.__struct_fields__})
     ]
     assert list(reader.disruptions(Window(8, 10))) == []
+
+
+def test_lost_work_is_returned_as_last_corrected_however_large(ledger: Ledger, reader: LedgerReader) -> None:
+    first = replace(LOST_WORK, gpu_time=1, is_final=False)
+    ledger.write(step(at=1000, disruptions={"a": DISRUPTION}, lost_work={"a": first}))
+    ledger.write(step(at=1300, lost_work={"a": LOST_WORK}))
+
+    assert reader.lost_work(Window(7, 8)) == {"a": LOST_WORK}
+    assert reader.lost_work(Window(8, 9)) == {}
 
 
 def test_gaps_cover_watches_allocations_and_nodes(ledger: Ledger, reader: LedgerReader) -> None:

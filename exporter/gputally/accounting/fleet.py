@@ -175,6 +175,7 @@ class Fleet:
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.ends.preemptions.drain_counted(),
             disruptions=self.ends.disruptions.drain_counted(),
+            lost_work=self.ends.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
             series=self.totals.drain(),

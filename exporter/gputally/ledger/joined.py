@@ -29,6 +29,7 @@ from gputally.ledger.records import (
 )
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
+from gputally.model.work.lost_work import LostWork
 
 _Key = tuple[tuple[str, ...], Price | None, int]
 """Labels, price and period."""
@@ -118,6 +119,10 @@ class JoinedReader:
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
         return self._live.disruptions(window)
+
+    def lost_work(self, window: Window) -> dict[str, LostWork]:
+        """See `LedgerReader.lost_work`."""
+        return self._live.lost_work(window)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

@@ -23,6 +23,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.work.lost_work import LostWork
 
 Line = tuple[int, int]
 """GPU-time (µs·µGPU) as a + b·t."""
@@ -160,6 +161,9 @@ class LedgerReader(Protocol):
 
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """Pods that lost their GPUs involuntarily, for any cause, as decided in the window, in chronological order."""
+
+    def lost_work(self, window: Window) -> dict[str, LostWork]:
+        """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

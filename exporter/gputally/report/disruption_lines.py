@@ -8,6 +8,7 @@ from msgspec import Struct
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import DisruptionRecord, PreemptionRecord
 from gputally.model.disruptions.disruption import Cause
+from gputally.model.work.lost_work import LostWork
 from gputally.report.report_query import ReportQuery
 
 FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")
@@ -15,18 +16,20 @@ FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "nod
 
 
 class DisruptionLine(Struct, frozen=True):
-    """A disruption, and the preemption as it was counted; None for other causes, or while nobody is known to it."""
+    """A disruption, with the preemption as it was counted and the work that it destroyed; None for other causes."""
 
     disruption: DisruptionRecord
     preemption: PreemptionRecord | None
+    lost: LostWork | None
 
 
 def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collection[Cause]) -> Iterator[DisruptionLine]:
     """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError."""
     preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
+    lost = reader.lost_work(query.window)
     for each in reader.disruptions(query.window):
         if each.cause in causes and query.includes(_values(each)):
-            yield DisruptionLine(each, preemptions.get(each.victim_uid))
+            yield DisruptionLine(each, preemptions.get(each.victim_uid), lost.get(each.victim_uid))
 
 
 def _values(each: DisruptionRecord) -> Mapping[str, str]:

@@ -2,13 +2,19 @@
 
 from datetime import datetime, tzinfo
 from decimal import Decimal
+from fractions import Fraction
+from typing import Final
 
 from msgspec import Struct, structs
 
 from gputally.ledger.records import PreemptionRecord
-from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, to_datetime
+from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine
-from gputally.report.rounding import gpus
+from gputally.report.rounding import decimal_of, gpus
+
+PLACES: Final = 6
+"""Decimals of GPU-hours and costs."""
 
 
 class PreemptionRow(Struct, frozen=True, kw_only=True):
@@ -16,7 +22,10 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
 
     `id` identifies the disruption: it is the UID of the victim, which is disrupted once. `grace_exceeded_seconds` is
     how much longer than its grace period the victim had its GPUs. The preemptor is None for other causes; an inferred
-    one was named by no Event, but was the only pod nominated to the node at that time.
+    one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that of
+    `lost_pods`, the victim and the pods that restarted with it. It is an upper bound if no checkpoint is known, and
+    final once it is known what became of the group; `lost_gpu_hours_at_10m` is what would have been lost with a
+    checkpoint every ten minutes.
     """
 
     id: str
@@ -41,6 +50,16 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     replace_seconds: Decimal | None
     grace_seconds: Decimal | None
     grace_exceeded_seconds: Decimal | None
+    lost_gpu_hours: Decimal | None = None
+    lost_costs: dict[str, Decimal] | None = None
+    lost_basis: str | None = None
+    is_lost_upper_bound: bool | None = None
+    lost_pods: int | None = None
+    lost_gpu_hours_at_10m: Decimal | None = None
+    lost_gpu_hours_at_30m: Decimal | None = None
+    lost_gpu_hours_at_1h: Decimal | None = None
+    stalled_gpu_hours: Decimal | None = None
+    is_lost_final: bool | None = None
     preemptor_tier: str | None = None
     preemptor_namespace: str | None = None
     preemptor: str | None = None
@@ -50,7 +69,8 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
     """The row in this time zone; with `tiers_only` without names of preemptors."""
-    return _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
+    row = _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
+    return _with_lost_work(row, line.lost) if line.lost else row
 
 
 def _row(line: DisruptionLine, zone: tzinfo) -> PreemptionRow:
@@ -103,3 +123,24 @@ def _seconds(from_us: int | None, to_us: int | None) -> Decimal | None:
     if from_us is None or to_us is None:
         return None
     return Decimal(f"{(Decimal(max(0, to_us - from_us)) / US_PER_SECOND).normalize():f}")
+
+
+def _with_lost_work(row: PreemptionRow, lost: LostWork) -> PreemptionRow:
+    at_10m, at_30m, at_1h = (_hours(amount) for _, amount in lost.at_intervals)
+    return structs.replace(
+        row,
+        lost_gpu_hours=_hours(lost.gpu_time),
+        lost_costs={currency: decimal_of(Fraction(cost, COST_UNIT), PLACES) for currency, cost in lost.costs},
+        lost_basis=lost.basis.value,
+        is_lost_upper_bound=lost.is_upper_bound,
+        lost_pods=lost.members,
+        lost_gpu_hours_at_10m=at_10m,
+        lost_gpu_hours_at_30m=at_30m,
+        lost_gpu_hours_at_1h=at_1h,
+        stalled_gpu_hours=_hours(lost.stalled_gpu_time),
+        is_lost_final=lost.is_final,
+    )
+
+
+def _hours(gpu_time: int) -> Decimal:
+    return decimal_of(Fraction(gpu_time, GPU_HOUR), PLACES)

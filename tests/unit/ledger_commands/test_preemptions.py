@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
-from tests.contract.records import DISRUPTION, PREEMPTION, pod, segment, step, us
+from gputally.model.units import COST_UNIT, GPU_HOUR
+from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
 
 PREEMPTED = replace(
@@ -39,6 +40,14 @@ RECLAIMED = replace(
     replaced_us=None,
     replacement_uid="",
 )
+LOST = replace(
+    LOST_WORK,
+    gpu_time=6 * GPU_HOUR,
+    costs=(("EUR", 9 * COST_UNIT),),
+    members=2,
+    stalled_gpu_time=GPU_HOUR // 2,
+    at_intervals=((1, GPU_HOUR // 8), (2, GPU_HOUR // 4), (3, GPU_HOUR)),
+)
 DELETED = replace(RECLAIMED, victim_uid="d", victim_name="pod-d", cause=Cause.DELETION, is_certain=True)
 
 
@@ -52,6 +61,7 @@ def path(tmp_path: Path) -> Path:
                 pod("a", segment(900, 1035)),
                 at=2000,
                 disruptions={each.victim_uid: each for each in (PREEMPTED, RECLAIMED, DELETED)},
+                lost_work={"a": LOST},
                 counted_preemptions={"a": replace(PREEMPTION, decided_us=us(1000))},
             )
         )
@@ -62,8 +72,23 @@ def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     found = run("preemptions", "--ledger", path, "--window", "all")
 
     lines = [line.split() for line in found.out.splitlines()[2:5]]
-    assert lines[0] == ["decided", "cause", "victim", "tier", "gpus", "by", "tier", "stop", "s", "replaced", "s"]
-    assert lines[1][2:] == ["preemption", "ml/pod-a", "low", "1", "high", "34", "90"]
+    assert lines[0] == [
+        "decided",
+        "cause",
+        "victim",
+        "tier",
+        "gpus",
+        "by",
+        "tier",
+        "stop",
+        "s",
+        "replaced",
+        "s",
+        "lost",
+        "GPU-h",
+        "cost",
+    ]
+    assert lines[1][2:] == ["preemption", "ml/pod-a", "low", "1", "high", "34", "90", "<6.00", "9.00", "EUR"]
     assert lines[2][2:] == ["spot_reclaim?", "ml/pod-c", "low", "1"]
     assert found.out.endswith("2 pods with 2 GPUs, 1 of an uncertain cause (?)\n")
 
@@ -78,6 +103,17 @@ def test_json_has_every_time_and_the_preemptor(path: Path, run: Runner) -> None:
     assert first["is_preemptor_inferred"] is False
     assert second["is_certain"] is False
     assert (second["requested"], second["preemptor"], second["grace_exceeded_seconds"]) == (None, None, None)
+
+
+def test_json_says_what_was_lost_and_how_well_that_is_known(path: Path, run: Runner) -> None:
+    document = json.loads(run("preemptions", "--ledger", path, "--window", "all", "--output", "json").out)
+
+    [first, second] = document["rows"]
+    assert (first["lost_gpu_hours"], first["lost_costs"], first["lost_pods"]) == (6, {"EUR": 9}, 2)
+    assert (first["lost_basis"], first["is_lost_upper_bound"], first["is_lost_final"]) == ("start", True, True)
+    assert [first[f"lost_gpu_hours_at_{every}"] for every in ("10m", "30m", "1h")] == [0.125, 0.25, 1]
+    assert first["stalled_gpu_hours"] == 0.5
+    assert second["lost_gpu_hours"] is None
 
 
 def test_without_names_a_preemptor_is_its_tier_alone(path: Path, run: Runner) -> None:

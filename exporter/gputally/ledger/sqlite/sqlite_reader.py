@@ -29,6 +29,7 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
+from gputally.ledger.sqlite.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
@@ -41,6 +42,7 @@ from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_ste
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY, to_datetime
+from gputally.model.work.lost_work import LostWork
 
 Found = TypeVar("Found")
 _LAST: Final = b""
@@ -172,6 +174,11 @@ class SqliteLedgerReader:
         """See `LedgerReader.disruptions`."""
         for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
             yield queries.record_of(DisruptionRecord, row)
+
+    def lost_work(self, window: Window) -> dict[str, LostWork]:
+        """See `LedgerReader.lost_work`."""
+        found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
+        return {each.victim_uid: each for each in found}
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

@@ -11,11 +11,11 @@ from gputally.ledger.records import Window
 from gputally.ledger_commands.plain_text import printable, write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, times
 from gputally.report.disruption_lines import DisruptionLine
-from gputally.report.disruption_rows import PreemptionRow, preemption_row
+from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-_HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s")
+_HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
 
 
 def write_preemptions(
@@ -61,11 +61,24 @@ def _cells(row: PreemptionRow) -> Sequence[object]:
         row.preemptor_tier or "",
         row.stop_seconds,
         row.replace_seconds,
+        _lost(row),
+        _costs(row, places=2),
     )
 
 
+def _lost(row: PreemptionRow) -> str:
+    """With a mark at an upper bound."""
+    if row.lost_gpu_hours is None:
+        return ""
+    return f"{'<' if row.is_lost_upper_bound else ''}{row.lost_gpu_hours:.2f}"
+
+
+def _costs(row: PreemptionRow, *, places: int) -> str:
+    return ", ".join(f"{cost:.{places}f} {currency}" for currency, cost in (row.lost_costs or {}).items())
+
+
 def _plain(row: PreemptionRow) -> Sequence[object]:
+    values = structs.asdict(row) | {"lost_costs": _costs(row, places=PLACES)}
     return [
-        value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
-        for value in structs.astuple(row)
+        value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value for value in values.values()
     ]

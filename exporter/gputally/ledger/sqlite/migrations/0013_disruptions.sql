@@ -25,3 +25,18 @@ CREATE TABLE disruptions (
 CREATE INDEX disruptions_decided ON disruptions (decided_us);
 
 ALTER TABLE preemptions ADD COLUMN is_inferred INTEGER NOT NULL DEFAULT 0;
+
+-- The work that a preemption destroyed; GPU-time in µs·µGPU as text, since it outgrows 64 bits. `costs` and
+-- `at_intervals` are JSON: [[currency, cost], ...] and [[µs between two checkpoints, GPU-time], ...].
+CREATE TABLE lost_work (
+    victim_uid       TEXT    PRIMARY KEY,
+    recorded_us      INTEGER NOT NULL,
+    gpu_time         TEXT    NOT NULL,
+    costs            TEXT    NOT NULL,
+    basis            TEXT    NOT NULL,
+    checkpoint_us    INTEGER NOT NULL,
+    members          INTEGER NOT NULL,
+    stalled_gpu_time TEXT    NOT NULL,
+    at_intervals     TEXT    NOT NULL,
+    is_final         INTEGER NOT NULL
+) WITHOUT ROWID;
