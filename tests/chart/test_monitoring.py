@@ -90,7 +90,7 @@ def test_dashboards_have_the_configured_folder(tmp_path: Path) -> None:
     values = {"dashboards": {"folder": "GPU", "annotations": {"a": "b"}}}
     boards = [each for each in made(values, tmp_path) if "grafana_dashboard" in each["metadata"]["labels"]]
 
-    assert [each["metadata"]["annotations"] for each in boards] == [{"grafana_folder": "GPU", "a": "b"}] * 9
+    assert [each["metadata"]["annotations"] for each in boards] == [{"grafana_folder": "GPU", "a": "b"}] * 10
     assert "annotations" not in of_kind(made({}, tmp_path), "ConfigMap", "-fleet")["metadata"]
 
 

@@ -107,6 +107,7 @@ def test_dashboards_keep_their_uids() -> None:
         "gputally-node",
         "gputally-pending",
         "gputally-tenants",
+        "gputally-preemption",
         "gputally-tiers",
     }
     assert all(name == board.name for name, board in boards().items())
