@@ -9,6 +9,7 @@ from tests.behaviour.stage import Stage, live
 from tests.cluster.manifests import Json, conduct, gpu_pod, job
 from tests.cluster.objects import Items
 
+REAL = pytest.param("real", marks=pytest.mark.e2e)
 TIERS = {"early-urgent": 1_000, "early-training": 100}
 TRAIN = "/apis/batch/v1/namespaces/training/jobs/train"
 URGENT = "/api/v1/namespaces/training/pods/urgent"
@@ -30,9 +31,11 @@ async def furnished(stage: Stage) -> AsyncIterator[Stage]:
     await stage.delete_all(TRAIN)
 
 
-async def train(stage: Stage, *, parallelism: int = 1, exit_on_term: str = "", **spec: object) -> None:
+async def train(
+    stage: Stage, *, parallelism: int = 1, stop_after: str = "3s", exit_on_term: str = "", **spec: object
+) -> None:
     """Run a Job whose pods train until they are told to stop, which takes them three seconds."""
-    annotations = conduct(stop_after="3s", exit_on_term=exit_on_term)
+    annotations = conduct(stop_after=stop_after, exit_on_term=exit_on_term)
     form = gpu_pod("train", "training", annotations=annotations, priorityClassName="early-training")
     await stage.create(job(form, parallelism=parallelism, **spec))
     await stage.running(parallelism, tier="early-training")
@@ -87,6 +90,18 @@ def both(interim: str, final: str, reason: str) -> dict[str, str]:
 
 async def test_a_job_that_waits_for_the_end_of_a_preempted_pod_that_exits_with_0_is_complete(furnished: Stage) -> None:
     await train(furnished, exit_on_term="0", podReplacementPolicy="Failed")
+
+    await preempt(furnished)
+
+    assert await ended(furnished) == (both("SuccessCriteriaMet", "Complete", "CompletionsReached"), 0, 1)
+    await reported(furnished, "completed_early")
+
+
+@pytest.mark.parametrize("plane", [REAL], indirect=True)
+async def test_a_pod_that_exits_with_0_at_once_is_a_success_for_any_job(furnished: Stage) -> None:
+    """The Job controller looks a second after an event; the simulator's looks at once."""
+    await train(furnished, stop_after="0s", exit_on_term="0")
+    await furnished.api.wait_for(TRAIN, lambda found: bool(found and found["status"].get("ready")))
 
     await preempt(furnished)
 

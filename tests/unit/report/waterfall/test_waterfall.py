@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.model.allocation import Outcome
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.waterfall.waterfall import CAPACITY, GAINS, KEYS, waterfalls_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, SUCCEEDED, Billed, WaterfallPart
@@ -44,6 +45,16 @@ def of(hours: float, step: str, cause: str, *, line: str | None = "red", priced:
 def steps(found: WaterfallRows) -> dict[str, Decimal]:
     """GPU-hours by step, or by cause with its sign."""
     return {row.cause or row.step: row.gpu_hours for row in found.rows if row.gpu_hours}
+
+
+def test_the_used_time_of_each_outcome_of_a_job_is_a_line_of_its_own() -> None:
+    used = [of(2**i, SUCCEEDED, outcome.value) for i, outcome in enumerate(Outcome)]
+
+    [whole, _] = waterfall_rows(waterfalls_of(used, [], first=CAPACITY), places=2)
+
+    lost = {row.cause: -row.gpu_hours for row in whole.rows if row.cause and row.gpu_hours}
+    assert lost == {outcome.value: 2**i for i, outcome in enumerate(Outcome) if outcome is not Outcome.SUCCEEDED}
+    assert whole.rows[-1].gpu_hours == 2 ** list(Outcome).index(Outcome.SUCCEEDED)
 
 
 def test_each_loss_leads_to_the_next_step() -> None:
