@@ -138,8 +138,9 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
 
 
 async def preemptors(api: Api, place: str) -> dict[str, str]:
-    """The UID of the preemptor by that of the victim, from the scheduler's Events."""
+    """The UID of the preemptor by that of the victim, from the first of the scheduler's Events: there may be two."""
     events = (await api.list(f"/api/v1/namespaces/{place}/events", fieldSelector="reason=Preempted"))["items"]
+    events.sort(key=lambda event: str(event["eventTime"]), reverse=True)
     named = ((event["involvedObject"]["uid"], _BY.match(event["message"])) for event in events)
     return {victim: found[1] for victim, found in named if found}
 

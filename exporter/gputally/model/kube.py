@@ -263,6 +263,7 @@ class Event(Camel, frozen=True):
     related: ObjectReference | None = None
     reason: str | None = None
     message: str | None = None
+    event_time: datetime | None = None
 
 
 Object = Pod | Node | Namespace | PriorityClass | Event | Job

@@ -99,3 +99,19 @@ def test_a_preemption_by_an_unknown_pod_is_not_judged() -> None:
 
     assert counted(replay, 120) == {("low", "unknown"): 1}
     assert replay.true(Total.FORBIDDEN, 120) == {}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_events_for_one_victim_the_first_one_names_the_preemptor(order: tuple[int, int]) -> None:
+    second = replace(PREEMPTOR, name="second", uid="44444444-4444-4444-4444-444444444444", tier="top")
+    times = ("2026-07-01T00:00:50.895302Z", "2026-07-01T00:00:50.905047Z")
+    events = [
+        preempted_event(RUNNING, by=by) | {"eventTime": time}
+        for by, time in zip((PREEMPTOR, second), times, strict=True)
+    ]
+    replay = cluster(PREEMPTOR, second)
+    for place in order:
+        replay.see_event(events[place], at=51)
+    replay.see(DELETED, at=51)
+
+    assert counted(replay, 52) == {("low", "high"): 1}

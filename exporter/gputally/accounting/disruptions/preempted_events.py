@@ -1,6 +1,6 @@
 """Events that name preemptors, limited in number: whoever may create Events in a namespace can forge them."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.preemption import Preemptor
@@ -11,6 +11,14 @@ MOST: Final = 10_000
 """Limit of stored Events, of at most 1.5 kB each."""
 
 
+class _Named(NamedTuple):
+    """Who is named by an Event that was sent and observed at these times (µs)."""
+
+    seen_us: int
+    sent_us: int
+    preemptor: Preemptor
+
+
 class PreemptedEvents:
     """Preemptors by namespace and UID of the victim; Events must be in the victim's own namespace.
 
@@ -19,7 +27,7 @@ class PreemptedEvents:
     """
 
     def __init__(self) -> None:
-        self._by_namespace: dict[str, dict[str, tuple[int, Preemptor]]] = {}
+        self._by_namespace: dict[str, dict[str, _Named]] = {}
         """By namespace, oldest first."""
         self._count = 0
 
@@ -28,24 +36,31 @@ class PreemptedEvents:
         return self._count
 
     def by(self, namespace: str, victim_uid: str) -> Preemptor | None:
-        """The preemptor in the last Event of a victim."""
+        """The preemptor in the first Event of a victim."""
         found = self._by_namespace.get(namespace, {}).get(victim_uid)
-        return found[1] if found else None
+        return found.preemptor if found else None
 
-    def add(self, namespace: str, victim_uid: str, preemptor: Preemptor, *, at_us: int) -> None:
-        """Store the preemptor of an Event."""
+    def add(self, namespace: str, victim_uid: str, preemptor: Preemptor, *, at_us: int, sent_us: int = 0) -> None:
+        """Store the preemptor of an Event, unless one that was sent earlier names another for the same victim.
+
+        kube-scheduler 1.36.3 sends two within some 10 ms if two pods choose the same victim: its preemptions run in
+        parallel, and the second deletes a pod that is being deleted already.
+        """
+        known = self._by_namespace.get(namespace, {}).get(victim_uid)
+        if known and known.sent_us < sent_us:
+            return
         self._drop(namespace, victim_uid)
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self._drop(fullest, next(iter(self._by_namespace[fullest])))
-        self._by_namespace.setdefault(namespace, {})[victim_uid] = (at_us, preemptor)
+        self._by_namespace.setdefault(namespace, {})[victim_uid] = _Named(at_us, sent_us, preemptor)
         self._count += 1
 
     def forget(self, *, before_us: int) -> None:
         """Drop Events from before that time."""
         for namespace, events in tuple(self._by_namespace.items()):
-            for victim_uid, (seen_us, _) in tuple(events.items()):
-                if seen_us < before_us:
+            for victim_uid, named in tuple(events.items()):
+                if named.seen_us < before_us:
                     self._drop(namespace, victim_uid)
 
     def _drop(self, namespace: str, victim_uid: str) -> None:

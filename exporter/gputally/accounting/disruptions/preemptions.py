@@ -20,7 +20,7 @@ from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod
 from gputally.model.pod import PodRecord
-from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_us
 
 UNKNOWN: Final = "unknown"
 _PATIENCE_US = 60 * US_PER_SECOND
@@ -127,7 +127,8 @@ class Preemptions(StatePart[Preemption]):
         victim, preemptor = found.involved_object, preemptor_of(found)
         if found.reason == "Preempted" and victim.kind == "Pod" and victim.uid and preemptor:
             expect_possible(found)
-            self.events.add(found.metadata.namespace, victim.uid, preemptor, at_us=at_us)
+            sent_us = to_us(found.event_time) if found.event_time else 0
+            self.events.add(found.metadata.namespace, victim.uid, preemptor, at_us=at_us, sent_us=sent_us)
             self._resolve(victim.uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
