@@ -2,6 +2,13 @@
 
 from monitoring.rule import Alert, Group
 
+_LOST = """\
+sum by (cluster, tenant) (
+    label_replace(
+        increase(gputally_preemption_lost_gpu_seconds_total[$window]), "tenant", "$1", "victim_tenant", "(.+)"
+    )
+)"""
+
 GROUP = Group(
     name="preemption",
     alerts=(
@@ -91,6 +98,22 @@ max by (cluster, tier, tenant) (gputally_repeat_victim_jobs) >= $jobs
             ),
             dashboard="preemption",
             variables=("cluster", "tenant", "tier"),
+        ),
+        Alert(
+            name="GputallyLostWorkShare",
+            expression=f"""\
+{_LOST} / sum by (cluster, tenant) (increase(gputally_allocated_gpu_seconds_total{{state="running"}}[$window])) > $share
+and
+{_LOST} / 3600 > $gpu_hours
+""",
+            summary="Preemptions destroy a large share of a tenant's work.",
+            description=(
+                "Within $window, preemptions destroyed {{ $value | humanizePercentage }} of the GPU time in which pods "
+                "of tenant {{ $labels.tenant }} ran. Find the jobs on the dashboard and with gputally preemptions; "
+                "more frequent checkpoints, or one on SIGTERM, would have saved most of it."
+            ),
+            dashboard="preemption",
+            variables=("cluster", "tenant"),
         ),
     ),
 )

@@ -94,23 +94,11 @@ async def killing(product: Product, chance: Random, kills: list[int]) -> None:
 async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss(
     control_plane: ControlPlane, api: Api, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    product, waves, kills = Product(tmp_path, control_plane.kubeconfig("admin")), Waves(api, place, seed=17), [0]
+    product, waves = Product(tmp_path, control_plane.kubeconfig("admin")), Waves(api, place, seed=17)
     await waves.furnish()
     await product.start()
     try:
-        async with Recorder(api, fieldSelector=f"metadata.namespace={place}") as recorder:
-            killer = asyncio.create_task(killing(product, Random(18), kills))
-            while len(recorder.victims()) < PREEMPTIONS:
-                await waves.fill()
-                await waves.wave()
-            killer.cancel()
-            await asyncio.gather(killer, return_exceptions=True)
-            by = await preemptors(api, place)
-            await api.delete(waves.pods, grace_seconds=0)
-            await recorder.complete(within=60)
-        if not product.is_alive:
-            await product.launch()
-        await product.ready(within=60)
+        recorder, by, kills = await played(product, waves)
         found = await product.query_until(
             f"SELECT victim_uid FROM disruptions WHERE victim_namespace = '{place}' AND cause = 'preemption' "
             "AND released_us NOTNULL",
@@ -129,12 +117,31 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
     victims = recorder.victims()
     wrong = {uid: (named.get(uid), by.get(uid)) for uid in victims if uid in by and named.get(uid) != by[uid]}
     with capsys.disabled():
-        sys.stdout.write(f"\n{len(victims)} preemptions, {len(by)} Events, {kills[0]} kills\n")
+        sys.stdout.write(f"\n{len(victims)} preemptions, {len(by)} Events, {kills} kills\n")
     assert sorted(uid for (uid,) in found) == sorted(victims)
     assert wrong == {}
     assert total(samples, "gputally_preemptions_total") == len(victims)
     assert total(samples, "gputally_disruptions_total", cause="preemption") == len(victims)
     assert {uid: int(amount) // 10**12 for uid, amount in lost.items() if int(amount)} == losses(recorder)
+
+
+async def played(product: Product, waves: Waves) -> tuple[Recorder, Mapping[str, str], int]:
+    """What was recorded, the preemptors by victim, and the number of kills; the aggregator runs again in the end."""
+    kills = [0]
+    async with Recorder(waves.api, fieldSelector=f"metadata.namespace={waves.place}") as recorder:
+        killer = asyncio.create_task(killing(product, Random(18), kills))
+        while len(recorder.victims()) < PREEMPTIONS:
+            await waves.fill()
+            await waves.wave()
+        killer.cancel()
+        await asyncio.gather(killer, return_exceptions=True)
+        by = await preemptors(waves.api, waves.place)
+        await waves.api.delete(waves.pods, grace_seconds=0)
+        await recorder.complete(within=60)
+    if not product.is_alive:
+        await product.launch()
+    await product.ready(within=60)
+    return recorder, by, kills[0]
 
 
 async def preemptors(api: Api, place: str) -> dict[str, str]:

@@ -29,13 +29,13 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
-from gputally.ledger.sqlite.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
+from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
