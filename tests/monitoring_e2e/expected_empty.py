@@ -28,10 +28,13 @@ _JOBS_PANELS: Final = {
     "GPU-hours by outcome": "A",
     "GPU-hours by tier and outcome": "A",
     "GPU-hours by end of jobs": "A",
-    "GPU-hours by tenant": "ABCDEF",
+    "GPU-hours by tenant": "ABCDEFG",
+    "Jobs ended by preemptions": "A",
     "Top 10 tenants by GPU-hours that did not succeed": "A",
 }
+_PREEMPTION_PANELS: Final = {"Overdue checkpoints": "A", "Stalled GPU-hours": "A", "Beyond the grace period": "A"}
 _HOURLY_PANELS: Final = {
+    ("preemption", "Disrupted pods by cause"): "A",
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
     ("tenants", "Cost per day by tenant"): "A",
@@ -47,7 +50,10 @@ def expected_empty(window: Window) -> Mapping[Key, str]:
     """The expected empty queries for that window."""
     budgets = _all_of("tenants", _BUDGET_PANELS, "no budgets are configured")
     jobs = _all_of("jobs", _JOBS_PANELS, "no Job ends in the scenario")
-    return {**_ALWAYS, **budgets, **jobs, **_by_the_clock(window)}
+    preemption = _all_of(
+        "preemption", _PREEMPTION_PANELS, "no pod is in a group or states a checkpoint, and all stop in time"
+    )
+    return {**_ALWAYS, **budgets, **jobs, **preemption, **_by_the_clock(window)}
 
 
 def _all_of(board: str, panels: Mapping[str, str], reason: str) -> Mapping[Key, str]:

@@ -62,6 +62,7 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         started_us=_by(now_us, pod.started_us),
         deletion_us=_by(now_us, pod.deletion_us),
         preempted_us=_by(now_us, pod.preempted_us),
+        disruption=replace(marked, at_us=min(marked.at_us, now_us)) if (marked := pod.disruption) else None,
         ending=_ending(pod.ending, now_us),
         end_us=_by(now_us, pod.end_us),
         gap=Gap(from_us=min(gap.from_us, now_us), to_us=min(gap.to_us, now_us)) if gap else None,

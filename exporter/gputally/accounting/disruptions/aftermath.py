@@ -44,6 +44,8 @@ class Aftermath:
         """By node and victim."""
         self._unreplaced: dict[_Job, dict[str, Disruption]] = {}
         """By job and victim."""
+        self._decided_us: dict[_Job, int] = {}
+        """A time before all of these were decided: most pods of a large job were created earlier."""
         self._replacements: set[str] = set()
 
     def follow(self, each: Disruption) -> None:
@@ -52,13 +54,18 @@ class Aftermath:
         if each.replacement_uid:
             self._replacements.add(each.replacement_uid)
         elif each.job_kind != _OWN_JOB:
-            self._unreplaced.setdefault(_job_of(each), {})[each.victim_uid] = each
+            job = _job_of(each)
+            self._unreplaced.setdefault(job, {})[each.victim_uid] = each
+            self._decided_us[job] = min(each.decided_us, self._decided_us.get(job, each.decided_us))
 
     def forget(self, each: Disruption) -> None:
         """Wait no longer for anything of a disruption."""
         self._replacements.discard(each.replacement_uid)
         _drop(self._followed, each.node, each.victim_uid)
-        _drop(self._unreplaced, _job_of(each), each.victim_uid)
+        job = _job_of(each)
+        _drop(self._unreplaced, job, each.victim_uid)
+        if job not in self._unreplaced:
+            self._decided_us.pop(job, None)
 
     def after(self, record: PodRecord) -> Iterator[Disruption]:
         """The disruptions that this pod completes, if any."""
@@ -93,11 +100,16 @@ class Aftermath:
 
     def _replaced_by(self, record: PodRecord) -> Iterator[Disruption]:
         """The first victim of the same job that has no replacement yet, if the pod was created after it was decided."""
-        waiting = self._unreplaced.get((record.namespace, record.job_kind, record.job))
-        for each in sorted((waiting or {}).values(), key=lambda each: (each.decided_us, each.victim_uid)):
-            if each.victim_uid != record.uid and _is_after(each.decided_us, record.created_us):
-                yield replace(each, replaced_us=record.started_us, replacement_uid=record.uid)
-                return
+        job = (record.namespace, record.job_kind, record.job)
+        if not _is_after(self._decided_us.get(job), record.created_us):
+            return
+        waiting = (
+            each
+            for each in self._unreplaced[job].values()
+            if each.victim_uid != record.uid and _is_after(each.decided_us, record.created_us)
+        )
+        if first := min(waiting, key=lambda each: (each.decided_us, each.victim_uid), default=None):
+            yield replace(first, replaced_us=record.started_us, replacement_uid=record.uid)
 
 
 def _drop(waiting: dict[Key, dict[str, Disruption]], key: Key, victim_uid: str) -> None:

@@ -28,16 +28,17 @@ class Nominations:
 
     def __init__(self) -> None:
         self._found: dict[str, Nomination] = {}
+        self._on_node: dict[str, dict[str, Nomination]] = {}
 
     def add(self, new: Nomination) -> None:
         """Store a nomination; the first observation of the same one counts."""
         uid = new.preemptor.uid
         if uid in self._found and self._found[uid].node == new.node:
             return
-        self._found.pop(uid, None)
-        self._found[uid] = new
+        self._drop(uid)
+        self._found[uid] = self._on_node.setdefault(new.node, {})[uid] = new
         if len(self._found) > MOST:
-            del self._found[next(iter(self._found))]
+            self._drop(next(iter(self._found)))
 
     def get(self, uid: str) -> Preemptor | None:
         """The nominated pod with this UID."""
@@ -51,14 +52,18 @@ class Nominations:
         """
         found = [
             each.preemptor
-            for each in self._found.values()
-            if each.node == node
-            and each.priority > above
-            and decided_us - BEFORE_US <= each.at_us <= decided_us + AFTER_US
+            for each in self._on_node.get(node, {}).values()
+            if each.priority > above and decided_us - BEFORE_US <= each.at_us <= decided_us + AFTER_US
         ]
         return found[0] if len(found) == 1 else None
 
     def forget(self, *, before_us: int) -> None:
         """Drop nominations from before that time."""
         for uid in [uid for uid, each in self._found.items() if each.at_us < before_us]:
-            del self._found[uid]
+            self._drop(uid)
+
+    def _drop(self, uid: str) -> None:
+        if known := self._found.pop(uid, None):
+            del self._on_node[known.node][uid]
+            if not self._on_node[known.node]:
+                del self._on_node[known.node]

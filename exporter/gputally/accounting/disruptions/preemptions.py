@@ -167,7 +167,7 @@ class Preemptions(StatePart[Preemption]):
             return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
         if named or not is_overdue:
             return named
-        decided_us, above = preemption.decided_us, preemption.victim_priority
+        decided_us, above = preemption.decided_us, preemption.victim_priority or 0
         only = self._nominations.only_one(preemption.node, decided_us=decided_us, above=above)
         return replace(only, is_inferred=True) if only else None
 

@@ -13,7 +13,7 @@ from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.accounting.jobs.job_record import JobRecord, job_uid, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, ends_between, lines_of, with_time
-from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
+from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, ends_by, with_ends
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
@@ -66,8 +66,9 @@ class Jobs(StatePart[JobRecord]):
     def restore(self, documents: Iterable[JobRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
-            ended_us = None if each.ended_us is None else min(each.ended_us, at_us)
-            self._jobs[each.uid] = replace(each, ended_us=ended_us)
+            ended_us, failing_us = (None if us is None else min(us, at_us) for us in (each.ended_us, each.failing_us))
+            ends = ends_by(each.ends, at_us)
+            self._jobs[each.uid] = replace(each, ended_us=ended_us, failing_us=failing_us, ends=ends)
             if each.forgotten:
                 self._times[each.uid] = JobTime(each.forgotten)
 

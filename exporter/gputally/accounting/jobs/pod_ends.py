@@ -39,6 +39,15 @@ def deletion_of(record: PodRecord) -> PodEnd | None:
     return None if record.deletion_us is None else (DELETED, record.deletion_us)
 
 
+def ends_by(known: CountedEnds, at_us: int) -> CountedEnds:
+    """The ends, with no deletion later than `at_us`."""
+    found: dict[PodEnd, int] = {}
+    for kind, number, count in known:
+        end = (kind, min(number, at_us) if kind == DELETED else number)
+        found[end] = found.get(end, 0) + count
+    return tuple((*end, count) for end, count in sorted(found.items()))
+
+
 def with_ends(known: CountedEnds, change: Mapping[PodEnd, int]) -> CountedEnds:
     """The ends of forgotten pods, changed by these numbers; old deletions are left out."""
     found = {(kind, number): count for kind, number, count in known}

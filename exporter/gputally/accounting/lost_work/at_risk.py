@@ -1,7 +1,7 @@
 """The work that a preemption of all running pods would destroy now: lines a + b·t by tier and tenant."""
 
 from collections.abc import Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gputally.model.price import Price
 
 _OVERDUE_EVERY_US = 30 * US_PER_SECOND
+_MOST_STALE = 1000
 
 
 class WorkAtRisk(Struct, frozen=True, kw_only=True):
@@ -157,7 +158,13 @@ class AtRisk:
                 del self._lines[key]
 
     def _step(self, now_us: int) -> None:
-        """Move on the pods whose assumed checkpoint is due; entries of earlier states are skipped."""
+        """Move on the pods whose assumed checkpoint is due; entries of earlier states are skipped.
+
+        Whoever may patch a pod may add such entries by changing its interval, so that they are dropped now and then.
+        """
+        if len(self._steps) > 2 * len(self._counted) + _MOST_STALE:
+            self._steps = [(due_us, uid) for uid, (_, _, due_us) in self._counted.items() if due_us is not None]
+            heapify(self._steps)
         while self._steps and self._steps[0][0] <= now_us:
             due_us, uid = heappop(self._steps)
             counted = self._counted.get(uid)

@@ -49,6 +49,8 @@ class LossBook:
         uid, known = loss.work.uid, self.losses.get(loss.work.uid)
         if known and known.charged_to != loss.charged_to:
             _discard(self._charged, known.charged_to, uid)
+        if known and known.work.group and known.work.group != loss.work.group:  # the author may relabel an ended pod
+            _discard(self._of_group, known.work.group, uid)
         self.losses[uid] = loss
         if loss.charged_to:
             self._charged.setdefault(loss.charged_to, set()).add(uid)

@@ -253,8 +253,10 @@ class LostWorkPart(StatePart[PodLoss]):
     def _forget(self, now_us: int) -> None:
         """Drop what can change no more."""
         self._victims &= self._preempted.keys() | self._open | self.losses.keys()
-        busy = self._by_group().keys()
+        busy = self._by_group().keys() - {None}
         for uid, loss in tuple(self.losses.items()):
-            kept_us = _KEEP_US if loss.charged_to else _UNCHARGED_US
-            if uid not in self._pods and loss.work.group not in busy and loss.noticed_us < now_us - kept_us:
+            is_busy = loss.work.group in busy
+            kept_us = _KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US
+            is_kept = is_busy and bool(loss.charged_to)
+            if uid not in self._pods and not is_kept and loss.noticed_us < now_us - kept_us:
                 self.book.forget(uid)

@@ -24,6 +24,8 @@ from gputally.shares.request import effective_units
 _TERMINAL = ("Succeeded", "Failed")
 REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 """Beginnings of the reasons with which a kubelet rejects a pod."""
+LONGEST_GRACE_S = 10**9
+"""The API allows 63 bits, which overflow as µs."""
 _POD_GC = "DeletionByPodGC"
 _IMMEDIATE_US = 2 * US_PER_SECOND
 """Events that arrive within this time count as immediate: API timestamps have whole seconds, and events take time."""
@@ -225,7 +227,7 @@ def _requested(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, int
     new_us = _deletion_us(record, pod, at_us)
     if new_us is None or (record.deletion_us is not None and record.deletion_us < new_us):
         return record.deletion_us, record.grace_us
-    grace_us = (pod.metadata.deletion_grace_period_seconds or 0) * US_PER_SECOND
+    grace_us = min(pod.metadata.deletion_grace_period_seconds or 0, LONGEST_GRACE_S) * US_PER_SECOND
     return new_us, max(grace_us, record.grace_us or 0) if record.deletion_us == new_us else grace_us
 
 
@@ -260,7 +262,7 @@ def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
     if condition is None or condition.status != "True" or condition.reason not in PREEMPTION_REASONS:
         return record.preempted_us if record.deletion_us is not None else None
     time = condition.last_transition_time
-    return min(to_us(time), at_us) if time else at_us
+    return min(to_us(time), at_us) if time else record.preempted_us or at_us
 
 
 def _rejected(pod: Pod) -> bool:

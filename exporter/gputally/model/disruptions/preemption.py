@@ -23,15 +23,15 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     """The preemption of one victim: decided (condition set), requested (deletion), observed by us; times in µs.
 
-    `quantity` is the victim's allocation in µGPU. `counted` is the (victim tier, preemptor tier) under which
-    it was counted, None while the preemptor may still become known; `forbidden` are those under which it is counted as
-    one that the priorities do not permit.
+    `quantity` is the victim's allocation in µGPU; an earlier version did not keep `victim_priority`. `counted` is the
+    (victim tier, preemptor tier) under which it was counted, None while the preemptor may still become known;
+    `forbidden` are those under which it is counted as one that the priorities do not permit.
     """
 
     victim_uid: str
     victim_namespace: str
     victim_name: str
-    victim_priority: int = 0
+    victim_priority: int | None = None
     victim_tier: str
     victim_tenant: str
     node: str
@@ -52,4 +52,6 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
         defaultpreemption/default_preemption.go, isPreemptionAllowed and PodEligibleToPreemptOthers.
         """
         by = self.preemptor
-        return by is None or by.priority is None or (by.may_preempt and by.priority > self.victim_priority)
+        if by is None or by.priority is None or self.victim_priority is None:
+            return True
+        return by.may_preempt and by.priority > self.victim_priority
