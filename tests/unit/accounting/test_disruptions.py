@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from gputally.accounting.totals.totals import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
-from tests.core.manifests import Json, NodeForm, PodForm, instant, us
+from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
 
 OWNER: Json = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
@@ -264,3 +265,33 @@ def test_disruptions_are_forgotten_an_hour_after_the_pod() -> None:
 
     assert found(replay) is None
     assert counted(replay) == {"eviction": 1}
+
+
+def test_a_grace_period_of_63_bits_fits_into_the_ledger() -> None:
+    replay = observed(marked("EvictionByEvictionAPI"))
+    pod = as_pod(ended(marked("EvictionByEvictionAPI"), 55))
+    meta = structs.replace(pod.metadata, deletion_grace_period_seconds=2**62)
+    replay.see_pod(structs.replace(pod, metadata=meta), at=56)
+
+    each = found(replay)
+    assert each is not None
+    assert (each.grace_us or 0) < 2**63
+
+
+def test_a_disruption_still_counts_after_the_clock_was_set_back() -> None:
+    replay = observed(ended(marked("EvictionByEvictionAPI"), 55))
+    replay.scrape(60)
+    replay.restart(at=30)
+    replay.see(replace(ended(marked("EvictionByEvictionAPI"), 55), version=4), at=31)
+
+    assert counted(replay) == {"eviction": 1}
+
+
+def test_most_pods_of_a_large_job_are_no_candidates_for_a_replacement() -> None:
+    early = replace(RUNNING, name="early", uid="early")
+    replay = observed(early, ended(marked("PreemptionByScheduler"), 55))
+    replay.see(ended(replace(early, marked=40, deleted=40), 58), at=59)
+    replay.see(PodForm(name="new", created=45, node="n2", scheduled=60, started=62, owners=(OWNER,)), at=63)
+
+    known = replay.fleet.ends.disruptions.known
+    assert {uid: each.replacement_uid for uid, each in known.items()} == {"victim": "", "early": "uid-new"}

@@ -8,6 +8,7 @@ from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
 from gputally.accounting.jobs.pod_ends import CountedEnds
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Condition, Job, OwnerReference, Pod
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.shares.request import holds_gpu
@@ -42,6 +43,11 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     counted: bool = False
     deleted: bool = False
 
+    @property
+    def key(self) -> str:
+        """Identifies the Job among those that pods name: see `job_key`."""
+        return f"{self.namespace}/{self.uid}"
+
 
 def is_gpu_job(job: Job, rules: Rules) -> bool:
     """Whether the pods of the Job request GPUs."""
@@ -52,6 +58,12 @@ def is_gpu_job(job: Job, rules: Rules) -> bool:
 def job_uid(owner: OwnerReference | None) -> str | None:
     """The UID of the Job that controls a pod with this owner, if it is a Job of batch/v1."""
     return owner.uid if owner and owner.kind == "Job" and owner.api_version == "batch/v1" else None
+
+
+def job_key(record: PodRecord) -> str | None:
+    """The key of the Job that controls a pod: an owner is in the namespace of its pods, and tenants choose UIDs."""
+    uid = job_uid(record.owner)
+    return f"{record.namespace}/{uid}" if uid else None
 
 
 def record_of(job: Job, at_us: int) -> JobRecord:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
-from gputally.accounting.jobs.job_record import JobRecord, job_uid, record_of
+from gputally.accounting.jobs.job_record import JobRecord, job_key, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, ends_between, lines_of, with_time
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, ends_by, with_ends
 from gputally.accounting.pods.outcome import outcome_of
@@ -25,7 +25,7 @@ Change = Mapping[Payer, tuple[int, int]]
 
 
 class Jobs(StatePart[JobRecord]):
-    """Jobs by UID: those that exist, and deleted ones until their pods are final.
+    """Jobs by key: those that exist, and deleted ones until their pods are final.
 
     `is_watched` says that a list of Jobs was complete at any time. Until then a pod does not wait for its Job.
     """
@@ -38,8 +38,10 @@ class Jobs(StatePart[JobRecord]):
         self._totals = totals
         self._is_watched = is_watched
         self._jobs: dict[str, JobRecord] = {}
+        self._keys: dict[str, str] = {}
+        """By UID."""
         self._times: dict[str, JobTime] = {}
-        """By UID of the Job, also of Jobs that were not observed yet."""
+        """By the key of the Job, also of Jobs that were not observed yet."""
         self._changed: dict[str, JobRecord] = {}
         self._touched: set[str] = set()
         self._with_departed: set[str] = set()
@@ -47,36 +49,38 @@ class Jobs(StatePart[JobRecord]):
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         if isinstance(found, Job):
-            record, known = record_of(found, at_us), self._jobs.get(found.metadata.uid)
-            if known:
+            record = record_of(found, at_us)
+            if known := self._jobs.get(record.key):
                 kept = {field: getattr(known, field) for field in ("forgotten", "ends", "counted", "deleted")}
                 record = replace(record, **kept)
-            self._update(record.uid, record, at_us=at_us)
+            self._update(record.key, record, at_us=at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`: a Job that had not ended was deleted."""
-        self._delete(uid, Outcome.DELETED, at_us)
+        if key := self._keys.get(uid):
+            self._delete(key, Outcome.DELETED, at_us)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`: nobody observed how a missing Job ended."""
         self._is_watched = True
         for uid in self.known().difference(uids):
-            self._delete(uid, Outcome.UNKNOWN, at_us)
+            self._delete(self._keys[uid], Outcome.UNKNOWN, at_us)
 
     def restore(self, documents: Iterable[JobRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
             ended_us, failing_us = (None if us is None else min(us, at_us) for us in (each.ended_us, each.failing_us))
             ends = ends_by(each.ends, at_us)
-            self._jobs[each.uid] = replace(each, ended_us=ended_us, failing_us=failing_us, ends=ends)
+            self._jobs[each.key] = replace(each, ended_us=ended_us, failing_us=failing_us, ends=ends)
+            self._keys[each.uid] = each.key
             if each.forgotten:
-                self._times[each.uid] = JobTime(each.forgotten)
+                self._times[each.key] = JobTime(each.forgotten)
 
     def restore_pod(self, record: PodRecord) -> None:
         """Restore a pod of the working state, as it was posted, which it was once bound."""
-        uid = job_uid(record.owner)
-        if uid and record.counted is None and record.scheduled_us is not None:
-            time = self._times.setdefault(uid, JobTime())
+        key = job_key(record)
+        if key and record.counted is None and record.scheduled_us is not None:
+            time = self._times.setdefault(key, JobTime())
             time.present.add(record.uid)
             time.add(self._lines(record))
             time.add_ends(ends_between(None, record))
@@ -84,18 +88,18 @@ class Jobs(StatePart[JobRecord]):
     def restore_departed(self, records: Iterable[PodRecord]) -> None:
         """Restore deleted pods that may still be amended; their Jobs are restored."""
         for record in records:
-            uid = job_uid(record.owner)
-            if uid in self._jobs and record.counted is None:
-                self._times.setdefault(uid, JobTime()).leave(record.uid)
-                self._with_departed.add(uid)
+            key = job_key(record)
+            if key in self._jobs and record.counted is None:
+                self._times.setdefault(key, JobTime()).leave(record.uid)
+                self._with_departed.add(key)
 
     def known(self) -> set[str]:
         """UIDs of the Jobs that are known to exist."""
-        return {uid for uid, job in self._jobs.items() if not job.deleted}
+        return {job.uid for job in self._jobs.values() if not job.deleted}
 
     def drain(self) -> dict[str, JobRecord | None]:
         """See `StatePart.drain`."""
-        changed = {uid: self._jobs.get(uid) for uid in self._touched}
+        changed = {uid: self._jobs.get(self._keys.get(uid, "")) for uid in self._touched}
         self._touched.clear()
         return changed
 
@@ -106,41 +110,41 @@ class Jobs(StatePart[JobRecord]):
 
     def touch_all(self) -> None:
         """See `StatePart.touch_all`."""
-        self._touched.update(self._jobs)
-        self._changed |= self._jobs
+        self._touched.update(self._keys)
+        self._changed |= {job.uid: job for job in self._jobs.values()}
 
     def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> PodRecord:
         """A pod changed; the first `kept` segments did not. Returns it with how it counts, if it is its own job."""
-        uid = job_uid(after.owner)
-        if uid is None or (before and before.counted):
+        key = job_key(after)
+        if key is None or (before and before.counted):
             return self._post_alone(before, after, at_us=at_us)
-        time = self._times.setdefault(uid, JobTime())
-        if after.ending and uid not in self._jobs and not self._is_watched:
+        time = self._times.setdefault(key, JobTime())
+        if after.ending and key not in self._jobs and not self._is_watched:
             time.present.discard(after.uid)
             time.add(self._lines(before), -1)
             time.add_ends(ends_between(before, None))
-            self._forget_released(uid)
+            self._forget_released(key)
             return self._post_alone(None, after, at_us=at_us)
         change = JobTime()
         change.add(self._lines(before, kept), -1)
         change.add(self._lines(after, kept))
-        job, ends = self._jobs.get(uid), ends_between(before, after)
+        job, ends = self._jobs.get(key), ends_between(before, after)
         if job and after.uid in time.departed:
             job = with_forgotten(job, change.lines, ends)
         else:
             time.present.add(after.uid)
             time.add_ends(ends)
-        self._update(uid, job, change.lines, at_us=at_us)
+        self._update(key, job, change.lines, at_us=at_us)
         return after
 
     def forget_pod(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A deleted pod leaves the working state. Without its Job it is its own job: nothing can observe that later."""
         self.costs.add(record, at_us=at_us)
-        uid = job_uid(record.owner)
-        job, time = (self._jobs.get(uid), self._times.get(uid)) if uid else (None, None)
-        if uid is None or time is None or record.uid not in time.present:
+        key = job_key(record)
+        job, time = (self._jobs.get(key), self._times.get(key)) if key else (None, None)
+        if key is None or time is None or record.uid not in time.present:
             if job and record.scheduled_us is None and (end := deletion_of(record)):
-                self._update(job.uid, with_forgotten(job, NOTHING, {end: 1}), at_us=at_us)
+                self._update(job.key, with_forgotten(job, NOTHING, {end: 1}), at_us=at_us)
             return record
         time.present.discard(record.uid)
         time.add_ends(ends_between(record, None))
@@ -151,23 +155,23 @@ class Jobs(StatePart[JobRecord]):
         else:
             if lines:
                 time.leave(record.uid)
-                self._with_departed.add(uid)
-            self._update(uid, with_forgotten(job, lines, ends_between(None, record)), at_us=at_us)
-        self._forget_released(uid)
+                self._with_departed.add(key)
+            self._update(key, with_forgotten(job, lines, ends_between(None, record)), at_us=at_us)
+        self._forget_released(key)
         return record
 
     def forget_departed(self, is_kept: Callable[[str], bool]) -> None:
         """Forget deleted pods that are not kept any more: they are final. So are deleted Jobs without other pods."""
-        for uid in tuple(self._with_departed):
-            time = self._times[uid]
+        for key in tuple(self._with_departed):
+            time = self._times[key]
             time.departed = set(filter(is_kept, time.departed))
             if not time.departed:
-                self._with_departed.discard(uid)
-                self._forget_released(uid)
+                self._with_departed.discard(key)
+                self._forget_released(key)
 
     def open_time(self) -> Iterable[JobTime]:
         """The time of Jobs that does not count yet."""
-        return (time for uid, time in self._times.items() if uid not in self._jobs or not self._jobs[uid].counted)
+        return (time for key, time in self._times.items() if key not in self._jobs or not self._jobs[key].counted)
 
     def _post_alone(self, before: PodRecord | None, after: PodRecord, *, at_us: int) -> PodRecord:
         """Count a pod that is its own job, once its own object shows its end: that of its node is provisional."""
@@ -182,9 +186,9 @@ class Jobs(StatePart[JobRecord]):
         segments = record.segments[kept:] if record else ()
         return lines_of(segments, from_us=self._totals.accounting_start_us) if segments else NOTHING
 
-    def _update(self, uid: str, record: JobRecord | None, change: Change = NOTHING, *, at_us: int) -> None:
+    def _update(self, key: str, record: JobRecord | None, change: Change = NOTHING, *, at_us: int) -> None:
         """Apply a change of a Job or of the time of its pods, and correct what counts by the difference."""
-        known, time = self._jobs.get(uid), self._times.get(uid)
+        known, time = self._jobs.get(key), self._times.get(key)
         if time and known and known.counted:
             self._count_job(known.outcome, time, -1, at_us=at_us)
         if time:
@@ -207,30 +211,32 @@ class Jobs(StatePart[JobRecord]):
                 self._totals.count(Total.JOB, (*payer, outcome.value), sign * a, at_us=at_us)
 
     def _keep(self, record: JobRecord) -> None:
-        known = self._jobs.get(record.uid)
+        known = self._jobs.get(record.key)
         if known != record:
-            self._jobs[record.uid] = record
+            self._jobs[record.key] = record
+            self._keys[record.uid] = record.key
             self._touched.add(record.uid)
             if known is None or (known.outcome, known.reason, known.ended_us) != _end_of(record):
                 self._changed[record.uid] = record
 
-    def _delete(self, uid: str, outcome: Outcome, at_us: int) -> None:
-        record = self._jobs.get(uid)
+    def _delete(self, key: str, outcome: Outcome, at_us: int) -> None:
+        record = self._jobs.get(key)
         if record is None or record.deleted:
             return
         if record.outcome is Outcome.RUNNING:
             record = replace(record, outcome=outcome, ended_us=at_us)
-        self._update(uid, replace(record, deleted=True), at_us=at_us)
-        self._forget_released(uid)
+        self._update(key, replace(record, deleted=True), at_us=at_us)
+        self._forget_released(key)
 
-    def _forget_released(self, uid: str) -> None:
+    def _forget_released(self, key: str) -> None:
         """Forget a deleted Job, or one that nobody observed, without pods that may change."""
-        job, time = self._jobs.get(uid), self._times.get(uid)
+        job, time = self._jobs.get(key), self._times.get(key)
         if (time and (time.present or time.departed)) or (job and not job.deleted):
             return
-        self._times.pop(uid, None)
-        if self._jobs.pop(uid, None):
-            self._touched.add(uid)
+        self._times.pop(key, None)
+        if job:
+            del self._jobs[key], self._keys[job.uid]
+            self._touched.add(job.uid)
 
 
 def with_forgotten(job: JobRecord, lines: Change, ends: Mapping[PodEnd, int]) -> JobRecord:
