@@ -39,6 +39,7 @@ from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.sums.measured_time import read_measured
 from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
+from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY, to_datetime
@@ -223,7 +224,9 @@ class SqliteLedgerReader:
 
         def read() -> tuple[Sums, list[JobSet]]:
             expect_whole_days(self._rows, bounds, sums_by.by, cuts)
-            return read_sums(self._rows, bounds, sums_by, plan)
+            is_alone = bool(cuts) or self._connection.in_transaction
+            with page_readers(self.path, self._rows, is_alone=is_alone) as readers:
+                return read_sums(self._rows, bounds, sums_by, plan._replace(readers=readers))
 
         return self._undisturbed(read)
 

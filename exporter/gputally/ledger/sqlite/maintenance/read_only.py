@@ -16,6 +16,8 @@ _WAL_FORMAT = 2
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads the ledger at `path`, of any schema; other processes may write it meanwhile.
 
+    Any thread may use it, one at a time.
+
     SQLite creates a WAL beside a file in WAL mode even to read it. If there is none, nothing uses the ledger, and the
     file is read as one that never changes. Should that turn out to be wrong, the result is void. The one file that may
     be created is the index (-shm) of a WAL that was copied without it.
@@ -35,7 +37,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri(path, mode), uri=True, timeout=BUSY_S, isolation_level=None)
+    address = uri(path, mode)
+    connection = sqlite3.connect(address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
     return connection
 

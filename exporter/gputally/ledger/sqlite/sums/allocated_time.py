@@ -21,10 +21,14 @@ _NUMBERS: Final = json.Decoder(list[int])
 
 
 class ReadPlan(NamedTuple):
-    """How to divide the window: into periods by `cuts`, and its reading into transactions of `page` rows."""
+    """How to divide the window: into periods by `cuts`, and its reading into transactions of `page` rows.
+
+    `readers` read pages at the same time, each by a connection of its own.
+    """
 
     cuts: Sequence[int]
     page: int
+    readers: Sequence[Rows] = ()
 
 
 class SumsBy(NamedTuple):
@@ -43,7 +47,8 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: Read
         for segments in segment_pages(rows, bounds, own, page=plan.page, with_jobs=with_jobs):
             sums.add(segments)
     else:
-        for groups in grouped_pages(rows, bounds, own, page=plan.page, with_jobs=with_jobs):
+        readers = plan.readers or [rows]
+        for groups in grouped_pages(readers, bounds, own, page=plan.page, with_jobs=with_jobs):
             sums.add_groups(groups)
     sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=with_jobs))
     found = sums.found()

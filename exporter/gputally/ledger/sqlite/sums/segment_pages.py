@@ -11,6 +11,7 @@ from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import JOB
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
+from gputally.ledger.sqlite.sums.page_readers import last_pod, read_pages
 
 _NUMBERED: Final = {
     "namespace": "p.namespace_text",
@@ -28,7 +29,6 @@ _OF_POD: Final = {"name", "namespace", "job_outcome"}
 _FROM: Final = "max(start_us, :start) AS from_us"
 _TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
 _WAIT: Final = "CASE WHEN s.ordinal = 0 AND s.start_us >= :start THEN max(r.scheduled_us - p.created_us, 0) END"
-_LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
 _OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
 
@@ -40,13 +40,13 @@ def segment_pages(
     A page is one transaction and has a number of pods. `wait` is how long (µs) its pod had waited, for the first
     segment of pods that were bound in the window. Without jobs, it is NULL and their names are 0.
     """
-    return _pages(rows, bounds, _query(own, with_jobs=with_jobs), page)
+    return _pages([rows], bounds, _query(own, with_jobs=with_jobs), page)
 
 
 def grouped_pages(
-    rows: Rows, bounds: Mapping[str, Any], own: Sequence[str], *, page: int, with_jobs: bool = False
+    readers: Sequence[Rows], bounds: Mapping[str, Any], own: Sequence[str], *, page: int, with_jobs: bool = False
 ) -> Iterator[Sequence[Row]]:
-    """The same, added up within a page: a million segments are as many rows less to read.
+    """The same, added up within a page: a million segments are as many rows less to read. Read by all `readers`.
 
     A row has the dimensions `own`, terms, price, namespace and kind of the job, quantity, the sum of all times (µs),
     the number of waits, their sum, and the names of the jobs as JSON. Times and not GPU-time, which exceeds 64 bits.
@@ -58,13 +58,12 @@ SELECT {key}, sum(to_us - from_us), count(wait_us), ifnull(sum(wait_us), 0), {jo
 FROM ({_query(own, with_jobs=with_jobs)})
 GROUP BY {key}
 """  # noqa: S608 (dimensions only)
-    return _pages(rows, bounds, sql, page)
+    return _pages(readers, bounds, sql, page)
 
 
-def _pages(rows: Rows, bounds: Mapping[str, Any], sql: str, page: int) -> Iterator[Sequence[Row]]:
-    [(last,)] = rows(_LAST_POD, {})
-    for after in range(0, last, page):
-        yield rows(sql, {**bounds, "after": after, "upto": after + page})
+def _pages(readers: Sequence[Rows], bounds: Mapping[str, Any], sql: str, page: int) -> Iterator[Sequence[Row]]:
+    starts = range(0, last_pod(readers[0]), page)
+    return read_pages(readers, sql, ({**bounds, "after": after, "upto": after + page} for after in starts))
 
 
 def older_segments(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> Sequence[Row]:
