@@ -14,7 +14,7 @@ import pytest
 from hack.build import KUBECTL
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import gpu_node, gpu_pod
+from tests.cluster.manifests import gpu_node, gpu_pod, job
 from tests.docs.pages import TEXTS, blocks
 
 pytestmark = pytest.mark.e2e
@@ -42,7 +42,9 @@ def shown(page: str) -> list[str]:
 
 
 COMMANDS = sorted({command for page in PAGES for command in shown(page)})
-RUNNABLE = [command for command in COMMANDS if not set(command.split()) & NEEDS.keys()]
+PLUGIN = "gputally "
+"""Runs in the container of the aggregator."""
+RUNNABLE = [each for each in COMMANDS if not each.startswith(PLUGIN) and not set(each.split()) & NEEDS.keys()]
 
 
 class Ran(NamedTuple):
@@ -60,7 +62,7 @@ class Kubectl(NamedTuple):
 
     async def run(self, command: str) -> Ran:
         """Run a documented command, with names instead of placeholders. Nothing is applied: no container would run."""
-        names = {"NODE": self.node, "NAMESPACE": self.place, "POD": "waits", "NAME": "waits"}
+        names = {"NODE": self.node, "NAMESPACE": self.place, "POD": "waits", "JOB": "waits", "NAME": "waits"}
         words = [names.get(word, word) for word in shlex.split(command.replace("-n gputally", f"-n {self.place}"))]
         words = [re.sub(r"=NODE$", f"={self.node}", word) for word in words]
         words += ["--dry-run=server", "--output=json"] if words[0] == "apply" else []
@@ -81,6 +83,7 @@ async def kubectl(control_plane: ControlPlane, api: Api, place: str, tmp_path: P
     (tmp_path / "restore.yaml").write_text(RESTORE.replace("namespace: gputally", f"namespace: {place}"))
     await api.create(gpu_node(found.node, gpus=1, pool=place))
     await api.create(gpu_pod("waits", place, gpus=2))
+    await api.create(job(gpu_pod("waits", place), suspend=True))
     await api.create(aggregator(place))
     yield found
     await api.delete(f"/apis/apps/v1/namespaces/{place}/deployments/gputally-aggregator")
