@@ -36,13 +36,17 @@ def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
         for source, text in _texts(pod, annotations)
         if (time_us := time_of(text)) is not None and time_us <= at_us + _AHEAD_US
     ]
-    found = PodCheckpoint(
+    interval = annotations.get(CHECKPOINT_INTERVAL)
+    interval_us = interval_of(interval) if interval else None
+    saves_on_sigterm = annotations.get(SAVES_ON_SIGTERM) == "true"
+    if not stated and interval_us is None and not saves_on_sigterm:  # most pods, at each of their events
+        return None
+    return PodCheckpoint(
         uid=pod.metadata.uid,
         stated=max(stated, key=lambda each: each.at_us, default=None),
-        interval_us=interval_of(annotations.get(CHECKPOINT_INTERVAL, "")),
-        saves_on_sigterm=annotations.get(SAVES_ON_SIGTERM) == "true",
+        interval_us=interval_us,
+        saves_on_sigterm=saves_on_sigterm,
     )
-    return None if found == PodCheckpoint(uid=found.uid) else found
 
 
 def _texts(pod: Pod, annotations: Mapping[str, str]) -> Iterator[tuple[CheckpointSource, str]]:
