@@ -4,8 +4,10 @@ Changes of several pods are accounted together, in no certain order: the next po
 the end of the victim is accounted.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,9 +27,12 @@ _KEEP_US = 120 * US_PER_SECOND
 class Binding(NamedTuple):
     """When a pod was bound, and when it was deleted."""
 
-    uid: str
     scheduled_us: int
+    uid: str
     left_us: int
+
+
+_scheduled_us: Final = attrgetter("scheduled_us")
 
 
 class Aftermath:
@@ -39,9 +44,15 @@ class Aftermath:
     def __init__(self, on_node: Callable[[str], Iterable[PodRecord]]) -> None:
         self._on_node = on_node
         self._left: dict[str, list[Binding]] = {}
-        """Deleted pods by node."""
+        """Deleted pods by node, in the order of their binding."""
+        self._looked_at: dict[str, int] = {}
+        """When existing pods were bound whose bindings are compared: later disruptions find them by themselves."""
         self._followed: dict[str, dict[str, Disruption]] = {}
         """By node and victim."""
+        self._unused: dict[str, dict[str, Disruption]] = {}
+        """Those among them that no binding has followed yet."""
+        self._last_reuse_us: dict[str, int] = {}
+        """A binding at this time or later is not the first one after any of the others."""
         self._unreplaced: dict[_Job, dict[str, Disruption]] = {}
         """By job and victim."""
         self._decided_us: dict[_Job, int] = {}
@@ -51,6 +62,10 @@ class Aftermath:
     def follow(self, each: Disruption) -> None:
         """Wait for what is missing of a disruption."""
         self._followed.setdefault(each.node, {})[each.victim_uid] = each
+        if each.reused_us is None:
+            self._unused.setdefault(each.node, {})[each.victim_uid] = each
+        else:
+            self._last_reuse_us[each.node] = max(each.reused_us, self._last_reuse_us.get(each.node, 0))
         if each.replacement_uid:
             self._replacements.add(each.replacement_uid)
         elif each.job_kind != _OWN_JOB:
@@ -62,6 +77,9 @@ class Aftermath:
         """Wait no longer for anything of a disruption."""
         self._replacements.discard(each.replacement_uid)
         _drop(self._followed, each.node, each.victim_uid)
+        _drop(self._unused, each.node, each.victim_uid)
+        if each.node not in self._followed:
+            self._last_reuse_us.pop(each.node, None)
         job = _job_of(each)
         _drop(self._unreplaced, job, each.victim_uid)
         if job not in self._unreplaced:
@@ -69,8 +87,11 @@ class Aftermath:
 
     def after(self, record: PodRecord) -> Iterator[Disruption]:
         """The disruptions that this pod completes, if any."""
-        if record.scheduled_us is not None and record.node in self._followed:
-            for each in tuple(self._followed[record.node].values()):
+        if record.node in self._followed and self._looked_at.get(record.uid) != record.scheduled_us is not None:
+            self._looked_at[record.uid] = record.scheduled_us
+            is_last = record.scheduled_us >= self._last_reuse_us.get(record.node, 0)
+            followed = self._unused.get(record.node, {}) if is_last else self._followed[record.node]
+            for each in tuple(followed.values()):
                 if (better := _reused(each, record.uid, record.scheduled_us)) != each:
                     yield better
         if record.started_us is not None and record.uid not in self._replacements:
@@ -79,7 +100,9 @@ class Aftermath:
     def reused(self, each: Disruption) -> Disruption:
         """A new or changed disruption, with the first known binding to its node after its release."""
         each = replace(each, reused_us=each.reused_us if _is_after(each.released_us, each.reused_us) else None)
-        for binding in self._left.get(each.node, ()):
+        left = self._left.get(each.node, [])
+        first = bisect_right(left, (each.released_us or 0) - US_PER_SECOND, key=_scheduled_us)
+        for binding in left[first : first + 2]:  # one of them may be the victim
             each = _reused(each, binding.uid, binding.scheduled_us)
         for record in self._on_node(each.node):
             if record.scheduled_us is not None:
@@ -88,8 +111,9 @@ class Aftermath:
 
     def leave(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was deleted."""
+        self._looked_at.pop(record.uid, None)
         if record.scheduled_us is not None:
-            self._left.setdefault(record.node, []).append(Binding(record.uid, record.scheduled_us, at_us))
+            insort(self._left.setdefault(record.node, []), Binding(record.scheduled_us, record.uid, at_us))
 
     def advance(self, now_us: int) -> None:
         """Forget pods that were deleted long ago."""
