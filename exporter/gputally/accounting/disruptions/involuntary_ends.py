@@ -21,7 +21,7 @@ class InvoluntaryEnds:
 
     def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
-        self.lost_work = LostWorkPart(totals, pods.records, preempted=self.preemptions.known, rules=rules)
+        self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
 

@@ -20,6 +20,7 @@ from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
+from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Totals
 from gputally.model.pod import PodRecord
@@ -38,23 +39,23 @@ _FORGET_EVERY_US: Final = 60 * US_PER_SECOND
 class LostWorkPart(StatePart[PodLoss]):
     """Ended pods that lost work, or may have, by UID.
 
-    `pods` are the records of existing pods, `preempted` has the UIDs of those that were preempted. Both are compared
-    with what was known at each `advance`, so that observations cost nothing.
+    `preempted` has the UIDs of pods that were preempted, which are compared with what was known at each `advance`; so
+    are the existing pods that changed since the last one.
     """
 
     name = "lost-work"
     kinds = ()
 
-    def __init__(
-        self, totals: Totals, pods: Mapping[str, PodRecord], *, preempted: Mapping[str, object], rules: Rules
-    ) -> None:
+    def __init__(self, totals: Totals, existing: Pods, *, preempted: Mapping[str, object], rules: Rules) -> None:
+        pods = existing.records
         self.checkpoints = Checkpoints(pods)
         self.groups = GroupIndex()
         self.book = LossBook(totals)
         self.losses: Mapping[str, PodLoss] = self.book.losses
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals
-        self._pods = pods
+        self._pods: Mapping[str, PodRecord] = pods
+        self._changed = existing.handover.changed
         self._preempted = preempted
         self._rules = rules
         self._known: dict[str, PodRecord] = {}
@@ -90,12 +91,12 @@ class LostWorkPart(StatePart[PodLoss]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`: account what changed since the last call."""
         self._now_us = now_us
-        for uid, record in self._pods.items():
-            if self._known.get(uid) is not record:
+        for uid in self._changed:
+            if record := self._pods.get(uid):
                 self._pod_changed(record)
-        if len(self._known) > len(self._pods):  # deleted pods whose node was not known yet
-            for uid in self._known.keys() - self._pods.keys():
+            else:  # a deleted pod whose node was not known yet
                 self._drop(uid)
+        self._changed.clear()
         for uid in self._preempted.keys() - self._victims:
             self._add_victim(uid)
         self.at_risk.advance(now_us)

@@ -15,6 +15,8 @@ class Handover:
         self._revised: dict[str, PodRecord] = {}
         self._written: dict[str, PodRecord | None] = {}
         """Changed pods, as they were last handed to the ledger; None for new ones."""
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are new, have changed or are gone, until lost work has taken them up; in order."""
 
     def revise(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A new revision, higher than any written for this UID before, also by an earlier process."""
@@ -24,6 +26,7 @@ class Handover:
 
     def touch(self, before: PodRecord | None, record: PodRecord) -> None:
         """Mark the pod as changed."""
+        self.changed[record.uid] = None
         if before is None:
             self._written[record.uid] = None
         else:
@@ -36,6 +39,7 @@ class Handover:
 
     def drop(self, uid: str) -> None:
         """Mark the pod as dropped."""
+        self.changed[uid] = None
         self._written.setdefault(uid, None)
 
     def drain(

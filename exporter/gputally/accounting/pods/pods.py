@@ -174,6 +174,7 @@ class Pods:
             if known.left_us is not None:
                 self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+            self.handover.changed[known.uid] = None
             self._posting.jobs.restore_pod(known)
 
     def _known_or_new(self, pod: Pod, at_us: int) -> PodRecord | None:
