@@ -220,7 +220,7 @@ class Books(RuleBasedStateMachine):
         ledger = Counter[tuple[str, ...]]()
         revisions = dict(self.replay.memory.revisions)
         revisions |= self.unwritten.revisions if self.unwritten else {}
-        revisions |= self.replay.fleet.pods.handover._revised
+        revisions |= self.replay.fleet.pods.handover.revised
         at_us = us(self.now) + 10 * US_PER_HOUR
         for record in revisions.values():
             for each in record.segments:

@@ -1,7 +1,6 @@
 """The state of the fleet: one writer applies observations in order of arrival; readers get snapshots.
 
-Observations of different kinds come in no common order, so every rule recomputes its result from the complete state,
-and corrects the totals by the difference.
+Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -145,6 +144,11 @@ class Fleet:
         self.jobs.costs.forget(self.now_us, self.pods.records)
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
+    def catch_up(self) -> None:
+        """Account what follows from all observations: capacity of nodes, and lost work of amended pods."""
+        self.nodes.catch_up(at_us=self.now_us)
+        self.ends.lost_work.revised(self.pods.handover.revised)
+
     def _is_due(self, deadline_us: int | None) -> bool:
         return deadline_us is not None and deadline_us <= self.now_us
 
@@ -156,10 +160,9 @@ class Fleet:
     def drain(self) -> Changes:
         """Changes since the last call, as one consistent step for the ledger."""
         self.reconcile()
-        self.nodes.catch_up(at_us=self.now_us)
+        self.catch_up()
         live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
-        self.ends.lost_work.revised(revisions)
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
         changes = Changes(
@@ -194,15 +197,14 @@ class Fleet:
     def _upserted(self, event: Upserted, found: Object) -> None:
         if self.coverage.is_listing:
             self.coverage.note(event.kind, found.metadata.uid)
-        at_us = event.at_us
         match found:
             case Pod():
-                self.pods.seen(found, at_us=at_us, since_us=event.since_us)
+                self.pods.seen(found, at_us=event.at_us, since_us=event.since_us)
             case Node():
-                for changed in self.nodes.seen(found, at_us=at_us, since_us=event.since_us):
-                    self._reclassify(changed, at_us=at_us)
+                for changed in self.nodes.seen(found, at_us=event.at_us, since_us=event.since_us):
+                    self._reclassify(changed, at_us=event.at_us)
         for part in self._parts_of[event.kind]:
-            part.seen(found, at_us=at_us)
+            part.seen(found, at_us=event.at_us)
 
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:

@@ -74,7 +74,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     """
     fleet.reconcile()
     fleet.advance(now_us)
-    fleet.nodes.catch_up(at_us=fleet.now_us)
+    fleet.catch_up()
     fleet.known_series.declare(at_us=now_us)
     totals = fleet.totals.publish(now_us)
     evaluated_us = fleet.totals.evaluated_us

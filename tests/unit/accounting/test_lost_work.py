@@ -254,6 +254,18 @@ def test_a_victim_on_a_node_that_is_known_only_later_leaves_nothing_behind() -> 
     assert replay.money(END + 40, Total.LOST_COST) == {(*LOW, "EUR"): 4 * (6 * HOUR + 30)}
 
 
+def test_a_scrape_reports_what_the_amendment_of_a_deleted_victim_takes_back() -> None:
+    """The pod requested more than its node offers, which is known only later."""
+    replay = Replay()
+    preempted(replay)
+    replay.scrape(END + 20)
+    replay.see(replace(NODE, gpus=2), at=END + 30)
+
+    [row] = replay.scrape(END + 40).totals[Total.LOST]
+
+    assert (row.value, row.ahead) == (4 * (6 * HOUR + 30) * GPU_SECOND, 2 * (6 * HOUR + 30) * GPU_SECOND)
+
+
 def test_nothing_is_kept_an_hour_later() -> None:
     replay = cluster()
     preempted(replay)

@@ -12,7 +12,8 @@ class Handover:
     """Revised allocations and changed pods, with how much of each history the ledger already has."""
 
     def __init__(self) -> None:
-        self._revised: dict[str, PodRecord] = {}
+        self.revised: dict[str, PodRecord] = {}
+        """Allocations with a new revision that the ledger does not have, also of deleted pods."""
         self._written: dict[str, PodRecord | None] = {}
         """Changed pods, as they were last handed to the ledger; None for new ones."""
         self.changed: dict[str, None] = {}
@@ -21,7 +22,7 @@ class Handover:
     def revise(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A new revision, higher than any written for this UID before, also by an earlier process."""
         record = replace(record, revision=max(record.revision + 1, at_us))
-        self._revised[record.uid] = record
+        self.revised[record.uid] = record
         return record
 
     def touch(self, before: PodRecord | None, record: PodRecord) -> None:
@@ -46,8 +47,8 @@ class Handover:
         self, records: Mapping[str, PodRecord]
     ) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
         """Changes since the last call: revisions, pods from `records`, and what the ledger already has of both."""
-        revised, written = self._revised, self._written
-        self._revised, self._written = {}, {}
+        revised, written = self.revised, self._written
+        self.revised, self._written = {}, {}
         pods = {uid: records.get(uid) for uid in written}
         known = {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in written.items()}
         return revised, pods, known
