@@ -3,17 +3,13 @@
 Shapes: k8s.io/api core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1; kubeflow.org/v1 for PyTorchJob.
 """
 
-from typing import Any
-
-from msgspec import Struct, field
+from msgspec import field
 
 from gputally.model.kube import AnnotatedMeta, Condition, Container, Labels, Namespace, Node, Pod, PodSpec, PodStatus
+from gputally.model.objects.camel import Camel
+from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 
 Quantity = str | int
-
-
-class _PostureStruct(Struct, rename="camel", frozen=True):
-    """Python names here, the API's camelCase on the wire."""
 
 
 class CommandedContainer(Container, frozen=True):
@@ -38,7 +34,7 @@ class PosturePod(Pod, frozen=True):
     status: PodStatus = field(default_factory=PodStatus)
 
 
-class ClassObject(_PostureStruct, frozen=True):
+class ClassObject(Camel, frozen=True):
     """scheduling.k8s.io/v1 PriorityClass; without a policy, the API server writes PreemptLowerPriority."""
 
     metadata: AnnotatedMeta
@@ -48,7 +44,7 @@ class ClassObject(_PostureStruct, frozen=True):
     preemption_policy: str | None = None
 
 
-class ScopeExpression(_PostureStruct, frozen=True):
+class ScopeExpression(Camel, frozen=True):
     """A requirement on a scope: `operator` is In, NotIn, Exists or DoesNotExist."""
 
     scope_name: str = ""
@@ -56,13 +52,13 @@ class ScopeExpression(_PostureStruct, frozen=True):
     values: tuple[str, ...] | None = None
 
 
-class ScopeSelector(_PostureStruct, frozen=True):
+class ScopeSelector(Camel, frozen=True):
     """All requirements hold for the pods that a quota counts."""
 
     match_expressions: tuple[ScopeExpression, ...] | None = None
 
 
-class QuotaSpec(_PostureStruct, frozen=True):
+class QuotaSpec(Camel, frozen=True):
     """`scopes` is the older form of a selector."""
 
     hard: dict[str, Quantity] | None = None
@@ -70,13 +66,13 @@ class QuotaSpec(_PostureStruct, frozen=True):
     scope_selector: ScopeSelector | None = None
 
 
-class QuotaStatus(_PostureStruct, frozen=True):
+class QuotaStatus(Camel, frozen=True):
     """What the quota controller counted."""
 
     used: dict[str, Quantity] | None = None
 
 
-class QuotaObject(_PostureStruct, frozen=True):
+class QuotaObject(Camel, frozen=True):
     """core/v1 ResourceQuota."""
 
     metadata: AnnotatedMeta
@@ -84,7 +80,7 @@ class QuotaObject(_PostureStruct, frozen=True):
     status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
-class SelectorRequirement(_PostureStruct, frozen=True):
+class SelectorRequirement(Camel, frozen=True):
     """A requirement on a label: `operator` is In, NotIn, Exists or DoesNotExist."""
 
     key: str = ""
@@ -92,14 +88,14 @@ class SelectorRequirement(_PostureStruct, frozen=True):
     values: tuple[str, ...] | None = None
 
 
-class Selector(_PostureStruct, frozen=True):
+class Selector(Camel, frozen=True):
     """meta/v1 LabelSelector; an empty one selects everything."""
 
     match_labels: Labels | None = None
     match_expressions: tuple[SelectorRequirement, ...] | None = None
 
 
-class DisruptionSpec(_PostureStruct, frozen=True):
+class DisruptionSpec(Camel, frozen=True):
     """A number or a percentage; at most one of the two is set."""
 
     min_available: Quantity | None = None
@@ -107,53 +103,32 @@ class DisruptionSpec(_PostureStruct, frozen=True):
     selector: Selector | None = None
 
 
-class DisruptionBudget(_PostureStruct, frozen=True):
+class DisruptionBudget(Camel, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
     metadata: AnnotatedMeta
     spec: DisruptionSpec = field(default_factory=DisruptionSpec)
 
 
-class ConditionPattern(_PostureStruct, frozen=True):
-    """A pod condition that a rule matches; without a status, True."""
-
-    type: str = ""
-    status: str = "True"
-
-
-class FailureRule(_PostureStruct, frozen=True):
-    """`action` is FailJob, FailIndex, Ignore or Count."""
-
-    action: str = ""
-    on_pod_conditions: tuple[ConditionPattern, ...] | None = None
-    on_exit_codes: dict[str, Any] | None = None
-
-
-class FailurePolicy(_PostureStruct, frozen=True):
-    """The first rule that matches a failed pod decides."""
-
-    rules: tuple[FailureRule, ...] = ()
-
-
-class JobTerms(_PostureStruct, frozen=True):
+class JobTerms(Camel, frozen=True):
     """The spec of a Job."""
 
     parallelism: int | None = None
     completions: int | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
-    pod_failure_policy: FailurePolicy | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
     pod_replacement_policy: str | None = None
     template: PosturePod = field(default_factory=PosturePod)
 
 
-class EndedStatus(_PostureStruct, frozen=True):
+class EndedStatus(Camel, frozen=True):
     """`Complete` or `Failed` is True once the Job has ended."""
 
     conditions: tuple[Condition, ...] | None = None
 
 
-class JobObject(_PostureStruct, frozen=True):
+class JobObject(Camel, frozen=True):
     """batch/v1 Job."""
 
     metadata: AnnotatedMeta
@@ -161,46 +136,46 @@ class JobObject(_PostureStruct, frozen=True):
     status: EndedStatus = field(default_factory=EndedStatus)
 
 
-class RunTemplate(_PostureStruct, frozen=True):
+class RunTemplate(Camel, frozen=True):
     """The Jobs that a CronJob creates."""
 
     spec: JobTerms = field(default_factory=JobTerms)
 
 
-class CronSpec(_PostureStruct, frozen=True):
+class CronSpec(Camel, frozen=True):
     """Only the template."""
 
     job_template: RunTemplate = field(default_factory=RunTemplate)
 
 
-class CronJobObject(_PostureStruct, frozen=True):
+class CronJobObject(Camel, frozen=True):
     """batch/v1 CronJob."""
 
     metadata: AnnotatedMeta
     spec: CronSpec = field(default_factory=CronSpec)
 
 
-class ReplicaTerms(_PostureStruct, frozen=True):
+class ReplicaTerms(Camel, frozen=True):
     """Copies of one template; without a number, one."""
 
     replicas: int | None = None
     template: PosturePod = field(default_factory=PosturePod)
 
 
-class ReplicatedObject(_PostureStruct, frozen=True):
+class ReplicatedObject(Camel, frozen=True):
     """apps/v1 Deployment or StatefulSet."""
 
     metadata: AnnotatedMeta
     spec: ReplicaTerms = field(default_factory=ReplicaTerms)
 
 
-class TrainingSpec(_PostureStruct, frozen=True):
+class TrainingSpec(Camel, frozen=True):
     """Templates by role, such as Master and Worker."""
 
     replicas: dict[str, ReplicaTerms] = field(default_factory=dict, name="pytorchReplicaSpecs")
 
 
-class TrainingJobObject(_PostureStruct, frozen=True):
+class TrainingJobObject(Camel, frozen=True):
     """kubeflow.org/v1 PyTorchJob."""
 
     metadata: AnnotatedMeta

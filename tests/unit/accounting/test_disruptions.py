@@ -1,4 +1,4 @@
-"""Each cause of an involuntary end, by what the API server shows of pod and node."""
+"""Why a pod lost its GPUs: each cause, from the objects of the pod and its node."""
 
 from dataclasses import replace
 

@@ -20,6 +20,16 @@ def cost(total: Total) -> Callable[[Snapshot], Columns]:
     return lambda snapshot: _samples(snapshot.totals[total], COST_UNIT)
 
 
+def gpus(total: Total) -> Callable[[Snapshot], Columns]:
+    """Rows of a family of quantities in GPUs."""
+    return lambda snapshot: _samples(snapshot.totals[total], GPU)
+
+
+def counts(total: Total) -> Callable[[Snapshot], Columns]:
+    """Rows of a family of counts."""
+    return lambda snapshot: _samples(snapshot.totals[total], 1)
+
+
 def _samples(published: Published, unit: int) -> Columns:
     """Values in `unit`s; dividing integers of any size rounds only once."""
     return Columns(published.labels, [value / unit for value in published.values], published.created_us)

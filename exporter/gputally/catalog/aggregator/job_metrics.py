@@ -1,11 +1,9 @@
 """The GPU-seconds of ended jobs, and the Jobs that preemptions ended."""
 
-from collections.abc import Iterator
-
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
-from gputally.catalog.aggregator.allocation_metrics import gpu_seconds
-from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.catalog.aggregator.allocation_metrics import counts, gpu_seconds
+from gputally.catalog.metric import Metric, MetricType
 
 JOB_GPU_SECONDS = Metric[Snapshot](
     name="gputally_job_gpu_seconds_total",
@@ -15,12 +13,6 @@ JOB_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.JOB),
 )
 
-
-def ended_early(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for every tier, tenant and outcome that had such a Job, which begins at 0."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.ENDED_EARLY])
-
-
 JOBS_ENDED_EARLY = Metric[Snapshot](
     name="gputally_jobs_ended_early_total",
     kind=MetricType.COUNTER,
@@ -29,7 +21,7 @@ JOBS_ENDED_EARLY = Metric[Snapshot](
         "tier and tenant with most of the Job's GPU-time."
     ),
     labels=("tier", "tenant", "outcome"),
-    rows=ended_early,
+    rows=counts(Total.ENDED_EARLY),
 )
 
 METRICS = (JOB_GPU_SECONDS, JOBS_ENDED_EARLY)

@@ -5,41 +5,11 @@ from collections.abc import Iterator
 from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STEPS
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation_metrics import counts, gpus
 from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
-from gputally.model.units import GPU
 
 _BOUNDS = bounds_of(STEP_BOUNDS_S)
-
-
-def preemptions(snapshot: Snapshot) -> Iterator[Row]:
-    """The whole matrix of known tiers, including 0, so that `increase()` counts the first preemption."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.PREEMPTIONS])
-
-
-def preempted_gpus(snapshot: Snapshot) -> Iterator[Row]:
-    """The same matrix in GPUs: a victim may have several."""
-    return (Row(p.labels, p.value / GPU, p.created_us) for p in snapshot.totals[Total.PREEMPTED])
-
-
-def forbidden_preemptions(snapshot: Snapshot) -> Iterator[Row]:
-    """The same matrix without unknown preemptors, including 0, so that an alert sees the first one."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.FORBIDDEN])
-
-
-def tenant_preemptions(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for every tier and tenant that had a victim."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.TENANT_PREEMPTIONS])
-
-
-def disruptions(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for every tier, tenant and cause that had a victim."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.DISRUPTIONS])
-
-
-def grace_exceeded(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for every tier and tenant that had such a victim."""
-    return (Row(p.labels, p.value, p.created_us) for p in snapshot.totals[Total.GRACE_EXCEEDED])
 
 
 def repeat_victims(snapshot: Snapshot) -> Iterator[Row]:
@@ -61,23 +31,25 @@ PREEMPTIONS = Metric[Snapshot](
     kind=MetricType.COUNTER,
     help="Pods with GPUs that the scheduler marked as preempted and deleted, by victim tier and preemptor tier.",
     labels=("victim_tier", "preemptor_tier"),
-    rows=preemptions,
+    rows=counts(Total.PREEMPTIONS),
 )
+"""The whole matrix of known tiers, including 0, so that `increase()` counts the first preemption."""
 
 PREEMPTED_GPUS = Metric[Snapshot](
     name="gputally_preempted_gpus_total",
     kind=MetricType.COUNTER,
     help="GPUs allocated to preempted pods, by victim tier and preemptor tier.",
     labels=("victim_tier", "preemptor_tier"),
-    rows=preempted_gpus,
+    rows=gpus(Total.PREEMPTED),
 )
+"""The same matrix in GPUs: a victim may have several."""
 
 TENANT_PREEMPTIONS = Metric[Snapshot](
     name="gputally_tenant_preemptions_total",
     kind=MetricType.COUNTER,
     help="Preempted pods by victim tier and victim tenant.",
     labels=("victim_tier", "victim_tenant"),
-    rows=tenant_preemptions,
+    rows=counts(Total.TENANT_PREEMPTIONS),
 )
 
 FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
@@ -86,15 +58,16 @@ FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
     help="Preemptions that the priorities do not permit: the preemptor's is not higher than the victim's, or its "
     "preemptionPolicy is Never.",
     labels=("victim_tier", "preemptor_tier"),
-    rows=forbidden_preemptions,
+    rows=counts(Total.FORBIDDEN),
 )
+"""The same matrix without unknown preemptors, including 0, so that an alert sees the first one."""
 
 DISRUPTIONS = Metric[Snapshot](
     name="gputally_disruptions_total",
     kind=MetricType.COUNTER,
     help="Pods that lost their GPUs before they had ended by themselves, by cause.",
     labels=("tier", "tenant", "cause"),
-    rows=disruptions,
+    rows=counts(Total.DISRUPTIONS),
 )
 
 GRACE_EXCEEDED = Metric[Snapshot](
@@ -102,7 +75,7 @@ GRACE_EXCEEDED = Metric[Snapshot](
     kind=MetricType.COUNTER,
     help="Disrupted pods that held their GPUs for more than 2 s longer than their grace period.",
     labels=("tier", "tenant"),
-    rows=grace_exceeded,
+    rows=counts(Total.GRACE_EXCEEDED),
 )
 
 PREEMPTION_STEPS = Metric[Snapshot](

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.model.objects.pod_failure_policy import PodFailureRule
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.finding import Remark
 from gputally.posture.gpu_workloads import GpuWorkload
-from gputally.posture.posture_objects import FailureRule, JobTerms, PosturePod
+from gputally.posture.posture_objects import JobTerms, PosturePod
 from gputally.posture.posture_state import PostureState
 from gputally.posture.wording import counted
 
@@ -75,7 +76,7 @@ def _action(job: JobTerms) -> str:
     return next((each.action for each in rules if _matches_disruption(each)), "")
 
 
-def _matches_disruption(rule: FailureRule) -> bool:
+def _matches_disruption(rule: PodFailureRule) -> bool:
     return any(each.type == _DISRUPTED and each.status == "True" for each in rule.on_pod_conditions or ())
 
 
