@@ -40,3 +40,33 @@ class StatePart(Generic[Document]):
 
     def restore(self, documents: Iterable[Document], *, at_us: int) -> None:
         """Restore the last drained documents of an earlier process, all from `at_us` or before."""
+
+
+class KeyedPart(StatePart[Document]):
+    """A part whose state is its documents, by key."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Document] = {}
+        self._touched: set[str] = set()
+
+    def drain(self) -> dict[str, Document | None]:
+        """See `StatePart.drain`."""
+        changed = {key: self.known.get(key) for key in self._touched}
+        self._touched.clear()
+        return changed
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self._touched.update(self.known)
+
+    def _store(self, key: str, document: Document) -> None:
+        """Store a new or changed document."""
+        self.known[key] = document
+        self._touched.add(key)
+
+    def _remove(self, key: str) -> Document | None:
+        """Remove a document; returns it, None if there is none."""
+        document = self.known.pop(key, None)
+        if document is not None:
+            self._touched.add(key)
+        return document

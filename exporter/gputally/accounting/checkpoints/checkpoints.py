@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.stated_checkpoint import checkpoint_of
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.work.checkpoint import PodCheckpoint, WorkCheckpoint
@@ -14,7 +14,7 @@ from gputally.model.work.checkpoint import PodCheckpoint, WorkCheckpoint
 NOTHING: Final = PodCheckpoint(uid="")
 
 
-class Checkpoints(StatePart[PodCheckpoint]):
+class Checkpoints(KeyedPart[PodCheckpoint]):
     """The statements of existing pods, by UID; `pods` are the records of all that request GPUs.
 
     A pod that states nothing has no entry. The latest checkpoint that a pod ever stated counts.
@@ -24,11 +24,10 @@ class Checkpoints(StatePart[PodCheckpoint]):
     kinds = (Kind.PODS,)
 
     def __init__(self, pods: Mapping[str, PodRecord]) -> None:
-        self.known: dict[str, PodCheckpoint] = {}
+        super().__init__()
         self.fresh: set[str] = set()
         """UIDs of pods whose statements changed, until `LostWorkPart` has taken them up."""
         self._pods = pods
-        self._touched: set[str] = set()
 
     def of(self, uid: str) -> PodCheckpoint:
         """What the pod states."""
@@ -44,29 +43,17 @@ class Checkpoints(StatePart[PodCheckpoint]):
             return
         latest = replace(new or PodCheckpoint(uid=uid), stated=_later(known, new))
         if latest != known:
-            self.known[uid] = latest
-            self._touched.add(uid)
+            self._store(uid, latest)
             self.fresh.add(uid)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
-        if self.known.pop(uid, None):
-            self._touched.add(uid)
+        self._remove(uid)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
         for uid in self.known.keys() - uids:
             self.gone(uid, at_us=at_us)
-
-    def drain(self) -> dict[str, PodCheckpoint | None]:
-        """See `StatePart.drain`."""
-        changed = {uid: self.known.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
-
-    def touch_all(self) -> None:
-        """See `StatePart.touch_all`."""
-        self._touched.update(self.known)
 
     def restore(self, documents: Iterable[PodCheckpoint], *, at_us: int) -> None:
         """See `StatePart.restore`."""

@@ -10,7 +10,7 @@ from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.verdict import reported_of, verdict_of
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
 from gputally.model.disruptions.disruption import Disrupted, Disruption
@@ -24,7 +24,7 @@ Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
 
-class Disruptions(StatePart[Disruption]):
+class Disruptions(KeyedPart[Disruption]):
     """The disruptions of the last hour and of existing pods, by victim UID.
 
     `is_spot` says whether the node with a UID is a spot machine.
@@ -34,11 +34,10 @@ class Disruptions(StatePart[Disruption]):
     kinds = ()
 
     def __init__(self, totals: Totals, pods: Pods, *, is_spot: Callable[[str], bool], limit: Limit) -> None:
-        self.known: dict[str, Disruption] = {}
+        super().__init__()
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
-        self._changed: set[str] = set()
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
         self._is_spot = is_spot
@@ -49,12 +48,6 @@ class Disruptions(StatePart[Disruption]):
         for each in self.known.values():
             self._aftermath.follow(each)
 
-    def drain(self) -> dict[str, Disruption | None]:
-        """See `StatePart.drain`."""
-        changed = {uid: self.known.get(uid) for uid in self._changed}
-        self._changed.clear()
-        return changed
-
     def drain_counted(self) -> dict[str, Disruption | None]:
         """New and changed disruptions since the last call, by victim; None for those that were none after all."""
         unwritten, self._unwritten = self._unwritten, {}
@@ -62,7 +55,7 @@ class Disruptions(StatePart[Disruption]):
 
     def touch_all(self) -> None:
         """See `StatePart.touch_all`."""
-        self._changed.update(self.known)
+        super().touch_all()
         self._unwritten |= self.known
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
@@ -132,8 +125,8 @@ class Disruptions(StatePart[Disruption]):
         if known:
             self._aftermath.forget(known)
         each = self._counts.recounted(each, at_us=at_us)
-        self.known[each.victim_uid] = self._unwritten[each.victim_uid] = each
-        self._changed.add(each.victim_uid)
+        self._store(each.victim_uid, each)
+        self._unwritten[each.victim_uid] = each
         self._aftermath.follow(each)
 
     def _withdraw(self, known: Disruption, at_us: int) -> None:
@@ -142,8 +135,8 @@ class Disruptions(StatePart[Disruption]):
         self._forget(known.victim_uid)
 
     def _forget(self, uid: str) -> None:
-        self._aftermath.forget(self.known.pop(uid))
-        self._changed.add(uid)
+        if forgotten := self._remove(uid):
+            self._aftermath.forget(forgotten)
 
 
 def _by(at_us: int, each: Disruption) -> Disruption:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.units import US_PER_HOUR, to_us
 
@@ -28,7 +28,7 @@ class NodeSignal(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     gone_us: int | None = None
 
 
-class NodeSignals(StatePart[NodeSignal]):
+class NodeSignals(KeyedPart[NodeSignal]):
     """Signals of nodes by UID: most nodes never show any. `changed` is called with the UID for each new one.
 
     They stay for an hour after the node is deleted, since reports of its pods may arrive late.
@@ -38,13 +38,12 @@ class NodeSignals(StatePart[NodeSignal]):
     kinds = (Kind.NODES,)
 
     def __init__(self, changed: Callable[[str, int], None]) -> None:
-        self._found: dict[str, NodeSignal] = {}
-        self._touched: set[str] = set()
+        super().__init__()
         self._on_change = changed
 
     def get(self, node_uid: str) -> NodeSignal | None:
         """The signals of a node, if it has shown any."""
-        return self._found.get(node_uid)
+        return self.known.get(node_uid)
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; a signal that disappears has been shown."""
@@ -54,55 +53,40 @@ class NodeSignals(StatePart[NodeSignal]):
         if reclaim_us is None and scale_down_us is None:
             return
         uid = found.metadata.uid
-        known = self._found.get(uid) or NodeSignal(node_uid=uid)
+        known = self.known.get(uid) or NodeSignal(node_uid=uid)
         better = replace(
             known,
             reclaim_us=_first(known.reclaim_us, reclaim_us),
             scale_down_us=_first(known.scale_down_us, scale_down_us),
         )
         if better != known:
-            self._keep(better)
+            self._store(uid, better)
             self._on_change(uid, at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
-        if (known := self._found.get(uid)) and known.gone_us is None:
-            self._keep(replace(known, gone_us=at_us))
+        if (known := self.known.get(uid)) and known.gone_us is None:
+            self._store(uid, replace(known, gone_us=at_us))
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        for uid in self._found.keys() - uids:
+        for uid in self.known.keys() - uids:
             self.gone(uid, at_us=at_us)
 
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
-        for uid, each in tuple(self._found.items()):
+        for uid, each in tuple(self.known.items()):
             if each.gone_us is not None and each.gone_us < now_us - _KEEP_US:
-                del self._found[uid]
-                self._touched.add(uid)
-
-    def drain(self) -> dict[str, NodeSignal | None]:
-        """See `StatePart.drain`."""
-        changed = {uid: self._found.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
-
-    def touch_all(self) -> None:
-        """See `StatePart.touch_all`."""
-        self._touched.update(self._found)
+                self._remove(uid)
 
     def restore(self, documents: Iterable[NodeSignal], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
             times = each.reclaim_us, each.scale_down_us, each.gone_us
             reclaim_us, scale_down_us, gone_us = (None if us is None else min(us, at_us) for us in times)
-            self._found[each.node_uid] = replace(
+            self.known[each.node_uid] = replace(
                 each, reclaim_us=reclaim_us, scale_down_us=scale_down_us, gone_us=gone_us
             )
-
-    def _keep(self, signal: NodeSignal) -> None:
-        self._found[signal.node_uid] = signal
-        self._touched.add(signal.node_uid)
 
 
 def _reclaim_us(node: Node, at_us: int) -> int | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod
@@ -40,19 +40,18 @@ Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
 
-class Preemptions(StatePart[Preemption]):
+class Preemptions(KeyedPart[Preemption]):
     """All preemptions of the last hour and of existing pods, by victim UID."""
 
     name = "preemption"
     kinds = (Kind.EVENTS, Kind.PODS)
 
     def __init__(self, totals: Totals, pod_of: PodOf, nominee: Nominee, limit: Limit) -> None:
-        self.known: dict[str, Preemption] = {}
+        super().__init__()
         self.counted: dict[str, Preemption] = {}
         self.events = PreemptedEvents()
         self._nominations = Nominations()
         self._nominee = nominee
-        self._changed: set[str] = set()
         self._open: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
@@ -66,12 +65,6 @@ class Preemptions(StatePart[Preemption]):
             if preemption.counted is None or preemption.counted[1] == UNKNOWN or is_inferred:
                 self._open.add(preemption.victim_uid)
 
-    def drain(self) -> dict[str, Preemption | None]:
-        """See `StatePart.drain`."""
-        changed = {uid: self.known.get(uid) for uid in self._changed}
-        self._changed.clear()
-        return changed
-
     def drain_counted(self) -> dict[str, Preemption]:
         """Preemptions that were counted, or recounted, since the last call, by victim."""
         counted, self.counted = self.counted, {}
@@ -79,7 +72,7 @@ class Preemptions(StatePart[Preemption]):
 
     def touch_all(self) -> None:
         """See `StatePart.touch_all`."""
-        self._changed.update(self.known)
+        super().touch_all()
         self.counted |= {uid: each for uid, each in self.known.items() if each.counted}
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
@@ -137,9 +130,8 @@ class Preemptions(StatePart[Preemption]):
             self._resolve(uid, at_us=now_us)
         for uid, preemption in tuple(self.known.items()):
             if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
-                del self.known[uid]
+                self._remove(uid)
                 self._open.discard(uid)
-                self._changed.add(uid)
         self.events.forget(before_us=now_us - _KEEP_US)
         self._nominations.forget(before_us=now_us - _KEEP_US)
 
@@ -191,8 +183,7 @@ class Preemptions(StatePart[Preemption]):
     def _keep(self, preemption: Preemption) -> None:
         if self.known.get(preemption.victim_uid) == preemption:
             return
-        self.known[preemption.victim_uid] = preemption
-        self._changed.add(preemption.victim_uid)
+        self._store(preemption.victim_uid, preemption)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_DAY
@@ -30,15 +30,14 @@ class PreemptedJob(Struct, frozen=True, kw_only=True, gc=False):
     times_us: tuple[int, ...]
 
 
-class RepeatVictims(StatePart[PreemptedJob]):
+class RepeatVictims(KeyedPart[PreemptedJob]):
     """Jobs with a preemption within a day, by namespace, kind and name. Pods without an owner are no jobs."""
 
     name = "preempted_job"
     kinds = ()
 
     def __init__(self, limit: Callable[[str, str], str]) -> None:
-        self._found: dict[str, PreemptedJob] = {}
-        self._touched: set[str] = set()
+        super().__init__()
         self._limit = limit
 
     def preempted(self, preemption: Preemption, record: PodRecord) -> None:
@@ -50,43 +49,29 @@ class RepeatVictims(StatePart[PreemptedJob]):
             self._limit("tier", preemption.victim_tier),
             self._limit("tenant", preemption.victim_tenant),
         )
-        known = self._found.pop(key, PreemptedJob(key=key, tier=tier, tenant=tenant, times_us=()))
+        known = self.known.pop(key, PreemptedJob(key=key, tier=tier, tenant=tenant, times_us=()))
         times_us = tuple(sorted({*known.times_us, preemption.decided_us}))[-OFTEN:]
-        self._found[key] = new = replace(known, tier=tier, tenant=tenant, times_us=times_us)
+        self.known[key] = new = replace(known, tier=tier, tenant=tenant, times_us=times_us)
         if new != known:
             self._touched.add(key)
-        if len(self._found) > MOST:
-            self._forget(min(self._found, key=lambda each: self._found[each].times_us[-1]))
+        if len(self.known) > MOST:
+            self._remove(min(self.known, key=lambda each: self.known[each].times_us[-1]))
 
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
-        for key in [key for key, each in self._found.items() if each.times_us[-1] < now_us - US_PER_DAY]:
-            self._forget(key)
+        for key in [key for key, each in self.known.items() if each.times_us[-1] < now_us - US_PER_DAY]:
+            self._remove(key)
 
     def counted(self, now_us: int) -> Counter[tuple[str, str]]:
         """The repeat victims of the last day, by exported tier and tenant; 0 for others that were preempted."""
         found = Counter[tuple[str, str]]()
-        for each in self._found.values():
+        for each in self.known.values():
             is_repeated = len(each.times_us) >= OFTEN and each.times_us[0] >= now_us - US_PER_DAY
             found[each.tier, each.tenant] += is_repeated
         return found
-
-    def drain(self) -> dict[str, PreemptedJob | None]:
-        """See `StatePart.drain`."""
-        changed = {key: self._found.get(key) for key in self._touched}
-        self._touched.clear()
-        return changed
-
-    def touch_all(self) -> None:
-        """See `StatePart.touch_all`."""
-        self._touched.update(self._found)
 
     def restore(self, documents: Iterable[PreemptedJob], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
             times_us = tuple(sorted({min(us, at_us) for us in each.times_us}))
-            self._found[each.key] = replace(each, times_us=times_us)
-
-    def _forget(self, key: str) -> None:
-        del self._found[key]
-        self._touched.add(key)
+            self.known[each.key] = replace(each, times_us=times_us)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.jobs.stated_progress import progress_of
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 
@@ -27,7 +27,7 @@ class PodProgress(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
-class JobProgress(StatePart[PodProgress]):
+class JobProgress(KeyedPart[PodProgress]):
     """The progress of pods that request GPUs and state one; `pods` are the records of all that do request GPUs.
 
     One entry for each pod, and at most one change of each in a step, however often the annotation changes.
@@ -37,9 +37,8 @@ class JobProgress(StatePart[PodProgress]):
     kinds = (Kind.PODS,)
 
     def __init__(self, pods: Mapping[str, PodRecord]) -> None:
+        super().__init__()
         self._pods = pods
-        self._found: dict[str, PodProgress] = {}
-        self._touched: set[str] = set()
         self._unwritten: set[str] = set()
         self._walking: set[str] = set()
         """Pods whose job was preliminary when their progress was written."""
@@ -50,34 +49,26 @@ class JobProgress(StatePart[PodProgress]):
         if not isinstance(found, Pod) or not (stated := progress_of(found.metadata.annotations)):
             return
         uid = found.metadata.uid
-        known = self._found.get(uid)
+        known = self.known.get(uid)
         if uid in self._pods and (known is None or stated.micro > known.micro):
-            self._found[uid] = PodProgress(uid=uid, micro=stated.micro, unit=stated.unit, at_us=at_us)
-            self._touched.add(uid)
+            self._store(uid, PodProgress(uid=uid, micro=stated.micro, unit=stated.unit, at_us=at_us))
             self._unwritten.add(uid)
 
     def pod_deleted(self, record: PodRecord) -> None:
         """Keep the last progress of a deleted pod for the next step, as its job is known now."""
         if record.uid in self._unwritten or record.uid in self._walking:
-            self._left[_key_of(record)] = self._found[record.uid]
+            self._left[_key_of(record)] = self.known[record.uid]
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
-        if self._found.pop(uid, None):
-            self._touched.add(uid)
+        if self._remove(uid):
             self._unwritten.discard(uid)
             self._walking.discard(uid)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        for uid in self._found.keys() - uids:
+        for uid in self.known.keys() - uids:
             self.gone(uid, at_us=at_us)
-
-    def drain(self) -> dict[str, PodProgress | None]:
-        """See `StatePart.drain`."""
-        changed = {uid: self._found.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
 
     def drain_reached(self) -> dict[ProgressKey, PodProgress]:
         """New progress since the last call, and once more that of pods whose job was preliminary and is known now."""
@@ -87,19 +78,19 @@ class JobProgress(StatePart[PodProgress]):
             if record.walking:
                 self._walking.add(record.uid)
             if record.uid in self._unwritten or not record.walking:
-                reached[_key_of(record)] = self._found[record.uid]
+                reached[_key_of(record)] = self.known[record.uid]
         self._unwritten.clear()
         return reached
 
     def touch_all(self) -> None:
         """See `StatePart.touch_all`."""
-        self._touched.update(self._found)
-        self._unwritten.update(self._found)
+        super().touch_all()
+        self._unwritten.update(self.known)
 
     def restore(self, documents: Iterable[PodProgress], *, at_us: int) -> None:
         """See `StatePart.restore`. The earlier process may have waited for jobs, so that all is written again."""
-        self._found = {each.uid: replace(each, at_us=min(each.at_us, at_us)) for each in documents}
-        self._unwritten.update(self._found)
+        self.known = {each.uid: replace(each, at_us=min(each.at_us, at_us)) for each in documents}
+        self._unwritten.update(self.known)
 
 
 def _key_of(record: PodRecord) -> ProgressKey:
