@@ -86,6 +86,13 @@ def unknown(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> l
     return [Problem("", f"--{name}", f"unknown '{values[name]}'; use {', '.join(options[:-1])} or {options[-1]}")]
 
 
+def unknown_entries(values: Mapping[str, Any], name: str, options: tuple[str, ...]) -> list[Problem]:
+    """Entries of the list that are not `options`."""
+    use = f"use {', '.join(options[:-1])} or {options[-1]}"
+    found = [each for each in entries(values[name]) if each not in options]
+    return [Problem("", f"--{name}", f"unknown '{each}'; {use}") for each in found]
+
+
 def missing(values: Mapping[str, Any], name: str) -> list[Problem]:
     """The value is empty, but must name a file."""
     return [] if values[name] else [Problem("", f"--{name}", "is empty; specify a file")]
@@ -164,6 +171,11 @@ def no_addresses(values: Mapping[str, Any], name: str) -> tuple[Problem, ...]:
     except ConfigError as error:
         return error.problems
     return ()
+
+
+def entries(text: str) -> tuple[str, ...]:
+    """The entries of a comma-separated list, without empty and repeated ones."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def addresses(text: str) -> tuple[str, ...]:

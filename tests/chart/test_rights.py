@@ -19,6 +19,13 @@ def agent(values: object, scratch: Path) -> Json:
     return template
 
 
+def arguments(values: object, scratch: Path) -> list[str]:
+    """The arguments of the aggregator."""
+    deployment = of_kind(objects(rendered(values, scratch)), "Deployment")
+    found: list[str] = container(deployment["spec"]["template"])["args"]
+    return found
+
+
 def rules(values: object, scratch: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = of_kind(objects(rendered(values, scratch)), "ClusterRole")["rules"]
     return found
@@ -42,6 +49,29 @@ def test_watching_jobs_is_an_optional_right(tmp_path: Path) -> None:
     assert [rule for rule in rules({}, tmp_path) if rule not in granted] == [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]}
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "group", "resource"),
+    [("podDisruptionBudgets", "policy", "poddisruptionbudgets"), ("resourceQuotas", "", "resourcequotas")],
+)
+def test_an_optional_watch_gets_its_right_and_its_flag_together(
+    value: str, group: str, resource: str, tmp_path: Path
+) -> None:
+    values = {"watch": {value: True}}
+
+    assert [rule for rule in rules(values, tmp_path) if rule not in rules({}, tmp_path)] == [
+        {"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]}
+    ]
+    assert [each for each in arguments(values, tmp_path) if each.startswith("--watch")] == [f"--watch={resource}"]
+
+
+def test_without_optional_watches_the_aggregator_gets_no_flag(tmp_path: Path) -> None:
+    assert not [each for each in arguments({}, tmp_path) if each.startswith("--watch")]
+
+
+def test_both_optional_watches_are_one_flag(tmp_path: Path) -> None:
+    assert "--watch=poddisruptionbudgets,resourcequotas" in arguments(MATRIX["guarded"], tmp_path)
 
 
 def test_the_role_is_bound_only_to_the_aggregators_service_account(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ import pytest
 import yaml
 
 from gputally.accounting.terms.job import unknown_owner
-from gputally.kube.watched import resources
+from gputally.kube.watched import ON_REQUEST, resources
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner
-from gputally.model.rules import Rules
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.docs.pages import ROOT, TEXTS, table
 
 DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))
@@ -64,6 +64,15 @@ def test_exactly_the_granted_permissions_are_explained() -> None:
     }
 
     assert explained == granted()
+    assert all(re.search(r"\w", why) for *_, why in rows)
+
+
+def test_exactly_the_optional_watches_are_explained() -> None:
+    rows = table(TEXTS["docs/permissions.md"], "Group")
+    explained = {("" if group == "core" else group, resource): verbs for group, resource, verbs, *_ in rows}
+
+    assert explained == {_resource(each.path): "list, watch" for each in ON_REQUEST}
+    assert [each.kind.value for each in ON_REQUEST] == [*OPTIONAL_RESOURCES]
     assert all(re.search(r"\w", why) for *_, why in rows)
 
 

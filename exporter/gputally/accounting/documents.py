@@ -18,15 +18,18 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.policy.class_versions import ClassVersions
 from gputally.model.agent_pod import AgentPod
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
+from gputally.model.policy.class_version import ClassVersion
 from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     Checkpoints.name: PodCheckpoint,
     ClaimPods.name: ClaimPod,
+    ClassVersions.name: ClassVersion,
     Disruptions.name: Disruption,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,

@@ -20,9 +20,9 @@ from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.namespace_tenants import NamespaceTenants
 from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
+from gputally.accounting.policy.policy import Policy
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
@@ -72,8 +72,9 @@ class Fleet:
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, NamespaceTenants(self.pods))
+        self.policy = Policy(rules, self.pods.namespaces, self.limiter)
+        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -165,7 +166,8 @@ class Fleet:
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
-        changes = Changes(
+        held, unallocated = self.usage.pending.drain()
+        return Changes(
             accounting_start_us=self.totals.accounting_start_us,
             evaluated_us=self.totals.evaluated_us,
             at_us=self.now_us,
@@ -181,18 +183,16 @@ class Fleet:
             lost_work=self.ends.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
+            priority_classes=self.policy.classes.drain_versions(),
             series=self.totals.drain(),
-            known_values=dict(self.limiter.fresh),
+            known_values=self.limiter.drain(),
             resumes=resumes,
             interruptions=interruptions,
-            assignment_usage=dict(self.usage.pending.held),
-            unallocated_usage=dict(self.usage.pending.unallocated),
+            assignment_usage=held,
+            unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
-        self.limiter.fresh.clear()
-        self.usage.pending.clear()
-        return changes
 
     def _upserted(self, event: Upserted, found: Object) -> None:
         if self.coverage.is_listing:
@@ -214,7 +214,7 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
-                self.ends.lost_work.checkpoints.seen(found, at_us=event.at_us)
+                self.ends.last_seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():

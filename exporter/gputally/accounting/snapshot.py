@@ -1,7 +1,8 @@
 """An immutable view of the fleet at one instant: the input of all metrics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,11 +11,17 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
+from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
+from gputally.model.policy.class_version import ClassVersion
+from gputally.model.policy.quota_use import QuotaUse
 from gputally.model.rules import Rules
+
+MOST_CLASSES: Final = 100
+"""Limit of exported PriorityClasses."""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -38,7 +45,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
-    server or only the kubelets report as allocated, by pool and side.
+    server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
+    with its exported tier; `quotas` are by exported tier and tenant.
     """
 
     now_us: int
@@ -63,6 +71,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     agent_restarts: int
     usage_faults: Mapping[Fault, int]
     repeat_victims: Mapping[tuple[str, str], int]
+    priority_classes: tuple[tuple[str, ClassVersion], ...] = ()
+    quotas: Mapping[tuple[str, str], QuotaUse] = {}
     book: PriceBook | None = None
 
 
@@ -104,6 +114,8 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         agent_restarts=fleet.usage.restarts,
         usage_faults=dict(fleet.usage.pending.faults),
         repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
+        priority_classes=tuple(_classes(fleet)),
+        quotas=fleet.policy.quotas.read(),
         book=fleet.pricing.book,
     )
 
@@ -112,6 +124,13 @@ def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
     """All exported tiers, with `other` once a pod of a refused tier was bound."""
     bound = {labels[0] for labels in totals[Total.SCHEDULED].labels}
     return tuple(sorted(fleet.limiter.values["tier"].keys() | bound))
+
+
+def _classes(fleet: Fleet) -> Iterator[tuple[str, ClassVersion]]:
+    """The highest classes with their tiers; those of the system are the same everywhere."""
+    own = [each for each in fleet.policy.classes.known.values() if not each.name.startswith("system-")]
+    for each in sorted(own, key=lambda each: (-each.value, each.name))[:MOST_CLASSES]:
+        yield fleet.limiter.shown("tier", tier_of(each.name, each.value, fleet.rules)), each
 
 
 def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:

@@ -23,7 +23,7 @@ from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
 from gputally.config.read import read_files
-from gputally.config.rules_file import with_agents
+from gputally.config.rules_file import with_agents, with_watched
 from gputally.export import status_page
 from gputally.export.access_policy import AccessPolicy
 from gputally.export.allocations_route import AllocationsNow, allocations_route
@@ -151,7 +151,7 @@ async def aggregate(
 def _configuration(settings: Settings) -> tuple[Rules, PriceBook | None]:
     rules, book = read_files(settings.config, settings.prices)
     require_usd(settings, book)
-    return with_agents(rules, settings.agent_marks), book
+    return with_watched(with_agents(rules, settings.agent_marks), settings.watched), book
 
 
 @contextmanager

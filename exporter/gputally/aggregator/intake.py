@@ -15,11 +15,12 @@ LIMIT: Final = 10_000
 class Intake:
     """Batches of observations in order of arrival.
 
-    The kinds in `first` classify all other objects, which are read meanwhile and wait until these are listed.
+    The kinds in `first` classify all other objects, which are read meanwhile and wait until these are listed. `kinds`
+    are those that are watched.
     """
 
-    def __init__(self, first: Iterable[Kind] = (), *, limit: int = LIMIT) -> None:
-        self.listed = {kind: asyncio.Event() for kind in Kind}
+    def __init__(self, first: Iterable[Kind] = (), *, kinds: Iterable[Kind] = Kind, limit: int = LIMIT) -> None:
+        self.listed = {kind: asyncio.Event() for kind in kinds}
         """Set once a complete list of the kind is accounted, or the kind is unavailable."""
         self._first = frozenset(first)
         self._ready = _Queue(limit)

@@ -46,7 +46,8 @@ def assemble(
 ) -> Pipeline:
     """Create the parts for a fleet and its ledger; see `Intake` for `first` and `limit`."""
     health = Health(version=__version__, python=sys.version.split()[0], watches=watches, ledger=LedgerHealth())
-    intake, accountant = Intake(first, limit=limit), Accountant(fleet, health)
+    intake = Intake(first, kinds=[each.kind for each in watches] or Kind, limit=limit)
+    accountant = Accountant(fleet, health)
     writer = LedgerWriter(
         ledger, accountant, health.ledger, clock=clock, is_busy=lambda: bool(intake.size) or fleet.coverage.is_listing
     )

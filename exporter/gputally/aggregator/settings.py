@@ -9,12 +9,13 @@ from typing import Any, Final
 from gputally.accounting.jobs.job_costs import CURRENCY
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.errors import ConfigError, Problem
-from gputally.model.rules import AgentMarks
+from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import (
     Setting,
     addresses,
     beyond,
+    entries,
     file,
     key_without_certificate,
     missing,
@@ -26,6 +27,7 @@ from gputally.setting import (
     not_a_number,
     pairs,
     unknown,
+    unknown_entries,
 )
 
 DEFAULT_ADDRESS: Final = ":9836"
@@ -46,6 +48,8 @@ SETTINGS: Final = (
     Setting("kubeconfig", "", "FILE", "kubeconfig; default is KUBECONFIG, ~/.kube/config or the pod's service account"),
     Setting("context", "", "NAME", "context of the kubeconfig; default is its current context"),
     Setting("api.patience", "15", "SECONDS", "how long to wait at startup for an API server that does not respond"),
+    Setting("watch", "", "RESOURCES", "resources to watch in addition, each of which needs list and watch, separated "
+            f"by commas: {', '.join(OPTIONAL_RESOURCES)}"),
     Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics, separated by commas"),
     Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
             "reloaded on change; without it, neither authentication nor encryption"),
@@ -93,6 +97,7 @@ class Settings:
     kubeconfig: str = ""
     context: str = ""
     api_patience_s: int = 15
+    watched: tuple[str, ...] = ()
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     web_config: Path | None = None
     max_requests: int = 40
@@ -112,6 +117,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     problems = [
         *_no_ledger(values),
         *not_a_number(values, "api.patience"),
+        *unknown_entries(values, "watch", OPTIONAL_RESOURCES),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
         *no_url(values, "web.grafana-url"),
@@ -135,6 +141,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         kubeconfig=values["kubeconfig"],
         context=values["context"],
         api_patience_s=int(values["api.patience"]),
+        watched=entries(values["watch"]),
         addresses=addresses(values["web.listen-address"]),
         web_config=file(values["web.config.file"]),
         max_requests=int(values["web.max-requests"]),

@@ -48,6 +48,11 @@ def with_agents(found: Rules, marks: AgentMarks) -> Rules:
     return _with_digest(replace(found, agents=marks, digest=""))
 
 
+def with_watched(found: Rules, resources: tuple[str, ...]) -> Rules:
+    """The same rules, with the optional resources to watch."""
+    return replace(found, watched=resources)
+
+
 def rules(root: Field) -> Rules:
     """The rules of a file; invalid if `root` has problems."""
     section = root.section(*_SECTIONS)
@@ -130,4 +135,5 @@ def _limits(field: Field) -> Limits:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    return replace(found, digest=digest(replace(found, serving=(), checkpoints=(), closing=None, budgets=())))
+    plain = replace(found, serving=(), checkpoints=(), closing=None, budgets=(), watched=())
+    return replace(found, digest=digest(plain))

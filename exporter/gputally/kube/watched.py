@@ -7,11 +7,38 @@ from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Event, Job, Kind, Namespace, Node, Pod, PriorityClass
+from gputally.model.kube import (
+    Event,
+    Job,
+    Kind,
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    ResourceQuota,
+)
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0
 """Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
+
+
+ON_REQUEST: Final = (
+    Resource(
+        kind=Kind.DISRUPTION_BUDGETS,
+        path="/apis/policy/v1/poddisruptionbudgets",
+        type=PodDisruptionBudget,
+        without="it is not known which disruptions violate a PodDisruptionBudget",
+    ),
+    Resource(
+        kind=Kind.QUOTAS,
+        path="/api/v1/resourcequotas",
+        type=ResourceQuota,
+        without="the quotas of tenants are not exported",
+    ),
+)
+"""Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""
 
 
 def resources(rules: Rules) -> tuple[Resource, ...]:
@@ -42,6 +69,7 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
             keep=partial(is_gpu_job, rules=rules),
             without="the outcome of a job is that of each of its pods",
         ),
+        *(each for each in ON_REQUEST if each.kind in rules.watched),
     )
 
 

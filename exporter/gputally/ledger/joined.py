@@ -23,6 +23,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
     Window,
@@ -119,6 +120,10 @@ class JoinedReader:
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
         return self._live.disruptions(window)
+
+    def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
+        """See `LedgerReader.priority_classes`."""
+        return self._live.priority_classes(window)
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""

@@ -18,6 +18,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
     Window,
@@ -161,6 +162,9 @@ class LedgerReader(Protocol):
 
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """Pods that lost their GPUs involuntarily, for any cause, as decided in the window, in chronological order."""
+
+    def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
+        """The versions of PriorityClasses that were in force in the window, not clipped, by name and start."""
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""

@@ -250,11 +250,23 @@ class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     reused_us: int | None
     replaced_us: int | None
     replacement_uid: str
+    budget_violated: bool | None = None
 
     @property
     def grace_exceeded_us(self) -> int | None:
         """See `grace_exceeded_us` of the model."""
         return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
+
+
+class PriorityClassRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """What a PriorityClass said from `from_us` to `to_us`, None while that lasts; see `ClassVersion`."""
+
+    name: str
+    from_us: int
+    to_us: int | None
+    value: int
+    preemption_policy: str
+    is_default: bool
 
 
 class GapSubject(StrEnum):

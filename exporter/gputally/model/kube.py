@@ -1,6 +1,6 @@
 """Kubernetes objects as decoded from JSON: only the fields we use; msgspec skips all others.
 
-Shapes: k8s.io/api core/v1, batch/v1, scheduling/v1, events in their core/v1 view, meta/v1.
+Shapes: k8s.io/api core/v1, batch/v1, policy/v1, scheduling/v1, events in their core/v1 view, meta/v1.
 """
 
 from datetime import datetime
@@ -11,7 +11,10 @@ from msgspec import field
 
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.disruption_budget import BudgetSpec, BudgetStatus
+from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
+from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
 Labels = dict[str, str]
 
@@ -25,6 +28,8 @@ class Kind(StrEnum):
     PRIORITY_CLASSES = "priorityclasses"
     EVENTS = "events"
     JOBS = "jobs"
+    DISRUPTION_BUDGETS = "poddisruptionbudgets"
+    QUOTAS = "resourcequotas"
 
 
 class OwnerReference(Camel, frozen=True):
@@ -55,6 +60,12 @@ class AnnotatedMeta(Meta, frozen=True):
     """ObjectMeta with annotations."""
 
     annotations: Labels | None = None
+
+
+class GeneratedMeta(Meta, frozen=True):
+    """ObjectMeta with the generation, which each change of the spec raises."""
+
+    generation: int = 0
 
 
 class Resources(Camel, frozen=True):
@@ -164,26 +175,6 @@ class Pod(Camel, frozen=True):
     status: PodStatus = field(default_factory=PodStatus)
 
 
-class Taint(Camel, frozen=True):
-    """A taint of a node; only some effects have a time."""
-
-    key: str = ""
-    time_added: datetime | None = None
-
-
-class NodeSpec(Camel, frozen=True):
-    """`unschedulable` is what `kubectl cordon` sets."""
-
-    unschedulable: bool | None = None
-    taints: tuple[Taint, ...] | None = None
-
-
-class NodeInfo(Camel, frozen=True):
-    """`system_uuid` is from the machine's firmware; empty or not unique if the firmware provides none."""
-
-    system_uuid: str = field(default="", name="systemUUID")
-
-
 class NodeStatus(Camel, frozen=True):
     """Quantities of all resources that the kubelet reported, and its machine."""
 
@@ -244,6 +235,24 @@ class PriorityClass(Camel, frozen=True):
 
     metadata: Meta
     value: int = 0
+    global_default: bool | None = None
+    preemption_policy: str | None = None
+
+
+class PodDisruptionBudget(Camel, frozen=True):
+    """policy/v1 PodDisruptionBudget."""
+
+    metadata: GeneratedMeta
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    status: BudgetStatus = field(default_factory=BudgetStatus)
+
+
+class ResourceQuota(Camel, frozen=True):
+    """core/v1 ResourceQuota."""
+
+    metadata: Meta
+    spec: QuotaSpec = field(default_factory=QuotaSpec)
+    status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
 class ObjectReference(Camel, frozen=True):
@@ -266,7 +275,7 @@ class Event(Camel, frozen=True):
     event_time: datetime | None = None
 
 
-Object = Pod | Node | Namespace | PriorityClass | Event | Job
+Object = Pod | Node | Namespace | PriorityClass | Event | Job | PodDisruptionBudget | ResourceQuota
 
 
 class OwnerMeta(Camel, frozen=True):

@@ -112,6 +112,10 @@ SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realti
 """Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
 
 
+OPTIONAL_RESOURCES: Final = ("poddisruptionbudgets", "resourcequotas")
+"""Resources that are watched only on request."""
+
+
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods of `tier` ("" for any) are taken to save a checkpoint every `interval_us` since their start."""
 
@@ -125,8 +129,8 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
     the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
     the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for its tier applies
-    to a pod that states nothing. No period is closed without `closing`. `digest` changes with what affects the
-    classification of pods.
+    to a pod that states nothing. No period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`.
+    `digest` changes with what affects the classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -150,4 +154,5 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     checkpoints: tuple[CheckpointRule, ...] = ()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()
+    watched: tuple[str, ...] = ()
     digest: str = ""

@@ -5,11 +5,11 @@ Shapes: k8s.io/api core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1; kubeflo
 
 from msgspec import field
 
-from gputally.model.kube import AnnotatedMeta, Condition, Container, Labels, Namespace, Node, Pod, PodSpec, PodStatus
+from gputally.model.kube import AnnotatedMeta, Condition, Container, Namespace, Node, Pod, PodSpec, PodStatus
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.disruption_budget import BudgetSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
-
-Quantity = str | int
+from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
 
 class CommandedContainer(Container, frozen=True):
@@ -44,34 +44,6 @@ class ClassObject(Camel, frozen=True):
     preemption_policy: str | None = None
 
 
-class ScopeExpression(Camel, frozen=True):
-    """A requirement on a scope: `operator` is In, NotIn, Exists or DoesNotExist."""
-
-    scope_name: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class ScopeSelector(Camel, frozen=True):
-    """All requirements hold for the pods that a quota counts."""
-
-    match_expressions: tuple[ScopeExpression, ...] | None = None
-
-
-class QuotaSpec(Camel, frozen=True):
-    """`scopes` is the older form of a selector."""
-
-    hard: dict[str, Quantity] | None = None
-    scopes: tuple[str, ...] | None = None
-    scope_selector: ScopeSelector | None = None
-
-
-class QuotaStatus(Camel, frozen=True):
-    """What the quota controller counted."""
-
-    used: dict[str, Quantity] | None = None
-
-
 class QuotaObject(Camel, frozen=True):
     """core/v1 ResourceQuota."""
 
@@ -80,34 +52,11 @@ class QuotaObject(Camel, frozen=True):
     status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
-class SelectorRequirement(Camel, frozen=True):
-    """A requirement on a label: `operator` is In, NotIn, Exists or DoesNotExist."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class Selector(Camel, frozen=True):
-    """meta/v1 LabelSelector; an empty one selects everything."""
-
-    match_labels: Labels | None = None
-    match_expressions: tuple[SelectorRequirement, ...] | None = None
-
-
-class DisruptionSpec(Camel, frozen=True):
-    """A number or a percentage; at most one of the two is set."""
-
-    min_available: Quantity | None = None
-    max_unavailable: Quantity | None = None
-    selector: Selector | None = None
-
-
 class DisruptionBudget(Camel, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
     metadata: AnnotatedMeta
-    spec: DisruptionSpec = field(default_factory=DisruptionSpec)
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
 
 
 class JobTerms(Camel, frozen=True):

@@ -2,55 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from gputally.accounting.policy.quota_limits import BY_CLASS, QuotaLimit, quota_limits
 from gputally.model.kube import Node
+from gputally.model.objects.quota_spec import ScopeExpression
 from gputally.model.rules import Rules
 from gputally.posture.gpu_workloads import namespace_of
-from gputally.posture.posture_objects import QuotaObject, ScopeExpression
+from gputally.posture.posture_objects import QuotaObject
 from gputally.posture.wording import listed
-from gputally.shares.request import offered_units, requested
-from gputally.shares.schemes import covered, describes, labels_of, rule_of, sharing_of
-
-_REQUESTS: Final = "requests."
-"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
-_BY_CLASS: Final = "PriorityClass"
-NodeLabels = tuple[tuple[str, str], ...]
+from gputally.shares.request import offered_units
+from gputally.shares.schemes import covered, describes, labels_of, sharing_of
 
 
-class ScopedQuota(Struct, frozen=True, kw_only=True):
-    """One GPU resource of a ResourceQuota, in devices. `used` is None if it is unknown, as in a manifest.
+class ScopedQuota(QuotaLimit, frozen=True, kw_only=True):
+    """A limit, whose `scope` says in words which pods it counts."""
 
-    `scope` says in words which pods it counts. `invalid` says why its limit cannot be read.
-    """
-
-    namespace: str
-    name: str
     scope: str
-    resource: str
-    hard: int
-    used: int | None
-    terms: tuple[ScopeExpression, ...]
-    invalid: str = ""
-
-    @property
-    def headroom(self) -> int | None:
-        """What may still be requested; below 0 if the limit was lowered since."""
-        return None if self.used is None else self.hard - self.used
-
-    @property
-    def is_by_class(self) -> bool:
-        """Whether the class of a pod decides alone if the quota counts it: other scopes read what no class shows."""
-        return not self.invalid and all(each.scope_name == _BY_CLASS for each in self.terms)
-
-    def counts(self, class_name: str) -> bool:
-        """Whether it counts pods of the class, "" for none. Other scopes match no pod here.
-
-        Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core/pods.go, podMatchesScopeFunc.
-        """
-        return self.is_by_class and all(_matches(each, class_name) for each in self.terms)
 
 
 class QuotaSum(Struct, frozen=True, kw_only=True):
@@ -76,40 +45,9 @@ def scoped_quotas(quotas: Iterable[QuotaObject], rules: Rules) -> tuple[ScopedQu
 
 
 def _limits(quota: QuotaObject, rules: Rules) -> Iterator[ScopedQuota]:
-    terms = _terms(quota)
-    for key, limit in (quota.spec.hard or {}).items():
-        resource = key.removeprefix(_REQUESTS)
-        if not key.startswith(_REQUESTS) or not rule_of(resource, rules) or describes(resource, rules):
-            continue
-        hard, invalid = _amount(limit)
-        used = (quota.status.used or {}).get(key)
-        yield ScopedQuota(
-            namespace=namespace_of(quota.metadata),
-            name=quota.metadata.name,
-            scope=_scope(terms),
-            resource=resource,
-            hard=hard,
-            used=None if used is None else _amount(used)[0],
-            terms=terms,
-            invalid=invalid,
-        )
-
-
-def _amount(limit: str | int) -> tuple[int, str]:
-    try:
-        return requested(limit), ""
-    except ValueError as error:
-        return 0, str(error)
-
-
-def _terms(quota: QuotaObject) -> tuple[ScopeExpression, ...]:
-    """The requirements of the selector, and the older scopes as such."""
-    selector = quota.spec.scope_selector
-    expressions = (selector.match_expressions or ()) if selector else ()
-    return (
-        *expressions,
-        *(ScopeExpression(scope_name=name, operator="Exists") for name in quota.spec.scopes or ()),
-    )
+    place = namespace_of(quota.metadata)
+    for each in quota_limits(place, quota.metadata.name, quota.spec, quota.status, rules=rules):
+        yield ScopedQuota(**structs.asdict(each), scope=_scope(each.terms))
 
 
 def _scope(terms: Iterable[ScopeExpression]) -> str:
@@ -118,23 +56,10 @@ def _scope(terms: Iterable[ScopeExpression]) -> str:
 
 def _in_words(term: ScopeExpression) -> str:
     names = listed(term.values, "or") if term.values else "nothing"
-    if term.scope_name != _BY_CLASS:
+    if term.scope_name != BY_CLASS:
         return f"scope {term.scope_name}"
     words = {"In": names, "NotIn": f"not {names}", "Exists": "any class", "DoesNotExist": "no class"}
     return words.get(term.operator, f"{term.operator} {names}")
-
-
-def _matches(term: ScopeExpression, class_name: str) -> bool:
-    """As a label selector on the class name: NotIn and DoesNotExist also match pods without a class."""
-    match term.operator:
-        case "In":
-            return class_name in (term.values or ())
-        case "NotIn":
-            return class_name not in (term.values or ())
-        case "Exists":
-            return bool(class_name)
-        case _:
-            return not class_name
 
 
 def capacity_of(nodes: Iterable[Node], rules: Rules) -> GpuCapacity:

@@ -21,9 +21,10 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     """One disrupted pod; times are ISO 8601, and None if not reached or not known.
 
     `id` identifies the disruption: it is the UID of the victim, which is disrupted once. `grace_exceeded_seconds` is
-    how much longer than its grace period the victim had its GPUs. The preemptor is None for other causes; an inferred
-    one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that of
-    `lost_pods`, the victim and the pods that restarted with it. It is an upper bound if no checkpoint is known, and
+    how much longer than its grace period the victim had its GPUs. `budget_violated` says whether a PodDisruptionBudget
+    allowed no disruption when it was decided, None where that is not known. The preemptor is None for other causes; an
+    inferred one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that
+    of `lost_pods`, the victim and the pods that restarted with it. It is an upper bound if no checkpoint is known, and
     final once it is known what became of the group; `lost_gpu_hours_at_10m` is what would have been lost with a
     checkpoint every ten minutes.
     """
@@ -50,6 +51,7 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     replace_seconds: Decimal | None
     grace_seconds: Decimal | None
     grace_exceeded_seconds: Decimal | None
+    budget_violated: bool | None
     lost_gpu_hours: Decimal | None = None
     lost_costs: dict[str, Decimal] | None = None
     lost_basis: str | None = None
@@ -102,6 +104,7 @@ def _row(line: DisruptionLine, zone: tzinfo) -> PreemptionRow:
         replace_seconds=_seconds(each.decided_us, each.replaced_us),
         grace_seconds=_seconds(0, each.grace_us),
         grace_exceeded_seconds=_seconds(0, each.grace_exceeded_us),
+        budget_violated=each.budget_violated,
     )
 
 

@@ -21,3 +21,11 @@ true
 {{- else if $auto }} (auto: the cluster has no {{ $kind }}s; install the Prometheus Operator, then upgrade this release)
 {{- end }}
 {{- end }}
+
+{{/* The optional resources to watch, separated by commas. */}}
+{{- define "gputally.watched" -}}
+{{- $watched := list }}
+{{- if .Values.watch.podDisruptionBudgets }}{{ $watched = append $watched "poddisruptionbudgets" }}{{ end }}
+{{- if .Values.watch.resourceQuotas }}{{ $watched = append $watched "resourcequotas" }}{{ end }}
+{{- join "," $watched }}
+{{- end }}

@@ -30,7 +30,7 @@ class DisruptionCounts:
 
     def recounted(self, each: Disruption, *, at_us: int) -> Disruption:
         """The disruption as it counts now; corrects an earlier count by the difference."""
-        return self._overrun(self._timed(self._counted(each, at_us), at_us), at_us)
+        return self._violating(self._overrun(self._timed(self._counted(each, at_us), at_us), at_us), at_us)
 
     def withdraw(self, each: Disruption, *, at_us: int) -> None:
         """Take back all counts."""
@@ -39,6 +39,7 @@ class DisruptionCounts:
         for step, duration_us in each.timed:
             self._time(step, duration_us, -1, at_us)
         self._overrun(replace(each, released_us=None), at_us)
+        self._violating(replace(each, budget_violated=None), at_us)
 
     def _counted(self, each: Disruption, at_us: int) -> Disruption:
         tier, tenant, cause = each.counted or ("", "", "")
@@ -67,6 +68,13 @@ class DisruptionCounts:
         if each.counted and overran != each.overran:
             self._totals.count(Total.GRACE_EXCEEDED, each.counted[:2], 1 if overran else -1, at_us=at_us)
         return replace(each, overran=overran)
+
+    def _violating(self, each: Disruption, at_us: int) -> Disruption:
+        violation = each.counted if each.budget_violated else None
+        for labels, times in ((each.violation, -1), (violation, 1)):
+            if labels and violation != each.violation:
+                self._totals.count(Total.BUDGET_VIOLATIONS, labels, times, at_us=at_us)
+        return replace(each, violation=violation)
 
     def _time(self, step: str, duration_us: int, times: int, at_us: int) -> None:
         bound = _BOUNDS[bisect_left(STEP_BOUNDS_S, -(-duration_us // US_PER_SECOND))]  # seconds, rounded up

@@ -20,20 +20,29 @@ from gputally.model.units import US_PER_HOUR
 _KEEP_US = US_PER_HOUR
 """How long a disruption waits for its replacement, or for late reports of its node."""
 
+_KEPT = (
+    *("reused_us", "replaced_us", "replacement_uid", "noticed_us", "counted", "timed", "overran"),
+    *("budget_violated", "violation"),
+)
+"""What a later state of the victim does not change."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
+Violates = Callable[[PodRecord, Disrupted], bool | None]
 
 
 class Disruptions(KeyedPart[Disruption]):
     """The disruptions of the last hour and of existing pods, by victim UID.
 
-    `is_spot` says whether the node with a UID is a spot machine.
+    `is_spot` says whether the node with a UID is a spot machine, `violates` whether a disruption violates a
+    PodDisruptionBudget, as far as that is known.
     """
 
     name = "disruption"
     kinds = ()
 
-    def __init__(self, totals: Totals, pods: Pods, *, is_spot: Callable[[str], bool], limit: Limit) -> None:
+    def __init__(
+        self, totals: Totals, pods: Pods, *, is_spot: Callable[[str], bool], violates: Violates, limit: Limit
+    ) -> None:
         super().__init__()
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
@@ -41,6 +50,7 @@ class Disruptions(KeyedPart[Disruption]):
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
         self._is_spot = is_spot
+        self._violates = violates
 
     def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
@@ -100,8 +110,9 @@ class Disruptions(KeyedPart[Disruption]):
             noticed_us=at_us,
         )
         if known:
-            kept = ("reused_us", "replaced_us", "replacement_uid", "noticed_us", "counted", "timed", "overran")
-            fresh = replace(fresh, **{name: getattr(known, name) for name in kept})
+            fresh = replace(fresh, **{name: getattr(known, name) for name in _KEPT})
+        else:
+            fresh = replace(fresh, budget_violated=self._violates(record, reported))
         return self._judged(self._aftermath.reused(fresh))
 
     def _judged(self, each: Disruption) -> Disruption:

@@ -8,9 +8,12 @@ from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
+from gputally.accounting.policy.covered_pods import CoveredPods
+from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
+from gputally.model.kube import Pod
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import Rules
@@ -23,13 +26,26 @@ class InvoluntaryEnds:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
-        self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
+        self.budgets = DisruptionBudgets()
+        self._covered = CoveredPods(self.budgets)
+        self.disruptions = Disruptions(
+            totals,
+            pods,
+            is_spot=lambda uid: _is_spot(nodes, uid),
+            violates=self._covered.violated,
+            limit=limiter.limit,
+        )
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
         own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals)
-        return *own, *self.lost_work.parts
+        return self.budgets, self._covered, *own, *self.lost_work.parts
+
+    def last_seen(self, pod: Pod, *, at_us: int) -> None:
+        """The last state of a deleted pod, whose record is still there."""
+        self.lost_work.checkpoints.seen(pod, at_us=at_us)
+        self._covered.last_seen(pod)
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod."""

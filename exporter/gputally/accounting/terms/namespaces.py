@@ -29,6 +29,8 @@ class Namespaces:
         self._rules = rules
         self._label_keys = relevant_labels(rules)
         self.known_marks: dict[str, NamespaceMarks] = {}
+        self.changes = 0
+        """Grows with each change."""
         self._tenants: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def seen(self, namespace: Namespace) -> bool:
@@ -38,13 +40,13 @@ class Namespaces:
         if self.known_marks.get(meta.name) == marks:
             return False
         self.known_marks[meta.name] = marks
-        self._tenants.clear()
+        self._changed()
         return True
 
     def gone(self, uid: str) -> None:
         """Remove a namespace: a new one of the same name may belong to another tenant."""
         self.known_marks = {name: marks for name, marks in self.known_marks.items() if marks.uid != uid}
-        self._tenants.clear()
+        self._changed()
 
     def known(self) -> set[str]:
         """UIDs of the namespaces that exist."""
@@ -64,6 +66,10 @@ class Namespaces:
                 self._tenants.clear()
             found = self._tenants[key] = self._tenant(*key)
         return found
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self._tenants.clear()
 
     def _tenant(self, namespace: str, labels: tuple[tuple[str, str], ...]) -> str:
         marks = self.known_marks.get(namespace, _NO_MARKS)

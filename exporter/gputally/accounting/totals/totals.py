@@ -31,6 +31,8 @@ class Total(StrEnum):
     """Disrupted pods, by cause."""
     GRACE_EXCEEDED = "grace_exceeded"
     """Disrupted pods that had their GPUs for longer than their grace period allows."""
+    BUDGET_VIOLATIONS = "disruption_budget_violations"
+    """Disrupted pods of which a PodDisruptionBudget allowed no disruption, by cause."""
     PREEMPTION_STEPS = "preemption_steps"
     """Preemptions by step and upper bound of its duration (s), not cumulative."""
     PREEMPTION_STEP_TIME = "preemption_step_time"
@@ -73,7 +75,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED, Total.FORBIDDEN), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
-    **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED), ("tier", "tenant")),
+    **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
     **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),

@@ -74,10 +74,11 @@ class PendingRows(Struct):
         self.faults[fault] += 1
         self.faulty.setdefault(node, fault)
 
-    def clear(self) -> None:
-        """Everything was passed to the ledger."""
-        self.held.clear()
-        self.unallocated.clear()
+    def drain(self) -> tuple[dict[tuple[AssignmentKey, int], AssignmentHour], dict[GpuKey, UnallocatedHour]]:
+        """Everything since the last call, for the ledger."""
+        drained = self.held, self.unallocated
+        self.held, self.unallocated = {}, {}
+        return drained
 
 
 class AssignmentUsage:

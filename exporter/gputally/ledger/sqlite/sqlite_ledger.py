@@ -25,6 +25,7 @@ from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.sums.class_version_rows import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.sums.lost_work_rows import INSERT_LOST_WORK, lost_work
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
@@ -162,6 +163,7 @@ class SqliteLedger:
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
         many(INSERT_LOST_WORK, lost_work(changes))
+        many(INSERT_CLASS_VERSION, class_versions(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))

@@ -23,6 +23,7 @@ from gputally.ledger.records import (
     NodeSteps,
     ObservationGap,
     PreemptionRecord,
+    PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
     Window,
@@ -32,7 +33,8 @@ from gputally.ledger.sqlite.closed_rows import read_closed
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
+from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, allocated_times, by_labels, read_sums
+from gputally.ledger.sqlite.sums.class_version_rows import CLASS_VERSIONS
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
@@ -115,7 +117,7 @@ class SqliteLedgerReader:
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        return _allocated(self._sums(window, SumsBy(by), cuts)[0])
+        return allocated_times(self._sums(window, SumsBy(by), cuts)[0])
 
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
@@ -124,7 +126,7 @@ class SqliteLedgerReader:
         _expect(by, DIMENSIONS)
         _expect(jobs_by, by)
         sums, sets = self._sums(window, SumsBy(by, jobs_by), cuts)
-        return _allocated(sums), sets
+        return allocated_times(sums), sets
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`."""
@@ -141,7 +143,7 @@ class SqliteLedgerReader:
             for (labels, price, period), (measured, used, burst, energy) in sums.items()
             if measured or used or energy
         ]
-        return sorted(found, key=_by_labels)
+        return sorted(found, key=by_labels)
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
@@ -175,6 +177,11 @@ class SqliteLedgerReader:
         """See `LedgerReader.disruptions`."""
         for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
             yield queries.record_of(DisruptionRecord, row)
+
+    def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
+        """See `LedgerReader.priority_classes`."""
+        rows = self._rows(CLASS_VERSIONS, self._bounds(window))
+        return [queries.record_of(PriorityClassRecord, row) for row in rows]
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
@@ -279,18 +286,6 @@ class SqliteLedgerReader:
         values = {**(bounds or {}), **(page._asdict() if page else {})}
         with converted_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
-
-
-def _allocated(sums: Sums) -> list[AllocatedTime]:
-    found = [
-        AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
-        for (labels, price, period), gpu_time in sums.items()
-    ]
-    return sorted(found, key=_by_labels)
-
-
-def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
-    return found.labels, found.price.key if found.price else "", found.period
 
 
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:

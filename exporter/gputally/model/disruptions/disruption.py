@@ -49,7 +49,9 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     container, `released_us` the end of its allocation. `reused_us` is when the next pod was bound to its node, and
     `replaced_us` when the pod that replaces it, `replacement_uid`, ran. `counted` are the labels (tier, tenant, cause)
     under which it is counted; `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it
-    is counted as one that exceeded its grace period.
+    is counted as one that exceeded its grace period. `budget_violated` says whether a PodDisruptionBudget of the victim
+    allowed no disruption when it was decided, and is None if budgets are not watched or that is not known; `violation`
+    are the labels under which it is counted as such.
     """
 
     victim_uid: str
@@ -77,6 +79,8 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     counted: tuple[str, str, str] | None = None
     timed: tuple[tuple[str, int], ...] = ()
     overran: bool = False
+    budget_violated: bool | None = None
+    violation: tuple[str, str, str] | None = None
 
     @property
     def grace_exceeded_us(self) -> int | None:

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.model.objects.label_selector import selects
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.class_catalogue import SYSTEM_CLASSES, class_named
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload, namespace_of
-from gputally.posture.label_selector import selects
 from gputally.posture.posture_objects import DisruptionBudget
 from gputally.posture.posture_state import PostureState, by_role
 from gputally.posture.wording import listed, shortened

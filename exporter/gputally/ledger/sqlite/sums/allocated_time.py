@@ -8,7 +8,7 @@ from msgspec import json
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.price_columns import price_of
-from gputally.ledger.records import JobSet
+from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime
 from gputally.ledger.sqlite.segment_rows import TERMS, Row
 from gputally.ledger.sqlite.sums.daily_sums import daily_allocated
 from gputally.ledger.sqlite.sums.job_sets import JobSets
@@ -121,3 +121,17 @@ class _AllocatedSums:
                 sums[key] = sums.get(key, 0) + quantity * (piece.end_us - piece.start_us)
                 if self.jobs is not None:
                     self.jobs.add_older((tuple(values[each] for each in jobs_by), paid, piece.period), job)
+
+
+def allocated_times(sums: Sums) -> list[AllocatedTime]:
+    """The sums in the order of their labels."""
+    found = [
+        AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
+        for (labels, price, period), gpu_time in sums.items()
+    ]
+    return sorted(found, key=by_labels)
+
+
+def by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
+    """The order of sums."""
+    return found.labels, found.price.key if found.price else "", found.period

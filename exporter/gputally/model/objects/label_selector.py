@@ -1,8 +1,23 @@
-"""Which labels a LabelSelector selects."""
+"""Label selectors, and which labels they select."""
 
 from collections.abc import Mapping
 
-from gputally.posture.posture_objects import Selector, SelectorRequirement
+from gputally.model.objects.camel import Camel
+
+
+class SelectorRequirement(Camel, frozen=True):
+    """A requirement on a label: `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class Selector(Camel, frozen=True):
+    """meta/v1 LabelSelector; an empty one selects everything."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[SelectorRequirement, ...] | None = None
 
 
 def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:

@@ -1,0 +1,1 @@
+"""What PodDisruptionBudgets, ResourceQuotas and PriorityClasses allow, and how that changes."""

@@ -1,0 +1,91 @@
+"""PriorityClasses over time: what each said, and from when to when."""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.state_part import KeyedPart
+from gputally.model.kube import Kind, Object, PriorityClass
+from gputally.model.policy.class_version import ClassVersion
+from gputally.model.units import to_us
+
+PREEMPTS: Final = "PreemptLowerPriority"
+"""The policy of classes that name none. Source: k8s.io/api scheduling/v1/types.go."""
+VersionKey = tuple[str, int]
+"""Name and start."""
+
+
+class ClassVersions(KeyedPart[ClassVersion]):
+    """The present version of each existing class, by name. `changes` grows with each change."""
+
+    name = "class-version"
+    kinds = (Kind.PRIORITY_CLASSES,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = 0
+        self._unwritten: dict[VersionKey, ClassVersion] = {}
+
+    def value_of(self, name: str) -> int | None:
+        """The value of an existing class."""
+        return self.known[name].value if name in self.known else None
+
+    def drain_versions(self) -> dict[VersionKey, ClassVersion]:
+        """New and ended versions since the last call."""
+        unwritten, self._unwritten = self._unwritten, {}
+        return unwritten
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`: a class with another UID is a new one."""
+        if not isinstance(found, PriorityClass):
+            return
+        new, known = _version(found, at_us), self.known.get(found.metadata.name)
+        if known and known.uid == new.uid:
+            if known.is_default == new.is_default:
+                return
+            new = replace(new, from_us=max(at_us, known.from_us + 1))
+        if known:
+            new = replace(new, from_us=max(new.from_us, known.from_us + 1))
+            self._write(replace(known, to_us=new.from_us))
+        self._store(new.name, new)
+        self._write(new)
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`."""
+        for name in [name for name, each in self.known.items() if each.uid == uid]:
+            if ended := self._remove(name):
+                self._write(replace(ended, to_us=max(at_us, ended.from_us)))
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in {each.uid for each in self.known.values()} - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        super().touch_all()
+        for each in self.known.values():
+            self._write(each)
+
+    def restore(self, documents: Iterable[ClassVersion], *, at_us: int) -> None:
+        """See `StatePart.restore`."""
+        self.known = {each.name: replace(each, from_us=min(each.from_us, at_us)) for each in documents}
+        self.changes += 1
+
+    def _write(self, version: ClassVersion) -> None:
+        self.changes += 1
+        self._unwritten[version.name, version.from_us] = version
+
+
+def _version(found: PriorityClass, at_us: int) -> ClassVersion:
+    """As observed; value and policy hold since the creation."""
+    created = found.metadata.creation_timestamp
+    return ClassVersion(
+        name=found.metadata.name,
+        uid=found.metadata.uid,
+        value=found.value,
+        preemption_policy=found.preemption_policy or PREEMPTS,
+        is_default=bool(found.global_default),
+        from_us=min(to_us(created), at_us) if created else at_us,
+    )

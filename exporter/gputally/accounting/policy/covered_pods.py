@@ -1,0 +1,50 @@
+"""Which PodDisruptionBudgets select the pods that end: records of pods have no labels that no rule reads."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
+from gputally.accounting.state_part import StatePart
+from gputally.model.disruptions.disruption import Disrupted
+from gputally.model.kube import Kind, Object, Pod
+from gputally.model.pod import PodRecord
+
+_ENDED = ("Failed", "Succeeded")
+
+
+class CoveredPods(StatePart[Struct]):
+    """The UIDs of the budgets that selected a pod when its end or its deletion was first observed, by the pod's UID."""
+
+    name = "covered-pod"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, budgets: DisruptionBudgets) -> None:
+        self._budgets = budgets
+        self._selecting: dict[str, tuple[str, ...]] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`; a pod that goes on costs one look."""
+        if not isinstance(found, Pod) or not self._budgets.covers(found.metadata.namespace):
+            return
+        if found.metadata.deletion_timestamp is not None or found.status.phase in _ENDED:
+            self.last_seen(found)
+
+    def last_seen(self, pod: Pod) -> None:
+        """The last state of a pod that ends or is deleted."""
+        meta = pod.metadata
+        if meta.uid not in self._selecting and self._budgets.covers(meta.namespace):
+            self._selecting[meta.uid] = self._budgets.selecting(meta.namespace, meta.labels or {})
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._selecting.pop(uid, None)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._selecting.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def violated(self, record: PodRecord, reported: Disrupted) -> bool | None:
+        """See `DisruptionBudgets.violated`."""
+        return self._budgets.violated(record.namespace, self._selecting.get(record.uid), reported)

@@ -1,0 +1,129 @@
+"""What PodDisruptionBudgets allowed when a disruption was decided.
+
+A budget's status follows disruptions within milliseconds, and the API writes decisions in whole seconds. So what was
+observed before the second of the decision counts, less the victims that were decided since: neither the disruption
+itself nor its status update is mistaken for the state before.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.state_part import StatePart
+from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.kube import Kind, Object, PodDisruptionBudget
+from gputally.model.objects.label_selector import Selector, selects
+from gputally.model.units import US_PER_SECOND, to_us
+
+_KEEP_US: Final = 600 * US_PER_SECOND
+"""How long deleted budgets are kept: disruptions are observed within seconds."""
+_MOST: Final = 1_000
+"""Limit of the states that are kept of a budget; a disruption before the oldest one has an unknown verdict."""
+
+
+class BudgetHistory:
+    """The last states of one budget: (when observed, the disruptions that it allows, None while that is not computed).
+
+    `decided_us` are the decisions of its victims.
+    """
+
+    def __init__(self, found: PodDisruptionBudget, at_us: int) -> None:
+        created = found.metadata.creation_timestamp
+        self.namespace = found.metadata.namespace
+        self.selector: Selector | None = found.spec.selector
+        self.created_us = to_us(created) if created else at_us
+        self.gone_us: int | None = None
+        self._states: deque[tuple[int, int | None]] = deque(maxlen=_MOST)
+        self._decided_us: deque[int] = deque(maxlen=_MOST)
+
+    def observe(self, found: PodDisruptionBudget, at_us: int) -> None:
+        """Add the present state."""
+        self.selector = found.spec.selector
+        is_computed = found.status.observed_generation >= found.metadata.generation
+        allowed = found.status.disruptions_allowed if is_computed else None
+        if not self._states or self._states[-1][1] != allowed:
+            self._states.append((at_us, allowed))
+
+    def existed(self, decided_us: int) -> bool:
+        """Whether the budget existed then."""
+        return self.created_us <= decided_us and (self.gone_us is None or self.gone_us > decided_us)
+
+    def charge(self, decided_us: int) -> int | None:
+        """The disruptions that were allowed before this one, which is one less from now on; None if unknown."""
+        before = next(((us, allowed) for us, allowed in reversed(self._states) if us < decided_us), (0, None))
+        allowed = before[1]
+        left = None if allowed is None else allowed - sum(us >= before[0] for us in self._decided_us)
+        self._decided_us.append(decided_us)
+        return left
+
+
+class DisruptionBudgets(StatePart[Struct]):
+    """The budgets that exist, and those deleted a moment ago, by namespace and UID; listed anew at each start."""
+
+    name = "disruption-budget"
+    kinds = (Kind.DISRUPTION_BUDGETS,)
+
+    def __init__(self) -> None:
+        self._in_namespace: dict[str, dict[str, BudgetHistory]] = {}
+        self._known: dict[str, BudgetHistory] = {}
+        self._listed_us: int | None = None
+        """When all budgets were known for the first time."""
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        if isinstance(found, PodDisruptionBudget):
+            uid = found.metadata.uid
+            history = self._known.get(uid) or BudgetHistory(found, at_us)
+            history.observe(found, at_us)
+            self._known[uid] = self._in_namespace.setdefault(history.namespace, {})[uid] = history
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`."""
+        if (known := self._known.get(uid)) and known.gone_us is None:
+            known.gone_us = at_us
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._known.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+        if self._listed_us is None:
+            self._listed_us = at_us
+
+    def advance(self, now_us: int) -> None:
+        """See `StatePart.advance`."""
+        for uid, each in tuple(self._known.items()):
+            if each.gone_us is not None and each.gone_us < now_us - _KEEP_US:
+                del self._known[uid]
+                del self._in_namespace[each.namespace][uid]
+                if not self._in_namespace[each.namespace]:
+                    del self._in_namespace[each.namespace]
+
+    def covers(self, namespace: str) -> bool:
+        """Whether the namespace has budgets."""
+        return namespace in self._in_namespace
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """UIDs of the budgets that select a pod with these labels."""
+        budgets = self._in_namespace.get(namespace, {})
+        return tuple(uid for uid, each in budgets.items() if selects(each.selector, labels))
+
+    def violated(self, namespace: str, selecting: Iterable[str] | None, reported: Disrupted) -> bool | None:
+        """Whether a budget allowed no disruption when this one was decided; counts it from now on.
+
+        `selecting` are the UIDs of the budgets that select the pod, None if its labels are not known. The Eviction API
+        keeps budgets itself. None if it is unknown: no complete list was observed before, or no state of the budget.
+        """
+        decided_us = reported.at_us
+        existing = {
+            uid: each for uid, each in self._in_namespace.get(namespace, {}).items() if each.existed(decided_us)
+        }
+        if self._listed_us is None or self._listed_us >= decided_us or (existing and selecting is None):
+            return None
+        allowed = [existing[uid].charge(decided_us) for uid in selecting or () if uid in existing]
+        if reported.cause is Cause.EVICTION:
+            return False
+        if any(each is not None and each <= 0 for each in allowed):
+            return True
+        return None if None in allowed else False

@@ -1,0 +1,25 @@
+"""What the PriorityClasses and quotas of the cluster say."""
+
+from typing import Any
+
+from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.policy.quotas import Quotas
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.terms.class_tiers import ClassTiers
+from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.model.rules import Rules
+
+
+class Policy:
+    """The classes with their versions, and the quotas of tenants."""
+
+    def __init__(self, rules: Rules, namespaces: Namespaces, limiter: LabelLimiter) -> None:
+        self.classes = ClassVersions()
+        self.quotas = Quotas(rules, namespaces, self.classes, limiter)
+        self._tiers = ClassTiers(rules, limiter)
+
+    @property
+    def parts(self) -> tuple[StatePart[Any], ...]:
+        """The parts of the state."""
+        return self._tiers, self.classes, self.quotas

@@ -1,0 +1,97 @@
+"""The limits of GPUs in a ResourceQuota, and which pods it counts."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus, ScopeExpression
+from gputally.model.rules import Rules
+from gputally.shares.request import requested
+from gputally.shares.schemes import describes, rule_of
+
+REQUESTS: Final = "requests."
+"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
+BY_CLASS: Final = "PriorityClass"
+"""The scope that reads the class of a pod."""
+
+
+class QuotaLimit(Struct, frozen=True, kw_only=True):
+    """One GPU resource of a ResourceQuota, in devices. `used` is None if it is unknown, as in a manifest.
+
+    `invalid` says why its limit cannot be read.
+    """
+
+    namespace: str
+    name: str
+    resource: str
+    hard: int
+    used: int | None
+    terms: tuple[ScopeExpression, ...]
+    invalid: str = ""
+
+    @property
+    def headroom(self) -> int | None:
+        """What may still be requested; below 0 if the limit was lowered since."""
+        return None if self.used is None else self.hard - self.used
+
+    @property
+    def is_by_class(self) -> bool:
+        """Whether the class of a pod decides alone if the quota counts it: other scopes read what no class shows."""
+        return not self.invalid and all(each.scope_name == BY_CLASS for each in self.terms)
+
+    def counts(self, class_name: str) -> bool:
+        """Whether it counts pods of the class, "" for none. Other scopes match no pod here.
+
+        Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core/pods.go, podMatchesScopeFunc.
+        """
+        return self.is_by_class and all(_matches(each, class_name) for each in self.terms)
+
+
+def quota_limits(
+    namespace: str, name: str, spec: QuotaSpec, status: QuotaStatus, *, rules: Rules
+) -> Iterator[QuotaLimit]:
+    """The limits of a quota for GPU resources."""
+    terms = _terms(spec)
+    for key, limit in (spec.hard or {}).items():
+        resource = key.removeprefix(REQUESTS)
+        if not key.startswith(REQUESTS) or not rule_of(resource, rules) or describes(resource, rules):
+            continue
+        hard, invalid = _amount(limit)
+        used = (status.used or {}).get(key)
+        yield QuotaLimit(
+            namespace=namespace,
+            name=name,
+            resource=resource,
+            hard=hard,
+            used=None if used is None else _amount(used)[0],
+            terms=terms,
+            invalid=invalid,
+        )
+
+
+def _amount(limit: str | int) -> tuple[int, str]:
+    try:
+        return requested(limit), ""
+    except ValueError as error:
+        return 0, str(error)
+
+
+def _terms(spec: QuotaSpec) -> tuple[ScopeExpression, ...]:
+    """The requirements of the selector, and the older scopes as such."""
+    selector = spec.scope_selector
+    expressions = (selector.match_expressions or ()) if selector else ()
+    return (*expressions, *(ScopeExpression(scope_name=name, operator="Exists") for name in spec.scopes or ()))
+
+
+def _matches(term: ScopeExpression, class_name: str) -> bool:
+    """As a label selector on the class name: NotIn and DoesNotExist also match pods without a class."""
+    match term.operator:
+        case "In":
+            return class_name in (term.values or ())
+        case "NotIn":
+            return class_name not in (term.values or ())
+        case "Exists":
+            return bool(class_name)
+        case _:
+            return not class_name

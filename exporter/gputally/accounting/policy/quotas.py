@@ -1,0 +1,133 @@
+"""GPU quotas by tier and tenant: what ResourceQuotas allow, and what is requested of it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.policy.quota_limits import QuotaLimit, quota_limits
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.errors import MalformedObject
+from gputally.model.kube import Kind, Object, ResourceQuota
+from gputally.model.policy.quota_use import QuotaUse
+from gputally.model.rules import Rules
+from gputally.shares.schemes import quantities_on
+
+ANY: Final = "any"
+"""The tier of quotas that count pods of several tiers, or of all."""
+TierTenant = tuple[str, str]
+
+
+class Quotas(StatePart[Struct]):
+    """The existing quotas of GPUs by UID; listed anew at each start."""
+
+    name = "quota"
+    kinds = (Kind.QUOTAS,)
+
+    def __init__(self, rules: Rules, namespaces: Namespaces, classes: ClassVersions, limiter: LabelLimiter) -> None:
+        self._rules = rules
+        self._namespaces = namespaces
+        self._classes = classes
+        self._limiter = limiter
+        self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
+        self._in_namespace: dict[str, dict[str, None]] = {}
+        self._outdated: set[str] = set()
+        self._derived_from = (0, 0, 0)
+        self._uses: dict[str, dict[TierTenant, QuotaUse]] = {}
+        """By namespace."""
+        self._sums: Mapping[TierTenant, QuotaUse] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
+        if not isinstance(found, ResourceQuota):
+            return
+        meta = found.metadata
+        limits = tuple(quota_limits(meta.namespace, meta.name, found.spec, found.status, rules=self._rules))
+        if invalid := [each.invalid for each in limits if each.invalid]:
+            raise MalformedObject(meta.uid, f"quota {meta.namespace}/{meta.name}: {invalid[0]}")
+        if limits == self._limits.get(meta.uid, ()):
+            return
+        self._drop(meta.uid)
+        if limits:
+            self._limits[meta.uid] = limits
+            self._in_namespace.setdefault(meta.namespace, {})[meta.uid] = None
+            self._outdated.add(meta.namespace)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._drop(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._limits.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def read(self) -> Mapping[TierTenant, QuotaUse]:
+        """The sums by exported tier and tenant; only what changed is computed again."""
+        derived_from = (self._namespaces.changes, self._classes.changes, self._limiter.state)
+        if derived_from != self._derived_from:
+            self._derived_from = derived_from
+            self._outdated.update(self._in_namespace)
+        if self._outdated:
+            for namespace in self._outdated:
+                self._uses[namespace] = dict(self._of_namespace(namespace))
+            self._outdated.clear()
+            self._sums = _sums(pair for uses in self._uses.values() for pair in uses.items())
+        return self._sums
+
+    def _drop(self, uid: str) -> None:
+        for namespace in {each.namespace for each in self._limits.pop(uid, ())}:
+            self._outdated.add(namespace)
+            self._in_namespace[namespace].pop(uid)
+            if not self._in_namespace[namespace]:
+                del self._in_namespace[namespace]
+
+    def _of_namespace(self, namespace: str) -> Iterator[tuple[TierTenant, QuotaUse]]:
+        """For each tier the sum over resources; of several quotas for the same pods, the smallest one limits them."""
+        smallest: dict[tuple[str, str], QuotaLimit] = {}
+        for uid in self._in_namespace.get(namespace, ()):
+            for each in self._limits[uid]:
+                key = self._tier(each), each.resource
+                if key not in smallest or each.hard < smallest[key].hard:
+                    smallest[key] = each
+        tenant = self._limiter.limit("tenant", self._namespaces.tenant_in(namespace)) if smallest else ""
+        uses = (((self._shown(tier), tenant), self._use(each)) for (tier, _), each in smallest.items())
+        yield from _sums(uses).items()
+
+    def _tier(self, limit: QuotaLimit) -> str:
+        """The tier of all pods that the quota counts, if it counts pods by class."""
+        if not limit.terms or not limit.is_by_class:
+            return ANY
+        named = (name for term in limit.terms for name in term.values or ())
+        counted = {name for name in (*named, *self._classes.known, "") if limit.counts(name)}
+        tiers = {tier_of(name, self._classes.value_of(name), self._rules) for name in counted}
+        return tiers.pop() if len(tiers) == 1 else ANY
+
+    def _shown(self, tier: str) -> str:
+        return tier if tier == ANY else self._limiter.limit("tier", tier)
+
+    def _use(self, limit: QuotaLimit) -> QuotaUse:
+        used = None if limit.used is None else self._gpus(limit.resource, limit.used)
+        return QuotaUse(self._gpus(limit.resource, limit.hard), used)
+
+    def _gpus(self, resource: str, units: int) -> int:
+        """µGPU of the units; a quota has no node that says how its GPUs are shared."""
+        return sum(quantity for _, quantity in quantities_on(((resource, units),), (), self._rules))
+
+
+def _sums(uses: Iterable[tuple[TierTenant, QuotaUse]]) -> dict[TierTenant, QuotaUse]:
+    found = defaultdict[TierTenant, list[QuotaUse]](list)
+    for key, use in uses:
+        found[key].append(use)
+    return {key: _sum(each) for key, each in found.items()}
+
+
+def _sum(uses: Collection[QuotaUse]) -> QuotaUse:
+    """The use is unknown if one of them is."""
+    used = [each.used for each in uses if each.used is not None]
+    return QuotaUse(sum(each.hard for each in uses), sum(used) if len(used) == len(uses) else None)

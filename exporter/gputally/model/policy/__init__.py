@@ -1,0 +1,1 @@
+"""PriorityClasses over time, and GPU quotas."""
