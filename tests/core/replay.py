@@ -77,6 +77,21 @@ class Replay:
         """A PriorityClass."""
         self.apply(Upserted(kind=Kind.PRIORITY_CLASSES, object=as_class(manifest), at_us=us(at), since_us=us(at)))
 
+    def see_object(self, kind: Kind, found: Object, *, at: float) -> None:
+        """An object of any other kind."""
+        self.apply(Upserted(kind=kind, object=found, at_us=us(at), since_us=us(at)))
+
+    def lose_object(self, kind: Kind, found: Object, *, at: float) -> None:
+        """The deletion of such an object."""
+        self.apply(Deleted(kind=kind, object=found, at_us=us(at), since_us=us(at)))
+
+    def relist_objects(self, kind: Kind, *objects: Object, at: float) -> None:
+        """A complete list of such objects."""
+        self.apply(RelistStarted(kind=kind, at_us=us(at)))
+        for each in objects:
+            self.see_object(kind, each, at=at)
+        self.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=None, as_of_us=us(at)))
+
     def apply(self, observation: Observation) -> None:
         """Any observation."""
         self.fleet.apply(observation)

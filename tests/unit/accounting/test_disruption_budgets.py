@@ -1,0 +1,189 @@
+"""Whether a disruption violates a PodDisruptionBudget: by what was observed before it was decided."""
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from gputally.accounting.totals.totals import Total
+from gputally.model.disruptions.disruption import Disruption
+from gputally.model.kube import Kind, PodDisruptionBudget
+from gputally.model.objects.label_selector import Selector
+from tests.core.manifests import NodeForm, PodForm
+from tests.core.policies import budget
+from tests.core.replay import Replay
+
+KIND = Kind.DISRUPTION_BUDGETS
+RUNNING = PodForm(name="victim", uid="victim", tier="low", node="n1", scheduled=10, started=11, labels={"app": "train"})
+PREEMPTED = replace(RUNNING, marked=50, deleted=50, version=2)
+
+
+def second(form: PodForm) -> PodForm:
+    return replace(form, name="second", uid="second")
+
+
+def watching(*budgets: PodDisruptionBudget, at: float = 5) -> Replay:
+    """Two pods run, and these budgets are known."""
+    replay = Replay()
+    replay.see(NodeForm(), at=1)
+    replay.relist_objects(KIND, *budgets, at=at)
+    replay.see(RUNNING, second(RUNNING), at=20)
+    return replay
+
+
+def found(replay: Replay, uid: str = "victim") -> Disruption:
+    return replay.fleet.ends.disruptions.known[uid]
+
+
+def counted(replay: Replay) -> dict[tuple[str, ...], int]:
+    return dict(replay.true(Total.BUDGET_VIOLATIONS, 1000))
+
+
+def test_a_budget_that_allowed_no_disruption_is_violated() -> None:
+    replay = watching(budget(0))
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is True
+    assert counted(replay) == {("low", "ml", "preemption"): 1}
+
+
+def test_a_budget_that_allowed_one_is_not() -> None:
+    replay = watching(budget(1))
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is False
+    assert counted(replay) == {}
+
+
+def test_the_status_update_of_the_disruption_itself_is_not_the_state_before() -> None:
+    replay = watching(budget(1))
+    replay.see_object(KIND, budget(0), at=50.3)  # the controller was faster than the watch of pods
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is False
+
+
+def test_of_two_victims_of_one_second_the_budget_allows_one() -> None:
+    replay = watching(budget(1))
+    replay.see(PREEMPTED, at=50.4)
+    replay.see_object(KIND, budget(0), at=50.5)
+    replay.see(second(PREEMPTED), at=50.6)
+
+    assert [found(replay).budget_violated, found(replay, "second").budget_violated] == [False, True]
+
+
+def test_a_victim_that_the_status_shows_does_not_count_twice() -> None:
+    replay = watching(budget(2))
+    replay.see(PREEMPTED, at=50.4)
+    replay.see_object(KIND, budget(1), at=50.5)
+    replay.see(second(replace(PREEMPTED, marked=52, deleted=52)), at=52.1)
+
+    assert found(replay, "second").budget_violated is False
+
+
+def test_a_victim_that_no_status_shows_yet_counts() -> None:
+    replay = watching(budget(1))
+    replay.see(PREEMPTED, at=50.4)
+    replay.see(second(replace(PREEMPTED, marked=51, deleted=51)), at=51.1)
+
+    assert found(replay, "second").budget_violated is True
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        budget(0, labels={"app": "serve"}),
+        structs.replace(budget(0), spec=structs.replace(budget(0).spec, selector=None)),
+    ],
+)
+def test_a_budget_of_other_pods_does_not_matter(guard: PodDisruptionBudget) -> None:
+    replay = watching(guard)
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is False
+
+
+def test_an_empty_selector_selects_all_pods_of_the_namespace() -> None:
+    everything = structs.replace(budget(0), spec=structs.replace(budget(0).spec, selector=Selector()))
+    replay = watching(everything)
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is True
+
+
+def test_without_the_watch_it_is_unknown() -> None:
+    replay = Replay()
+    replay.see(NodeForm(), at=1)
+    replay.see(RUNNING, at=20)
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is None
+    assert counted(replay) == {}
+
+
+def test_before_the_first_complete_list_it_is_unknown() -> None:
+    replay = watching(at=50.2)
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is None
+
+
+def test_a_budget_whose_status_is_not_computed_yet_is_unknown() -> None:
+    replay = watching(budget(0, is_computed=False))
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is None
+
+
+def test_a_budget_that_was_created_or_deleted_otherwise_does_not_matter() -> None:
+    replay = watching(budget(0, "gone"))
+    replay.lose_object(KIND, budget(0, "gone"), at=40)
+    replay.see_object(KIND, budget(0, "later", created=51), at=51.2)
+    replay.see(PREEMPTED, at=52)
+
+    assert found(replay).budget_violated is False
+
+
+def test_the_eviction_api_keeps_budgets_itself() -> None:
+    replay = watching(budget(1))
+    replay.see_object(KIND, budget(0), at=49.999)  # it takes the disruption off the status first
+    replay.see(replace(PREEMPTED, mark="EvictionByEvictionAPI"), at=50.4)
+
+    assert found(replay).budget_violated is False
+
+
+def test_a_pod_of_which_only_the_deletion_is_observed_has_its_last_labels() -> None:
+    replay = watching(budget(0, labels={"app": "train"}))
+    replay.lose(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is True
+
+
+def test_a_pod_that_vanished_in_a_gap_is_unknown() -> None:
+    replay = watching(budget(0))
+    replay.relist(Kind.PODS, second(RUNNING), at=60, since=30)
+
+    assert found(replay).budget_violated is None
+
+
+def test_the_verdict_stays_whatever_follows() -> None:
+    replay = watching(budget(0))
+    replay.see(PREEMPTED, at=50.4)
+    replay.see_object(KIND, budget(5), at=55)
+    replay.see(replace(PREEMPTED, finished=60, exit_code=143, phase="Failed", version=3), at=61)
+    replay.scrape(at=62)
+    replay.restart()
+    replay.see(replace(PREEMPTED, finished=60, exit_code=143, phase="Failed", version=4), at=70)
+
+    assert found(replay).budget_violated is True
+    assert counted(replay) == {("low", "ml", "preemption"): 1}
+
+
+def test_a_disruption_that_was_none_is_withdrawn() -> None:
+    replay = watching(budget(0))
+    marked = replace(RUNNING, marked=50, mark="DeletionByTaintManager", deleted=50, version=2)
+    replay.see(marked, at=50.4)
+    replay.see(replace(marked, finished=45, exit_code=0, phase="Succeeded", version=3), at=55)
+
+    assert "victim" not in replay.fleet.ends.disruptions.known
+    assert counted(replay) == {}
