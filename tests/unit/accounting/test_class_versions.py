@@ -1,11 +1,15 @@
 """PriorityClasses over time."""
 
+from typing import TYPE_CHECKING
+
 from gputally.accounting.changes import Changes
 from gputally.model.kube import Kind
-from gputally.model.policy.class_version import ClassVersion
 from tests.core.manifests import us
 from tests.core.policies import priority_class
 from tests.core.replay import Replay
+
+if TYPE_CHECKING:
+    from gputally.model.policy.class_version import ClassVersion
 
 KIND = Kind.PRIORITY_CLASSES
 

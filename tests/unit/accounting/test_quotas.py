@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.policy.quotas import Quotas
 from gputally.errors import MalformedObject
 from gputally.model.kube import Kind, ResourceQuota
 from gputally.model.units import GPU
@@ -112,7 +111,7 @@ def test_the_largest_amounts_are_bounded() -> None:
 def test_an_amount_that_the_api_server_would_refuse_is_malformed_and_changes_nothing() -> None:
     replay = observed(quota("a", {GPU_NAME: 4}))
 
-    with pytest.raises(MalformedObject, match="quota ml/a: '1.5' is not a whole number"):
+    with pytest.raises(MalformedObject, match=r"quota ml/a: '1.5' is not a whole number"):
         replay.see_object(KIND, quota("a", {GPU_NAME: "1.5"}), at=20)
     assert found(replay, 30) == {("any", "ml"): (4, None)}
 
@@ -133,8 +132,7 @@ def test_what_is_kept_step_by_step_equals_what_a_list_of_the_same_quotas_gives(
         else:
             known[name, namespace] = each
             kept.see_object(KIND, each, at=at)
-        quotas: Quotas = kept.fleet.policy.quotas
-        quotas.read()
+        kept.fleet.policy.quotas.read()
     anew = Replay()
     anew.relist_objects(KIND, *known.values(), at=50)
 
