@@ -9,9 +9,11 @@ from gputally.model.kube import AnnotatedMeta
 from gputally.model.rules import Rules
 from gputally.posture.checks.check_table import CHECKS
 from gputally.posture.class_catalogue import CatalogueClass
+from gputally.posture.class_changes import ClassChange, class_changes
 from gputally.posture.default_use import DefaultUse, default_use
 from gputally.posture.finding import ACCEPT, FAILING, Finding, ObjectName, Severity
 from gputally.posture.gpu_workloads import namespace_of
+from gputally.posture.observed_preemptions import ObservedPreemptions, PreemptionHistory, observed_preemptions
 from gputally.posture.permitted_preemptions import PermittedPreemptions, permitted_preemptions
 from gputally.posture.posture_input import KINDS, PostureInput, PostureResource
 from gputally.posture.posture_state import PostureState, posture_state
@@ -35,6 +37,8 @@ class Unchecked(Struct, frozen=True, kw_only=True):
 class Posture(Struct, frozen=True, kw_only=True):
     """The document. `classes` and `quotas` are None if they are unknown, as is `capacity`.
 
+    `observed` and `class_changes` come from a ledger, and are None without one.
+
     `accepted` are findings that an annotation of the object says are intended. `ignored` counts objects of kinds that
     are not read.
     """
@@ -46,6 +50,8 @@ class Posture(Struct, frozen=True, kw_only=True):
     sums: tuple[QuotaSum, ...]
     capacity: GpuCapacity | None
     default: DefaultUse
+    observed: ObservedPreemptions | None
+    class_changes: tuple[ClassChange, ...] | None
     findings: tuple[Finding, ...]
     accepted: tuple[Finding, ...]
     unchecked: tuple[Unchecked, ...]
@@ -57,8 +63,8 @@ class Posture(Struct, frozen=True, kw_only=True):
         return any(each.severity in FAILING for each in self.findings)
 
 
-def posture_of(found: PostureInput, rules: Rules) -> Posture:
-    """The posture of these objects, under the rules of tiers and resources."""
+def posture_of(found: PostureInput, rules: Rules, history: PreemptionHistory | None = None) -> Posture:
+    """The posture of these objects, under the rules of tiers and resources, beside what a ledger has."""
     state = posture_state(found, rules)
     capacity = None if found.nodes is None else capacity_of(found.nodes, rules)
     accepts = _acceptances(state)
@@ -71,6 +77,8 @@ def posture_of(found: PostureInput, rules: Rules) -> Posture:
         sums=quota_sums(state.quotas, capacity),
         capacity=capacity,
         default=default_use(state),
+        observed=observed_preemptions(history, state.classes, rules) if history else None,
+        class_changes=class_changes(history.classes, history.window) if history else None,
         findings=tuple(each for each in findings if each.check not in accepts.get(each.object, ())),
         accepted=tuple(each for each in findings if each.check in accepts.get(each.object, ())),
         unchecked=tuple(_unchecked(found)),

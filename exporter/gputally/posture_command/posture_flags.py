@@ -11,11 +11,13 @@ OUTPUTS: Final = ("table", "markdown", "html", "json")
 _EXAMPLES: Final = """\
 Only reads. It needs no ledger and no aggregator: PriorityClasses, ResourceQuotas, PodDisruptionBudgets, nodes,
 namespaces, GPU pods and their workloads come from the API server, or from FILEs. What you may not list is named, with
-the checks that are not possible without it. docs/posture.md explains every finding.
+the checks that are not possible without it. docs/posture.md explains every finding. With a ledger, the document also
+has the preemptions that were observed, beside those that are permitted, and the changes of PriorityClasses.
 
 An object accepts a finding with the annotation gputally.io/posture-accept: CHECK,...
 
-exit status: 0 no error and no warning was found; 1 there are some; 2 flags or files are wrong; 3 API server
+exit status: 0 no error and no warning was found; 1 there are some; 2 flags or files are wrong; 3 API server;
+4 ledger
 
 examples:
   gputally posture                                      the cluster of the current context
@@ -23,9 +25,13 @@ examples:
   gputally posture manifests/ --exit-zero               files: all .yaml, .yml and .json of a folder
   helm template . | gputally posture -                  before anything is installed, in CI
   kubectl get priorityclasses,quota,jobs -A -o json | gputally posture --config.file config.yaml -
+  gputally posture --ledger gputally.db --window 90d    with preemptions of that time, and changes of classes
   kubectl gputally posture --output html > posture.html
   gputally posture --output json | jq -r '.findings[] | .severity + " " + .check + " " + .object.name'
 """
+_LEDGER: Final = Setting(
+    "ledger", "", "FILE", "SQLite ledger: shows observed preemptions beside the permitted ones, and changes of classes"
+)
 _CONFIGURATION: Final = Setting(
     "config.file", "", "FILE", "tiers and serving patterns (YAML); without it, each PriorityClass is a tier"
 )
@@ -53,7 +59,8 @@ def add_posture_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     add("--kubeconfig", metavar="FILE", default="", help="kubeconfig; default is kubectl's, or the service account")
     add("--context", metavar="NAME", default="", help="context of the kubeconfig; default is the current one")
-    add_flags(command, (_CONFIGURATION,))
+    add_flags(command, (_CONFIGURATION, _LEDGER))
+    add("--window", metavar="PERIOD", default="30d", help="the period to read from the ledger [default: %(default)s]")
     add("--output", choices=OUTPUTS, default="table", help="[default: %(default)s]")
     add("--exit-zero", action="store_true", help="exit with 0 whatever is found")
 
@@ -66,6 +73,8 @@ def _posture(parsed: Namespace) -> int:
         kubeconfig=parsed.kubeconfig,
         context=parsed.context,
         configuration=file(getattr(parsed, _CONFIGURATION.name)),
+        ledger=getattr(parsed, _LEDGER.name),
+        window=parsed.window,
         output=parsed.output,
         exit_zero=parsed.exit_zero,
     )

@@ -7,7 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.units import GPU
+from gputally.posture.class_changes import ClassChange
 from gputally.posture.finding import Severity
+from gputally.posture.observed_preemptions import ObservedPreemptions, TierPair
 from gputally.posture.posture_document import Posture, Unchecked
 from gputally.posture.scoped_quotas import ScopedQuota
 from gputally.posture.wording import counted, listed
@@ -15,6 +17,8 @@ from gputally.posture_command.finding_groups import FindingGroup, finding_groups
 
 TITLE: Final = "GPU preemption posture"
 UNKNOWN: Final = "unknown"
+FORBIDDEN: Final = "(!)"
+"""Marks preemptions that were observed and are not permitted."""
 Cells = tuple[str | int | None, ...]
 
 
@@ -32,6 +36,10 @@ def sections(posture: Posture) -> Iterator[PostureSection]:
     """All sections in their order."""
     yield _classes(posture)
     yield _preemptions(posture)
+    if posture.observed:
+        yield _observed(posture.observed)
+    if posture.class_changes is not None:
+        yield _class_changes(posture.class_changes)
     yield _quotas(posture)
     yield PostureSection(title="Pods without a class", sentences=posture.default.sentences)
     yield _findings(posture)
@@ -93,6 +101,36 @@ def _preemptions(posture: Posture) -> PostureSection:
         head=("preemptor \\ victim", *names),
         rows=rows,
     )
+
+
+def _observed(observed: ObservedPreemptions) -> PostureSection:
+    by_pair = {(each.preemptor, each.victim): each for each in observed.pairs}
+    victims = tuple(dict.fromkeys(each.victim for each in observed.pairs))
+    rows = tuple((tier, *(_cell(by_pair[tier, victim]) for victim in victims)) for tier in observed.tiers)
+    period = f"{observed.start:%Y-%m-%d %H:%M} to {observed.end:%Y-%m-%d %H:%M} UTC"
+    note = f"Preemptions by tier from {period}, and whether values and policies permit them. {FORBIDDEN} marks others."
+    return PostureSection(
+        title="Observed preemptions",
+        sentences=(note, *observed.sentences),
+        head=("preemptor \\ victim", *victims),
+        rows=rows,
+    )
+
+
+def _cell(pair: TierPair) -> str:
+    """`12, permitted`; only what the classes say if none was observed."""
+    permitted = {True: "permitted", False: "no", None: UNKNOWN}[pair.permitted]
+    if pair.is_forbidden:
+        return f"{pair.observed}, not permitted {FORBIDDEN}"
+    return f"{pair.observed}, {permitted}" if pair.observed else permitted
+
+
+def _class_changes(changes: tuple[ClassChange, ...]) -> PostureSection:
+    title = "Changes of PriorityClasses"
+    if not changes:
+        return PostureSection(title=title, sentences=("No class was created, changed or deleted in that time.",))
+    rows = tuple((f"{each.at:%Y-%m-%d %H:%M:%S}", each.name, each.what) for each in changes)
+    return PostureSection(title=title, head=("UTC", "class", "change"), rows=rows)
 
 
 def _quotas(posture: Posture) -> PostureSection:

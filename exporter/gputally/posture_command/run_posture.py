@@ -10,6 +10,7 @@ from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.kube.connection.connect import Choice, connect
 from gputally.model.rules import Rules
+from gputally.posture.observed_preemptions import PreemptionHistory
 from gputally.posture.posture_document import posture_of
 from gputally.posture.posture_input import PostureInput
 from gputally.posture_command.cluster_reader import read_cluster
@@ -18,27 +19,38 @@ from gputally.posture_command.posture_output import write_posture
 
 
 class PostureOptions(Struct, frozen=True, kw_only=True):
-    """The flags of the command; without `files`, the cluster is read."""
+    """The flags of the command; without `files`, the cluster is read, without `ledger`, nothing was observed."""
 
     files: tuple[Path, ...]
     kubeconfig: str
     context: str
     configuration: Path | None
+    ledger: str
+    window: str
     output: str
     exit_zero: bool
 
 
 def posture(options: PostureOptions) -> int:
-    """Write the posture. Returns the exit status: 1 for errors and warnings. Raises: ConfigError, ApiError."""
+    """Write the posture. Returns the exit status: 1 for errors and warnings. Raises: GputallyError."""
     if options.files and (options.kubeconfig or options.context):
         flag = "--kubeconfig" if options.kubeconfig else "--context"
         raise ConfigError([Problem("", flag, "cannot be combined with files; omit one of them")])
     rules = read_rules(options.configuration) if options.configuration else default_rules()
     read = read_manifests(options.files) if options.files else asyncio.run(_read_cluster(options, rules))
-    found = posture_of(read, rules)
+    found = posture_of(read, rules, _history(options))
     write_posture(sys.stdout, found, output=options.output)
     sys.stdout.flush()
     return int(found.fails and not options.exit_zero)
+
+
+def _history(options: PostureOptions) -> PreemptionHistory | None:
+    """What the ledger has, if one is named. Raises: LedgerError, and ConfigError for a wrong window."""
+    if not options.ledger:
+        return None
+    from gputally.posture_command.ledger_history import read_history  # noqa: PLC0415 - imports SQLite
+
+    return read_history(options.ledger, options.window)
 
 
 async def _read_cluster(options: PostureOptions, rules: Rules) -> PostureInput:
