@@ -15,6 +15,7 @@ from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
+from gputally.model.policy.class_version import ClassVersion
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
@@ -74,6 +75,15 @@ DISRUPTION = Disruption(
     released_us=9,
     noticed_us=10,
     counted=("low", "red", "eviction"),
+    budget_violated=False,
+)
+CLASS_VERSION = ClassVersion(
+    name="low",
+    uid="uid-low",
+    value=-100,
+    preemption_policy="Never",
+    is_default=True,
+    from_us=7,
 )
 LOST_WORK = LostWork(
     victim_uid="a",

@@ -11,6 +11,7 @@ from gputally.ledger.records import (
     GapSubject,
     ObservationGap,
     PreemptionRecord,
+    PriorityClassRecord,
     Window,
 )
 from gputally.model.allocation import Gap
@@ -22,6 +23,7 @@ from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,
     ASSET,
+    CLASS_VERSION,
     DISRUPTION,
     FACTS,
     LOST_WORK,
@@ -163,6 +165,7 @@ def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
     ledger: Ledger, reader: LedgerReader
 ) -> None:
     late = replace(DISRUPTION, cause=Cause.SPOT_RECLAIM, is_certain=False, replaced_us=us(1200), replacement_uid="b")
+    late = replace(late, budget_violated=True)
     ledger.write(step(at=1000, disruptions={"a": DISRUPTION, "c": replace(DISRUPTION, victim_uid="c", decided_us=9)}))
     ledger.write(step(at=1300, disruptions={"a": late, "c": None}))
 
@@ -170,6 +173,26 @@ def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
         DisruptionRecord(**{name: getattr(late, name) for name in DisruptionRecord.__struct_fields__})
     ]
     assert list(reader.disruptions(Window(8, 10))) == []
+
+
+def test_a_disruption_may_have_violated_a_budget_or_not_or_nobody_knows(ledger: Ledger, reader: LedgerReader) -> None:
+    for known in (True, False, None):
+        ledger.write(step(at=1000, disruptions={"a": replace(DISRUPTION, budget_violated=known)}))
+
+        assert [each.budget_violated for each in reader.disruptions(Window(7, 8))] == [known]
+
+
+def test_versions_of_priority_classes_in_a_window_are_returned_whole(ledger: Ledger, reader: LedgerReader) -> None:
+    ended, new = replace(CLASS_VERSION, to_us=20), replace(CLASS_VERSION, from_us=20, value=500)
+    ledger.write(step(at=1000, priority_classes={("low", 7): CLASS_VERSION}))
+    ledger.write(step(at=1300, priority_classes={("low", 7): ended, ("low", 20): new}))
+
+    names = PriorityClassRecord.__struct_fields__
+    first, second = (PriorityClassRecord(**{name: getattr(each, name) for name in names}) for each in (ended, new))
+    assert reader.priority_classes(Window(0, 100)) == [first, second]
+    assert reader.priority_classes(Window(8, 20)) == [first]
+    assert reader.priority_classes(Window(20, 21)) == [second]
+    assert reader.priority_classes(Window(0, 7)) == []
 
 
 def test_lost_work_is_returned_as_last_corrected_however_large(ledger: Ledger, reader: LedgerReader) -> None:

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gputally.cli import main
+from gputally.ledger.open import open_ledger
 from gputally.ledger_commands.in_pod import remote_command
+from tests.contract.records import CLASS_VERSION, PREEMPTION, step, us
 from tests.unit.posture.postures import MANIFESTS
 
 
@@ -52,6 +55,62 @@ def test_the_configuration_names_tiers_and_what_serves(tmp_path: Path, capsys: p
         "team-interactive",
     ]
     assert "serving-below-training" not in [each["check"] for each in document["findings"]]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    """Serving was preempted by batch, which nothing permits, and got a higher value on that day."""
+    path = tmp_path / "ledger.db"
+    noon = us(43_200)
+    found = replace(PREEMPTION, victim_tier="gpu-serving", counted=("gpu-serving", "gpu-batch"), decided_us=noon)
+    older = replace(CLASS_VERSION, name="gpu-serving", value=500, is_default=False, from_us=noon - 9, to_us=noon)
+    newer = replace(older, value=800, from_us=noon, to_us=None)
+    classes = {(each.name, each.from_us): each for each in (older, newer)}
+    with open_ledger(str(path)) as ledger:
+        ledger.write(step(at=86_400, counted_preemptions={"a": found}, priority_classes=classes))
+    return str(path)
+
+
+@pytest.mark.parametrize("output", ["table", "markdown", "html"])
+def test_what_was_observed_is_beside_what_is_permitted(
+    output: str, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = written(capsys, str(MANIFESTS / "s2.yaml"), "--ledger", ledger, "--window", "1d", "--output", output)
+
+    assert "Observed preemptions" in text
+    assert "1, not permitted (!)" in text
+    assert "gpu-batch preempted gpu-serving 1 time, which no class permits" in " ".join(text.split())
+    assert "value 800 instead of 500" in text
+
+
+def test_the_document_has_every_pair_of_tiers(ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--ledger", ledger, "--window", "1d", "--output", "json")
+
+    document = json.loads(written(capsys, str(MANIFESTS / "s2.yaml"), *arguments))
+
+    pairs = {(each["preemptor"], each["victim"]): each for each in document["observed"]["pairs"]}
+    assert (pairs["gpu-batch", "gpu-serving"]["observed"], pairs["gpu-batch", "gpu-serving"]["permitted"]) == (1, False)
+    assert (pairs["gpu-serving", "gpu-batch"]["observed"], pairs["gpu-serving", "gpu-batch"]["permitted"]) == (0, True)
+    assert [(each["name"], each["what"]) for each in document["class_changes"]][-1] == (
+        "gpu-serving",
+        "value 800 instead of 500",
+    )
+
+
+def test_without_a_ledger_nothing_was_observed(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(written(capsys, str(MANIFESTS / "s2.yaml"), "--output", "json"))
+
+    assert (document["observed"], document["class_changes"]) == (None, None)
+
+
+def test_a_window_without_accounting_and_a_missing_ledger_are_errors(
+    ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(MANIFESTS / "s2.yaml")
+
+    assert main(["posture", file, "--ledger", ledger, "--window", "2020"]) == 2
+    assert "--window: nothing is accounted in '2020'" in capsys.readouterr().err
+    assert main(["posture", file, "--ledger", f"{ledger}.missing"]) == 4
 
 
 def test_the_plugin_of_kubectl_runs_it_on_this_machine() -> None:

@@ -14,8 +14,10 @@ from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.report_api.test_report_route import ALL, rows, served
 
 AT = us(1500)
-TAKEN = replace(DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT)
-DRAINED = replace(TAKEN, cause=Cause.EVICTION, victim_uid="b", victim_tenant=BLUE)
+TAKEN = replace(
+    DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT, budget_violated=True
+)
+DRAINED = replace(TAKEN, budget_violated=None, cause=Cause.EVICTION, victim_uid="b", victim_tenant=BLUE)
 
 
 @pytest.fixture
@@ -32,6 +34,13 @@ async def test_all_disruptions_are_rows_with_their_preemptors(ledger: Path) -> N
         found = await rows(answer, "id")
 
     assert {uid: row["preemptor"] for uid, row in found.items()} == {"a": "pod-b", "b": None}
+
+
+async def test_it_is_said_whether_a_disruption_violated_a_budget_and_null_if_nobody_knows(ledger: Path) -> None:
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL) as answer:
+        found = await rows(answer, "id")
+
+    assert {uid: row["budget_violated"] for uid, row in found.items()} == {"a": True, "b": None}
 
 
 async def test_a_user_of_one_tenant_gets_its_victims_and_of_preemptors_only_the_tier(ledger: Path) -> None:
