@@ -64,6 +64,15 @@ def test_another_value_is_a_new_object_and_a_new_version() -> None:
     assert written.rows() == [("low", 100, 0, 20), ("low", 500, 21, None)]
 
 
+def test_two_classes_of_one_name_and_one_second_are_two_versions() -> None:
+    written = Written()
+    written.replay.see_object(KIND, priority_class("low", 100, uid="first", created=20), at=20.1)
+    written.replay.lose_object(KIND, priority_class("low", 100, uid="first"), at=20.4)
+    written.replay.see_object(KIND, priority_class("low", 500, uid="second", created=20), at=20.6)
+
+    assert written.rows() == [("low", 100, 20, 20.4), ("low", 500, 20.4, None)]
+
+
 def test_a_new_object_ends_the_old_one_whose_deletion_was_missed() -> None:
     written = Written()
     written.replay.see_object(KIND, priority_class("low", 100, uid="first"), at=10)

@@ -26,6 +26,8 @@ class ClassVersions(KeyedPart[ClassVersion]):
         super().__init__()
         self.changes = 0
         self._unwritten: dict[VersionKey, ClassVersion] = {}
+        self._ended_us: dict[str, int] = {}
+        """When classes were deleted: API times have whole seconds, and another one may have been created since."""
 
     def value_of(self, name: str) -> int | None:
         """The value of an existing class."""
@@ -48,6 +50,7 @@ class ClassVersions(KeyedPart[ClassVersion]):
         if known:
             new = replace(new, from_us=max(new.from_us, known.from_us + 1))
             self._write(replace(known, to_us=new.from_us))
+        new = replace(new, from_us=max(new.from_us, self._ended_us.pop(new.name, 0)))
         self._store(new.name, new)
         self._write(new)
 
@@ -55,7 +58,8 @@ class ClassVersions(KeyedPart[ClassVersion]):
         """See `StatePart.gone`."""
         for name in [name for name, each in self.known.items() if each.uid == uid]:
             if ended := self._remove(name):
-                self._write(replace(ended, to_us=max(at_us, ended.from_us)))
+                to_us = self._ended_us[name] = max(at_us, ended.from_us + 1)
+                self._write(replace(ended, to_us=to_us))
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
