@@ -19,13 +19,25 @@ from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric
 from gputally.export.text import Rows, render
 from gputally.model.health import AgentHealth, AgentsHealth, ClosingHealth, Health, LedgerHealth, WatchHealth
-from gputally.model.kube import Event, Job, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.kube import (
+    Event,
+    Job,
+    Kind,
+    Namespace,
+    Node,
+    Object,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    ResourceQuota,
+)
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from hack import promtool
 from tests.conftest import Golden
 from tests.core.manifests import (
+    GPU_NAME,
     Json,
     NodeForm,
     PodForm,
@@ -40,6 +52,7 @@ from tests.core.manifests import (
     priority_class,
     us,
 )
+from tests.core.policies import budget, quota
 from tests.core.usage import assignment, gpu, hour, usage
 
 FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
@@ -73,6 +86,8 @@ KIND_OF = {
     PriorityClass: Kind.PRIORITY_CLASSES,
     Event: Kind.EVENTS,
     Job: Kind.JOBS,
+    PodDisruptionBudget: Kind.DISRUPTION_BUDGETS,
+    ResourceQuota: Kind.QUOTAS,
 }
 ALL: tuple[Metric[Any], ...] = (*FLEET, *HEALTH)
 HEALTH_NOW = Health(
@@ -83,7 +98,7 @@ HEALTH_NOW = Health(
             kind=kind,
             synced=True,
             connected=True,
-            available=True if kind in (Kind.EVENTS, Kind.JOBS, Kind.PRIORITY_CLASSES) else None,
+            available=None if kind in (Kind.PODS, Kind.NODES, Kind.NAMESPACES) else True,
             last_activity_us=us(3590),
             events=3,
             listings=1,
@@ -119,13 +134,11 @@ class Tape:
         for each in pods:
             self.fleet.apply(Deleted(kind=Kind.PODS, object=each, at_us=us(at), since_us=us(at)))
 
-    def listed(self, at: float, *pods: Object, since: float) -> None:
-        """A relist of all pods; the watch was last complete at `since`."""
-        self.fleet.apply(RelistStarted(kind=Kind.PODS, at_us=us(at)))
-        self.seen(at, *pods, since=since)
-        self.fleet.apply(
-            RelistFinished(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at))
-        )
+    def listed(self, at: float, *objects: Object, since: float = 0, kind: Kind = Kind.PODS) -> None:
+        """A list of all objects of a kind; the watch was last complete at `since`."""
+        self.fleet.apply(RelistStarted(kind=kind, at_us=us(at)))
+        self.seen(at, *objects, since=since)
+        self.fleet.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at)))
 
     def scrape(self, at: float) -> Snapshot:
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))
@@ -136,6 +149,8 @@ def an_hour() -> Snapshot:
     tape = Tape()
     tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
+    tape.seen(0, quota("training", {GPU_NAME: 6}, used={GPU_NAME: 4}, classes=("scavenger",)))
+    tape.listed(0, budget(0, labels={"training.kubeflow.org/job-name": "gang"}), kind=Kind.DISRUPTION_BUDGETS)
     tape.seen(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4))
     tape.seen(0, train())
     for name, (tier, gpus, where, at) in BOUND.items():
