@@ -27,7 +27,7 @@ _KEPT = (
 """What a later state of the victim does not change."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
-Violates = Callable[[PodRecord, Disrupted], bool | None]
+Violates = Callable[[PodRecord, Disrupted, int], bool | None]
 
 
 class Disruptions(KeyedPart[Disruption]):
@@ -112,7 +112,7 @@ class Disruptions(KeyedPart[Disruption]):
         if known:
             fresh = replace(fresh, **{name: getattr(known, name) for name in _KEPT})
         else:
-            fresh = replace(fresh, budget_violated=self._violates(record, reported))
+            fresh = replace(fresh, budget_violated=self._violates(record, reported, at_us))
         return self._judged(self._aftermath.reused(fresh))
 
     def _judged(self, each: Disruption) -> Disruption:

@@ -45,6 +45,6 @@ class CoveredPods(StatePart[Struct]):
         for uid in self._selecting.keys() - {*uids}:
             self.gone(uid, at_us=at_us)
 
-    def violated(self, record: PodRecord, reported: Disrupted) -> bool | None:
+    def violated(self, record: PodRecord, reported: Disrupted, at_us: int) -> bool | None:
         """See `DisruptionBudgets.violated`."""
-        return self._budgets.violated(record.namespace, self._selecting.get(record.uid), reported)
+        return self._budgets.violated(record.namespace, self._selecting.get(record.uid), reported, at_us=at_us)

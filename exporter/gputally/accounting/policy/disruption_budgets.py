@@ -1,8 +1,8 @@
 """What PodDisruptionBudgets allowed when a disruption was decided.
 
 A budget's status follows disruptions within milliseconds, and the API writes decisions in whole seconds. So what was
-observed before the second of the decision counts, less the victims that were decided since: neither the disruption
-itself nor its status update is mistaken for the state before.
+observed before the second of the decision counts, less the victims that this status does not show yet: neither the
+disruption itself nor its status update is mistaken for the state before.
 """
 
 from collections import deque
@@ -19,6 +19,8 @@ from gputally.model.units import US_PER_SECOND, to_us
 
 _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""
+_SETTLED_US: Final = 2 * US_PER_SECOND
+"""After so long, the status shows a disruption. Until then it does if it was observed after the disruption."""
 _MOST: Final = 1_000
 """Limit of the states that are kept of a budget; a disruption before the oldest one has an unknown verdict."""
 
@@ -26,7 +28,7 @@ _MOST: Final = 1_000
 class BudgetHistory:
     """The last states of one budget: (when observed, the disruptions that it allows, None while that is not computed).
 
-    `decided_us` are the decisions of its victims.
+    Victims are (when decided, when observed).
     """
 
     def __init__(self, found: PodDisruptionBudget, at_us: int) -> None:
@@ -36,7 +38,7 @@ class BudgetHistory:
         self.created_us = to_us(created) if created else at_us
         self.gone_us: int | None = None
         self._states: deque[tuple[int, int | None]] = deque(maxlen=_MOST)
-        self._decided_us: deque[int] = deque(maxlen=_MOST)
+        self._victims: deque[tuple[int, int]] = deque(maxlen=_MOST)
 
     def observe(self, found: PodDisruptionBudget, at_us: int) -> None:
         """Add the present state."""
@@ -50,13 +52,19 @@ class BudgetHistory:
         """Whether the budget existed then."""
         return self.created_us <= decided_us and (self.gone_us is None or self.gone_us > decided_us)
 
-    def charge(self, decided_us: int) -> int | None:
+    def charge(self, decided_us: int, at_us: int) -> int | None:
         """The disruptions that were allowed before this one, which is one less from now on; None if unknown."""
-        before = next(((us, allowed) for us, allowed in reversed(self._states) if us < decided_us), (0, None))
-        allowed = before[1]
-        left = None if allowed is None else allowed - sum(us >= before[0] for us in self._decided_us)
-        self._decided_us.append(decided_us)
-        return left
+        states = ((us, allowed) for us, allowed in reversed(self._states) if us < decided_us)
+        since_us, allowed = next(states, (0, None))
+        unseen = sum(self._is_unseen(*victim, since_us=since_us, now_us=decided_us) for victim in self._victims)
+        self._victims.append((decided_us, at_us))
+        return None if allowed is None else allowed - unseen
+
+    @staticmethod
+    def _is_unseen(decided_us: int, at_us: int, *, since_us: int, now_us: int) -> bool:
+        """Whether the status of `since_us` does not show a victim; it was decided by the end of its second."""
+        by_us = min(at_us, decided_us + US_PER_SECOND)
+        return now_us - decided_us <= _SETTLED_US and by_us >= since_us
 
 
 class DisruptionBudgets(StatePart[Struct]):
@@ -109,7 +117,9 @@ class DisruptionBudgets(StatePart[Struct]):
         budgets = self._in_namespace.get(namespace, {})
         return tuple(uid for uid, each in budgets.items() if selects(each.selector, labels))
 
-    def violated(self, namespace: str, selecting: Iterable[str] | None, reported: Disrupted) -> bool | None:
+    def violated(
+        self, namespace: str, selecting: Iterable[str] | None, reported: Disrupted, *, at_us: int
+    ) -> bool | None:
         """Whether a budget allowed no disruption when this one was decided; counts it from now on.
 
         `selecting` are the UIDs of the budgets that select the pod, None if its labels are not known. The Eviction API
@@ -121,7 +131,7 @@ class DisruptionBudgets(StatePart[Struct]):
         }
         if self._listed_us is None or self._listed_us >= decided_us or (existing and selecting is None):
             return None
-        allowed = [existing[uid].charge(decided_us) for uid in selecting or () if uid in existing]
+        allowed = [existing[uid].charge(decided_us, at_us) for uid in selecting or () if uid in existing]
         if reported.cause is Cause.EVICTION:
             return False
         if any(each is not None and each <= 0 for each in allowed):
