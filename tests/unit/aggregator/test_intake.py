@@ -36,6 +36,10 @@ async def test_whoever_puts_is_held_back_until_less_than_the_limit_waits() -> No
     assert [await intake.get(), await intake.get()] == [batch(4, 3), batch(7)]
 
 
+async def test_only_watched_kinds_have_a_list_to_wait_for() -> None:
+    assert Intake(kinds=[Kind.PODS]).listed.keys() == {Kind.PODS}
+
+
 async def test_whoever_takes_waits_for_a_batch() -> None:
     intake = Intake()
     taker = asyncio.create_task(intake.get())

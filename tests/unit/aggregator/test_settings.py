@@ -65,6 +65,21 @@ def test_each_flag_sets_its_setting() -> None:
     )
 
 
+def test_optional_resources_are_a_list() -> None:
+    assert parsed("--watch", " resourcequotas,poddisruptionbudgets,,resourcequotas").watched == (
+        "resourcequotas",
+        "poddisruptionbudgets",
+    )
+    assert parsed(environment={"GPUTALLY_WATCH": "resourcequotas"}).watched == ("resourcequotas",)
+
+
+def test_a_resource_that_cannot_be_watched_is_named_with_those_that_can() -> None:
+    assert problems("--watch", "quotas,resourcequotas,secrets") == [
+        "--watch: unknown 'quotas'; use poddisruptionbudgets or resourcequotas",
+        "--watch: unknown 'secrets'; use poddisruptionbudgets or resourcequotas",
+    ]
+
+
 def test_each_flag_of_the_agents_sets_its_setting() -> None:
     settings = parsed(
         *(
