@@ -2,15 +2,18 @@
 
 from typing import Any
 
-from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.coverage import Coverage
+from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
+from gputally.model.kube import Kind
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import Rules
@@ -19,11 +22,11 @@ from gputally.model.rules import Rules
 class InvoluntaryEnds:
     """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
 
-    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
+    def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, other: Surroundings, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
-        self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
+        self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
@@ -39,6 +42,15 @@ class InvoluntaryEnds:
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if is_gone:
             self.lost_work.pod_deleted(record, at_us=at_us)
+
+
+def surroundings(nodes: Nodes, jobs: Jobs, coverage: Coverage) -> Surroundings:
+    """What these say about disrupted pods."""
+    return Surroundings(
+        is_spot=lambda uid: _is_spot(nodes, uid),
+        policy_of=jobs.policy_of,
+        complete_us=lambda: coverage.complete_us(Kind.PODS),
+    )
 
 
 def _is_spot(nodes: Nodes, uid: str) -> bool:

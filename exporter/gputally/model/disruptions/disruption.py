@@ -47,9 +47,15 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     `reported` is the cause by the pod's object alone, `cause` the verdict with what its node shows; it is likely rather
     than certain unless `is_certain`. `quantity` is the victim's allocation in µGPU. `stopped_us` is the end of its last
     container, `released_us` the end of its allocation. `reused_us` is when the next pod was bound to its node, and
-    `replaced_us` when the pod that replaces it, `replacement_uid`, ran. `counted` are the labels (tier, tenant, cause)
-    under which it is counted; `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it
-    is counted as one that exceeded its grace period.
+    `replaced_us` when the pod that replaces it, `replacement_uid`, ran.
+
+    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes; it is
+    `announced` if it is this one, and a webhook is to get the preemption. `group` is that of a pod without an owner, if
+    it is in one. `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it
+    as a failure.
+
+    `counted` are the labels (tier, tenant, cause) under which it is counted; `timed` are the durations (µs) that are in
+    the histogram, by step; `overran` says that it is counted as one that exceeded its grace period.
     """
 
     victim_uid: str
@@ -73,6 +79,11 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     reused_us: int | None = None
     replaced_us: int | None = None
     replacement_uid: str = ""
+    job_preemption: str = ""
+    announced: bool = False
+    group: str = ""
+    exit_code: int | None = None
+    uses_retry: bool = False
     noticed_us: int
     counted: tuple[str, str, str] | None = None
     timed: tuple[tuple[str, int], ...] = ()
