@@ -11,8 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.accounting.disruptions.job_preemptions import OWN_JOB
-from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -67,7 +66,7 @@ class Aftermath:
             self._last_reuse_us[each.node] = max(each.reused_us, self._last_reuse_us.get(each.node, 0))
         if each.replacement_uid:
             self._replacements.add(each.replacement_uid)
-        elif each.job_kind != OWN_JOB:  # nothing replaces a pod without an owner
+        elif each.job_kind != OWN_JOB:
             job = _job_of(each)
             self._unreplaced.setdefault(job, {})[each.victim_uid] = each
             self._decided_us[job] = min(each.decided_us, self._decided_us.get(job, each.decided_us))

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
-from gputally.accounting.disruptions.job_preemptions import OWN_JOB, JobPreemptions
+from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.verdict import reported_of, verdict_of
 from gputally.accounting.groups.pod_group import group_of
@@ -17,7 +17,7 @@ from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disrupted, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 

@@ -1,13 +1,10 @@
 """Which pods were preempted together: one preemption of their job, however many preemptors it was for."""
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.job_preemption import CLOSED_US, TOGETHER_US
+from gputally.model.disruptions.disruption import OWN_JOB, Disruption
+from gputally.model.disruptions.preemption_window import CLOSED_US, TOGETHER_US
 
-OWN_JOB: Final = "Pod"
-"""The kind of the job of a pod without an owner."""
 _Job = tuple[str, str, str, str, str]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant."""
 

@@ -37,7 +37,7 @@ def write_job_preemptions(
 def _total(rows: Sequence[JobPreemptionRow]) -> str:
     taken = sum((row.gpus for row in rows), Decimal(0))
     pods = sum(len(row.pods) for row in rows)
-    return f"{len(rows):,} preemptions of jobs, of {pods:,} pods with {taken:f} GPUs"
+    return f"preempted jobs: {len(rows):,}, pods: {pods:,}, GPUs: {taken:f}"
 
 
 def _cells(row: JobPreemptionRow) -> Sequence[object]:

@@ -1,6 +1,7 @@
 """The involuntary end of a pod with GPUs: its cause and the times of its steps."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -32,6 +33,10 @@ class Cause(StrEnum):
     """A user or a controller deleted it; also a queue system that suspends the job."""
     OTHER = "other"
     """A reason that Kubernetes does not define."""
+
+
+OWN_JOB: Final = "Pod"
+"""The kind of the job of a pod without an owner: nothing replaces it."""
 
 
 class Disrupted(Struct, frozen=True, gc=False):

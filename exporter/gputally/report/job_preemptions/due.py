@@ -2,15 +2,14 @@
 
 from typing import Final
 
-from gputally.model.disruptions.job_preemption import CLOSED_US
+from gputally.model.disruptions.disruption import OWN_JOB
+from gputally.model.disruptions.preemption_window import CLOSED_US
 from gputally.model.units import US_PER_SECOND
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.job_preemption import FOLLOWED_US, JobPreemption
 
 SETTLED_US: Final = 600 * US_PER_SECOND
 """How long after the release of the last pod to wait for what is still missing."""
-_OWN_JOB: Final = "Pod"
-"""The kind of the job of a pod without an owner, which nothing replaces."""
 
 
 def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_us: int) -> bool:
@@ -31,4 +30,4 @@ def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_u
 
 
 def _is_replaced(each: DisruptionLine) -> bool:
-    return each.disruption.replaced_us is not None or each.disruption.job_kind == _OWN_JOB
+    return each.disruption.replaced_us is not None or each.disruption.job_kind == OWN_JOB

@@ -11,7 +11,7 @@ from gputally.ledger.delivery_records import VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.job_preemption import TOGETHER_US
+from gputally.model.disruptions.preemption_window import TOGETHER_US
 from gputally.model.units import US_PER_HOUR
 from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine, read_disruptions, victim_values

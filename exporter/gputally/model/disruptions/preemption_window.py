@@ -1,4 +1,4 @@
-"""The preemption of a job: all of its pods that were preempted together."""
+"""How close in time preemptions of pods of a job are one preemption of the job."""
 
 from typing import Final
 
