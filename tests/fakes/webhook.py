@@ -50,18 +50,36 @@ def often_failing(chance: Random) -> Callable[[dict[str, Any]], int]:
     return lambda _: chance.choices((200, 500, DROP), (3, 1, 1))[0]
 
 
+class Endpoint:
+    """The address of a receiver, which can be stopped and started again. `path` is the file with its URL."""
+
+    def __init__(self, receiver: Receiver, path: Path) -> None:
+        self.path = path
+        self._receiver = receiver
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_post(f"/{SECRET}", self._receiver.post)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
+        self._port = self._runner.addresses[0][1]
+        self.path.write_text(f"http://127.0.0.1:{self._port}/{SECRET}\n")
+
+    async def stop(self) -> None:
+        """End all connections, also in the middle of a request."""
+        if self._runner:
+            await self._runner.cleanup()
+            self._runner = None
+
+
 @asynccontextmanager
-async def listening(receiver: Receiver, scratch: Path, *, port: int = 0) -> AsyncIterator[Path]:
-    """The file with the URL of the receiver."""
-    app = web.Application()
-    app.router.add_post(f"/{SECRET}", receiver.post)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
+async def listening(receiver: Receiver, scratch: Path) -> AsyncIterator[Endpoint]:
+    endpoint = Endpoint(receiver, scratch / "webhook-url")
+    await endpoint.start()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        path = scratch / "webhook-url"
-        path.write_text(f"http://127.0.0.1:{runner.addresses[0][1]}/{SECRET}\n")
-        yield path
+        yield endpoint
     finally:
-        await runner.cleanup()
+        await endpoint.stop()

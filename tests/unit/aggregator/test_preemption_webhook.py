@@ -2,59 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiohttp import ClientSession
-from msgspec.structs import replace
 
 from gputally.aggregator.optional import preemption_webhook
-from gputally.aggregator.optional.due_records import PAGE, due_records
-from gputally.aggregator.optional.preemption_webhook import MOST_FAILURES, PreemptionWebhook, url_source
-from gputally.aggregator.pipeline import Pipeline
-from gputally.errors import ConfigError, LedgerUnwritable
-from gputally.ledger.open import open_reader
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.kube import Kind
-from gputally.model.observation import Checkpoint
-from gputally.model.units import US_PER_SECOND
-from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us
-from tests.fakes.bookkeeping import Time, open_pipeline
+from gputally.aggregator.optional.due_records import PAGE
+from gputally.aggregator.optional.preemption_webhook import MOST_FAILURES, url_source
+from gputally.errors import ConfigError
+from tests.fakes.delivering import delivering, pending, record
 from tests.fakes.webhook import DROP, SECRET, Receiver, listening
-
-AT = us(5000)
-NOW = AT + 3600 * US_PER_SECOND
-VICTIM = replace(
-    DISRUPTION,
-    cause=Cause.PREEMPTION,
-    reported=Cause.PREEMPTION,
-    decided_us=AT,
-    requested_us=AT,
-    released_us=AT + 5 * US_PER_SECOND,
-    replaced_us=AT + 60 * US_PER_SECOND,
-    announced=True,
-)
-
-
-def record(path: Path, *ids: str) -> Path:
-    """A ledger with preemptions of one pod each that are complete."""
-    with SqliteLedger(path) as ledger:
-        ledger.bind("cluster-1")
-        pods = {uid: replace(VICTIM, victim_uid=uid, job=f"train-{uid}", job_preemption=uid) for uid in ids}
-        ledger.write(
-            step(
-                at=5000,
-                disruptions=pods,
-                lost_work={uid: replace(LOST_WORK, victim_uid=uid) for uid in ids},
-                counted_preemptions={uid: replace(PREEMPTION, victim_uid=uid) for uid in ids},
-                resumes={Kind.PODS: Checkpoint(version="1", at_us=NOW, rules="")},
-            )
-        )
-    return path
 
 
 @pytest.fixture
@@ -62,55 +19,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
-@contextmanager
-def pipeline_on(path: Path) -> Iterator[Pipeline]:
-    """A process that has caught up."""
-    with SqliteLedger(path) as ledger:
-        pipeline = open_pipeline(ledger, Time(NOW))
-        try:
-            yield pipeline
-        finally:
-            pipeline.writer.close()
-
-
-@asynccontextmanager
-async def delivering(path: Path, receiver: Receiver) -> AsyncIterator["Delivering"]:
-    with pipeline_on(path) as pipeline:
-        async with listening(receiver, path.parent) as url, ClientSession() as session:
-            yield Delivering(path, pipeline, url, session)
-
-
-class Delivering:
-    """One process with its webhook."""
-
-    def __init__(self, path: Path, pipeline: Pipeline, url: Path, session: ClientSession) -> None:
-        self.pipeline = pipeline
-        self.webhook = PreemptionWebhook(str(path), pipeline, url_source(url), clock=lambda: NOW)
-        self._session = session
-
-    async def once(self) -> bool:
-        return await self.webhook.deliver_due(self._session)
-
-    @property
-    def results(self) -> dict[str, int]:
-        assert self.pipeline.health.deliveries
-        return {result: count for result, count in self.pipeline.health.deliveries.results.items() if count}
-
-    @property
-    def pending(self) -> int:
-        assert self.pipeline.health.deliveries
-        return self.pipeline.health.deliveries.pending
-
-
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed records are repeated without a pause."""
     monkeypatch.setattr(preemption_webhook, "INTERVAL_SECONDS", 0.0)
-
-
-def pending(path: Path) -> set[str]:
-    with open_reader(str(path)) as reader:
-        return {each.id for each in reader.pending_deliveries(after="", limit=1000).page}
 
 
 async def test_a_record_is_posted_with_its_id_as_idempotency_key_and_then_never_again(path: Path) -> None:
@@ -209,73 +121,6 @@ async def test_more_records_than_a_page_are_all_delivered(path: Path) -> None:
         assert process.pending == 0
 
     assert receiver.ids == ids
-
-
-async def test_a_killed_process_delivers_again_what_it_had_not_marked(path: Path) -> None:
-    receiver = Receiver()
-    async with delivering(record(path, "a"), receiver) as process:
-        await process.webhook._posted(
-            process._session,
-            due_records(str(path), after="", now_us=NOW).due[0],
-        )
-    async with delivering(path, receiver) as process:
-        await process.once()
-
-    assert receiver.ids == ["a", "a"]
-    assert pending(path) == set()
-
-
-async def test_a_ledger_that_cannot_be_written_makes_no_second_delivery(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise LedgerUnwritable("the disk is full")
-
-    receiver = Receiver()
-    async with delivering(record(path, "a", "b"), receiver) as process:
-        with monkeypatch.context() as full:
-            full.setattr(SqliteLedger, "finish_delivery", refuse)
-            assert not await process.once()
-            assert not await process.once()
-        assert await process.once()
-        assert process.results == {"delivered": 2}
-
-    assert receiver.ids == ["a", "b"]
-    assert pending(path) == set()
-
-
-async def test_records_that_are_not_complete_are_pending(path: Path) -> None:
-    with SqliteLedger(path) as ledger:
-        changes: dict[str, Any] = {"disruptions": {"a": replace(VICTIM, job_preemption="a", decided_us=NOW)}}
-        ledger.write(step(at=5000, resumes={Kind.PODS: Checkpoint(version="1", at_us=NOW, rules="")}, **changes))
-    receiver = Receiver()
-    async with delivering(path, receiver) as process:
-        assert await process.once()
-        assert process.pending == 1
-
-    assert receiver.attempts == []
-
-
-async def test_nothing_is_delivered_before_the_missed_events_are_accounted(path: Path) -> None:
-    receiver = Receiver()
-    async with delivering(record(path, "a"), receiver) as process:
-        process.pipeline.exposition._caught_up = False
-        process.pipeline.health.watches[0].synced = False
-        assert await process.once()
-
-    assert receiver.attempts == []
-
-
-async def test_a_preemption_that_was_none_after_all_is_not_pending(path: Path) -> None:
-    record(path, "a")
-    with SqliteLedger(path) as ledger:
-        ledger.write(step(at=5001, disruptions={"a": None}))
-    receiver = Receiver()
-    async with delivering(path, receiver) as process:
-        assert await process.once()
-        assert process.pending == 0
-
-    assert receiver.attempts == []
 
 
 async def test_no_message_shows_the_url(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """The record of a preemption of a job: all of its pods, the rule, the loss, and whether that is final."""
 
 from datetime import UTC
+from decimal import Decimal
 
 import pytest
 from msgspec.structs import replace
@@ -25,8 +26,9 @@ SECOND = line(victim_uid="b", victim_name="train-1", node="n2", replaced_us=None
 def test_pods_gpus_and_losses_add_up() -> None:
     found = row(line(), SECOND)
 
-    assert (found.id, found.pods, found.nodes, found.gpus) == ("a", ["train-0", "train-1"], ["n1", "n2"], 8)
-    assert (found.lost_gpu_hours, found.lost_costs, found.lost_pods) == (10, {"EUR": 22}, 2)
+    assert (found.id, found.pods, found.nodes) == ("a", ["train-0", "train-1"], ["n1", "n2"])
+    assert (found.gpus, found.lost_gpu_hours, found.lost_pods) == (Decimal(8), Decimal(10), 2)
+    assert found.lost_costs == {"EUR": Decimal(22)}
     assert found.is_lost_upper_bound
     assert (found.preemptors, found.preemptor_tiers) == (["prod/chat-0"], ["serving"])
 
