@@ -161,3 +161,25 @@ def test_a_file_without_one_url_is_an_error_at_the_start(tmp_path: Path, text: s
 
     with pytest.raises(ConfigError, match="--preemption-webhook-url-file"):
         url_source(path)
+
+
+async def test_a_webhook_that_takes_some_records_is_not_taken_to_be_down(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preemption_webhook, "INTERVAL_SECONDS", 0.01)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noting(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    receiver = Receiver(*[200, *[500] * MOST_FAILURES] * 3, *[500] * MOST_FAILURES)
+    async with delivering(record(path, *"abcdefghijkl"), receiver) as process:
+        monkeypatch.setattr("gputally.aggregator.optional.preemption_webhook.asyncio.sleep", noting)
+        task = asyncio.create_task(process.webhook.run())
+        while len(pauses) < 4:
+            await sleep(0.01)
+        task.cancel()
+
+    assert pauses[:4] == [0.01, 0.01, 0.01, 0.02]

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 300.0
 """Limit of the pauses, which double with each failure."""
-MOST_FAILURES: Final = 3
+MOST_FAILURES: Final = 5
 """After so many failures in a row the webhook is taken to be down, and other records wait too."""
 _MOST_RETRIES: Final = 1_000
 DELIVERED: Final = "delivered"
@@ -68,9 +68,16 @@ class PreemptionWebhook:
         pause_seconds = INTERVAL_SECONDS
         async with ClientSession() as session:
             while True:
-                is_up = await self.deliver_due(session)
+                before = self._done
+                has_tried_all = await self.deliver_due(session)
+                is_up = has_tried_all or self._done > before
                 pause_seconds = INTERVAL_SECONDS if is_up else min(2 * pause_seconds, LONGEST_SECONDS)
                 await asyncio.sleep(pause_seconds)
+
+    @property
+    def _done(self) -> int:
+        """How many records need no further attempt."""
+        return self._health.results[DELIVERED] + self._health.results[REJECTED]
 
     async def deliver_due(self, session: ClientSession) -> bool:
         """Deliver all records that are due; False if the webhook seems to be down, or the ledger cannot be used."""
