@@ -175,5 +175,21 @@ label_replace(label_replace(
             dashboard="exporter",
             variables=("cluster",),
         ),
+        Alert(
+            name="GputallyPreemptionWebhookFailing",
+            expression="""\
+sum by (cluster) (increase(gputally_preemption_deliveries_total{result=~"failed|rejected"}[$window])) > 0
+unless
+sum by (cluster) (increase(gputally_preemption_deliveries_total{result="delivered"}[$window])) > 0
+""",
+            summary="The webhook takes no records of preemptions.",
+            description=(
+                "Owners of preempted jobs in cluster {{ $labels.cluster }} are not notified: within $window the "
+                "webhook took no record of a preemption. Failed ones are repeated, rejected ones are not. Read the "
+                "reason in the aggregator's log, and check the URL in its Secret."
+            ),
+            dashboard="exporter",
+            variables=("cluster",),
+        ),
     ),
 )

@@ -73,7 +73,12 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         "serviceMonitor": {**_MONITOR, "basicAuth": _PASSWORD, "tlsConfig": {"insecureSkipVerify": True}},
         "podMonitor": {**_MONITOR, "authorization": {"credentials": {"name": "scrape", "key": "token"}}},
-        "aggregator": {"web": _TLS, "agentsTls": {"caSecret": "ca", "clientSecret": "client"}, **_POD},
+        "aggregator": {
+            "web": _TLS,
+            "agentsTls": {"caSecret": "ca", "clientSecret": "client"},
+            "preemptionWebhookSecret": "owners",
+            **_POD,
+        },
         "agent": {"web": MUTUAL, "podLogs": True, "hostPID": True, "resourceNames": ["example.com/gpu"], **_POD},
     },
     "existing": {

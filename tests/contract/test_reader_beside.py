@@ -156,7 +156,9 @@ def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: L
         requested_us=8,
         released_us=us(1200),
         is_inferred=False,
+        victim_class="",
     )
+    assert first.is_permitted is None
     assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")
     assert list(reader.preemptions(Window(8, 9))) == []
 

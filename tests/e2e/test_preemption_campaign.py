@@ -1,10 +1,11 @@
-"""Hundreds of real preemptions while the aggregator is killed again and again: each is recorded once."""
+"""Hundreds of real preemptions while the aggregator is killed again and again: each is recorded and delivered once."""
 
 import asyncio
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,13 +18,19 @@ from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import POOL, Json, conduct, gpu_node, gpu_pod, path, priority_class
 from tests.cluster.objects import Items, container_state, in_phase, seconds
+from tests.fakes.webhook import Endpoint, Receiver, often_failing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.campaign]
 
 PREEMPTIONS: Final = 500
+"""Of pods without a job, so that there are at least as many records."""
 NODES, GPUS = 16, 4
+GANGS, MEMBERS = 2, 4
+"""Jobs of several pods among the training, whose controller replaces them."""
 WAVE: Final = 24
 """Pods of high priority in each wave, of one GPU."""
+JOB: Final = "batch.kubernetes.io/job-name"
+TOGETHER_US: Final = 10_000_000
 CHECKPOINT: Final = "gputally.io/last-checkpoint"
 _BY: Final = re.compile(r"Preempted by pod ([0-9a-f-]{36}) on node ")
 
@@ -44,21 +51,26 @@ class Waves:
         for number in range(NODES):
             await self.api.create(gpu_node(f"{self.place}-{number}", gpus=GPUS, pool=self.place))
 
-    def pod(self, name: str, tier: str) -> Json:
+    def pod(self, name: str, tier: str, *, job: str = "") -> Json:
         self._number += 1
         return gpu_pod(
             f"{name}-{self._number}",
             self.place,
+            labels={JOB: job} if job else {},
             annotations=conduct(stop_after=self._chance.choice(("", "1s"))),
             nodeSelector={POOL: self.place},
             priorityClassName=f"{self.place}-{tier}",
         )
 
     async def fill(self) -> None:
-        """Training pods on all GPUs; every other one states a checkpoint."""
+        """Training pods on all GPUs, some of them of jobs; every other one states a checkpoint."""
         running = in_phase(await self.items(), "Running")
+        jobs = [f"gang-{number}" for number in range(GANGS) for _ in range(MEMBERS)]
+        for pod in running:
+            if (job := job_of(pod)) in jobs:
+                jobs.remove(job)
         for _ in range(NODES * GPUS - len(running)):
-            await self.api.create(self.pod("train", "low"))
+            await self.api.create(self.pod("train", "low", job=jobs.pop() if jobs else ""))
         items = await self.api.wait_for_items(
             self.pods, lambda items: len(in_phase(items, "Running")) == NODES * GPUS, within=60
         )
@@ -82,23 +94,33 @@ class Waves:
         return found
 
 
-async def killing(product: Product, chance: Random, kills: list[int]) -> None:
-    """Kill the aggregator again and again, until cancelled."""
+async def killing(product: Product, endpoint: Endpoint, chance: Random, kills: list[int]) -> None:
+    """Kill the aggregator again and again, and every other time the receiver of its records, until cancelled."""
     while True:
         await asyncio.sleep(chance.uniform(0.2, 4))
+        if is_receiver := chance.random() < 0.5:
+            await endpoint.stop()
         if await product.kill():
             kills[0] += 1
         await product.launch()
+        if is_receiver:
+            await asyncio.sleep(chance.uniform(0.1, 1))
+            await endpoint.start()
 
 
 async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss(
     control_plane: ControlPlane, api: Api, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    product, waves = Product(tmp_path, control_plane.kubeconfig("admin")), Waves(api, place, seed=17)
+    receiver = Receiver(answer=often_failing(Random(19)))
+    endpoint = Endpoint(receiver, tmp_path / "webhook-url")
+    await endpoint.start()
+    environment = {"GPUTALLY_PREEMPTION_WEBHOOK_URL_FILE": str(endpoint.path)}
+    product = Product(tmp_path, control_plane.kubeconfig("admin"), environment=environment)
+    waves = Waves(api, place, seed=17)
     await waves.furnish()
     await product.start()
     try:
-        recorder, by, kills = await played(product, waves)
+        recorder, by, kills = await played(product, endpoint, waves)
         found = await product.query_until(
             f"SELECT victim_uid FROM disruptions WHERE victim_namespace = '{place}' AND cause = 'preemption' "
             "AND released_us NOTNULL",
@@ -112,36 +134,109 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
             product.query("SELECT victim_uid, preemptor_uid FROM preemptions ORDER BY recorded_us")
         )
         lost: dict[str, str] = dict(product.query("SELECT victim_uid, gpu_time FROM lost_work"))
+        records: dict[str, str] = dict(product.query("SELECT victim_uid, job_preemption FROM disruptions"))
+        results = product.query("SELECT job_preemption, result FROM preemption_deliveries")
     finally:
         await product.kill()
+        await endpoint.stop()
     victims = recorder.victims()
     wrong = {uid: (named.get(uid), by.get(uid)) for uid in victims if uid in by and named.get(uid) != by[uid]}
     with capsys.disabled():
         sys.stdout.write(f"\n{len(victims)} preemptions, {len(by)} Events, {kills} kills\n")
+        sys.stdout.write(f"{len(results)} records, {len(receiver.attempts)} posts, {len(receiver.ids)} accepted\n")
     assert sorted(uid for (uid,) in found) == sorted(victims)
     assert wrong == {}
     assert total(samples, "gputally_preemptions_total") == len(victims)
     assert total(samples, "gputally_disruptions_total", cause="preemption") == len(victims)
     assert {uid: int(amount) // 10**12 for uid, amount in lost.items() if int(amount)} == losses(recorder)
+    expect_records(recorder, {uid: records[uid] for uid in victims})
+    assert sorted(results) == sorted((record, "delivered") for record in {records[uid] for uid in victims})
+    assert len(results) >= PREEMPTIONS
+    expect_deliveries(recorder, receiver, {uid: records[uid] for uid in victims})
 
 
-async def played(product: Product, waves: Waves) -> tuple[Recorder, Mapping[str, str], int]:
+def expect_records(recorder: Recorder, records: Mapping[str, str]) -> None:
+    """Each victim is in one record, which is that of one job and moment; pods without a job are alone."""
+    together: dict[str, list[str]] = {}
+    for uid, record in records.items():
+        together.setdefault(record, []).append(uid)
+    for record, uids in together.items():
+        times = [decided_us(recorder, uid) for uid in uids]
+        assert record in uids
+        assert len({job_of(pod_of(recorder, uid)) or uid for uid in uids}) == 1
+        assert all(abs(each - decided_us(recorder, record)) <= TOGETHER_US for each in times)
+    for uids in of_jobs(recorder, records).values():  # neighbours that no record may have begun between are together
+        for uid, following in pairwise(sorted(uids, key=lambda each: decided_us(recorder, each))):
+            if decided_us(recorder, uid) == decided_us(recorder, following):
+                assert records[uid] == records[following]
+
+
+def expect_deliveries(recorder: Recorder, receiver: Receiver, records: Mapping[str, str]) -> None:
+    """By its ID each record was accepted, and each time with the same pods."""
+    names: dict[str, set[str]] = {}
+    for uid, record in records.items():
+        names.setdefault(record, set()).add(pod_of(recorder, uid)["metadata"]["name"])
+    assert set(receiver.ids) == names.keys()
+    for document in receiver.accepted:
+        assert set(document["pods"]) == names[document["id"]]
+        assert document["is_final"]
+
+
+def of_jobs(recorder: Recorder, uids: Iterable[str]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for uid in uids:
+        if job := job_of(pod_of(recorder, uid)):
+            found.setdefault(job, []).append(uid)
+    return found
+
+
+def pod_of(recorder: Recorder, uid: str) -> Json:
+    return recorder.forms[uid][-1][1]
+
+
+def job_of(pod: Json) -> str:
+    return str(pod["metadata"].get("labels", {}).get(JOB, ""))
+
+
+def decided_us(recorder: Recorder, uid: str) -> int:
+    """When the scheduler marked the pod first."""
+    marks = (
+        seconds(each["lastTransitionTime"])
+        for _, pod, _ in recorder.forms[uid]
+        for each in pod["status"].get("conditions", ())
+        if each["type"] == "DisruptionTarget"
+    )
+    return int(next(marks)) * 1_000_000
+
+
+async def played(product: Product, endpoint: Endpoint, waves: Waves) -> tuple[Recorder, Mapping[str, str], int]:
     """What was recorded, the preemptors by victim, and the number of kills; the aggregator runs again in the end."""
     kills = [0]
     async with Recorder(waves.api, fieldSelector=f"metadata.namespace={waves.place}") as recorder:
-        killer = asyncio.create_task(killing(product, Random(18), kills))
-        while len(recorder.victims()) < PREEMPTIONS:
+        killer = asyncio.create_task(killing(product, endpoint, Random(18), kills))
+        while sum(not job_of(pod_of(recorder, uid)) for uid in recorder.victims()) < PREEMPTIONS:
             await waves.fill()
             await waves.wave()
         killer.cancel()
         await asyncio.gather(killer, return_exceptions=True)
         by = await preemptors(waves.api, waves.place)
+        await delivered(product, endpoint, waves)
         await waves.api.delete(waves.pods, grace_seconds=0)
         await recorder.complete(within=60)
+    return recorder, by, kills[0]
+
+
+async def delivered(product: Product, endpoint: Endpoint, waves: Waves) -> None:
+    """Start again what was killed last, replace the pods of jobs, and wait until all records are delivered."""
+    await endpoint.stop()
+    await endpoint.start()
     if not product.is_alive:
         await product.launch()
     await product.ready(within=60)
-    return recorder, by, kills[0]
+    await waves.fill()
+    await product.query_until(
+        "SELECT job_preemption FROM preemption_deliveries WHERE result ISNULL", lambda rows: not rows, within=300
+    )
 
 
 async def preemptors(api: Api, place: str) -> dict[str, str]:

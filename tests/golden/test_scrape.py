@@ -18,7 +18,15 @@ from gputally.accounting.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric
 from gputally.export.text import Rows, render
-from gputally.model.health import AgentHealth, AgentsHealth, ClosingHealth, Health, LedgerHealth, WatchHealth
+from gputally.model.health import (
+    AgentHealth,
+    AgentsHealth,
+    ClosingHealth,
+    DeliveriesHealth,
+    Health,
+    LedgerHealth,
+    WatchHealth,
+)
 from gputally.model.kube import (
     Event,
     Job,
@@ -107,6 +115,7 @@ HEALTH_NOW = Health(
     ),
     ledger=LedgerHealth(last_write_us=us(3599), writes=20, write_us=41_500, checked_us=us(3000)),
     closing=ClosingHealth(periods=2, last_end_us=us(-86_400)),
+    deliveries=DeliveriesHealth(results={"delivered": 5, "failed": 2, "rejected": 1}, pending=3),
     agents=AgentsHealth(
         agents={"n1": AgentHealth(reachable=True, watermark_us=us(3598)), "n2": AgentHealth(reachable=False)},
         pulls={"answered": 360, "timeout": 12},

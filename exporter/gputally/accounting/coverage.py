@@ -47,6 +47,11 @@ class Coverage:
         self.resumes[kind] = self._updated_resumes[kind] = resume
         return True
 
+    def complete_us(self, kind: Kind) -> int:
+        """Up to when the watch of a kind is complete; 0 before its first list."""
+        resume = self.resumes.get(kind)
+        return resume.at_us if resume else 0
+
     def drain(self) -> tuple[dict[Kind, Checkpoint], dict[tuple[Kind, int], int]]:
         """Changes since the last call: checkpoints, and observation gaps as (kind, start) to end."""
         drained = self._updated_resumes, self._interruptions

@@ -11,7 +11,7 @@ from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
-from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds
+from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.node_facts import NODE_READING
@@ -70,14 +70,15 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
-        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
+        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
+        others = Others(self.nodes, self.jobs, self.coverage)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
-        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self.limiter.look(self.totals.growth)
@@ -233,8 +234,7 @@ class Fleet:
             case OwnerResolved():
                 self.pods.owner_seen(response, at_us=self.now_us)
             case UsageReported():
-                pods = self.coverage.resumes.get(Kind.PODS)
-                self.usage.seen(response, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
+                self.usage.seen(response, complete_us=self.coverage.complete_us(Kind.PODS), reconcile=self.reconcile)
 
     def _relist_finished(self, listed: RelistFinished) -> None:
         """Known objects that are missing from the list were deleted during the gap in the watch."""

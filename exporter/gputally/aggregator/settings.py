@@ -73,6 +73,8 @@ SETTINGS: Final = (
     Setting("agents.cert-file", "", "FILE", "client certificate to present to agents (PEM)"),
     Setting("agents.key-file", "", "FILE", "key of the client certificate (PEM); default is the certificate's file"),
     Setting("agents.urls", "", "NODE=URL", "agents in addition to the discovered ones, separated by commas"),
+    Setting("preemption-webhook-url-file", "", "FILE", "file with the URL of a webhook that gets a record of each "
+            "preemption of a job, reloaded on change; without it, nothing is posted"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
     Setting("log.format", "text", "FORMAT", "text or json"),
 )  # fmt: skip
@@ -108,30 +110,14 @@ class Settings:
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentOptions = field(default_factory=AgentOptions)
     budgets_interval_s: float = 300.0
+    preemption_webhook: Path | None = None
     log_level: str = "info"
     log_format: str = "text"
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all problems."""
-    problems = [
-        *_no_ledger(values),
-        *not_a_number(values, "api.patience"),
-        *unknown_entries(values, "watch", OPTIONAL_RESOURCES),
-        *no_addresses(values, "web.listen-address"),
-        *not_a_number(values, "web.max-requests"),
-        *no_url(values, "web.grafana-url"),
-        *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
-        *_no_job_cost(values),
-        *no_pairs(values, "agents.selector", "KEY=VALUE"),
-        *no_port(values, "agents.port"),
-        *not_a_number(values, "agents.interval"),
-        *key_without_certificate(values),
-        *no_pairs(values, "agents.urls", "NODE=URL"),
-        *no_urls(values, "agents.urls"),
-        *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
-    ]
-    if problems:
+    if problems := _problems(values):
         raise ConfigError(problems)
     return Settings(
         config=file(values["config.file"]),
@@ -151,9 +137,31 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         training_job_cost=values["metrics.training-job-cost"] == "on",
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),
+        preemption_webhook=file(values["preemption-webhook-url-file"]),
         log_level=values["log.level"],
         log_format=values["log.format"],
     )
+
+
+def _problems(values: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with the flags."""
+    return [
+        *_no_ledger(values),
+        *not_a_number(values, "api.patience"),
+        *unknown_entries(values, "watch", OPTIONAL_RESOURCES),
+        *no_addresses(values, "web.listen-address"),
+        *not_a_number(values, "web.max-requests"),
+        *no_url(values, "web.grafana-url"),
+        *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
+        *_no_job_cost(values),
+        *no_pairs(values, "agents.selector", "KEY=VALUE"),
+        *no_port(values, "agents.port"),
+        *not_a_number(values, "agents.interval"),
+        *key_without_certificate(values),
+        *no_pairs(values, "agents.urls", "NODE=URL"),
+        *no_urls(values, "agents.urls"),
+        *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
+    ]
 
 
 def _days(text: str) -> int | None:

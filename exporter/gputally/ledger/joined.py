@@ -9,6 +9,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -128,6 +129,14 @@ class JoinedReader:
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
         return self._live.lost_work(window)
+
+    def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
+        """See `LedgerReader.pending_deliveries`."""
+        return self._live.pending_deliveries(after=after, limit=limit)
+
+    def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
+        """See `LedgerReader.victims`."""
+        return self._live.victims(job_preemptions)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -61,6 +62,12 @@ class Ledger(Protocol):
         """Append a closed period with its hash, all of it or nothing.
 
         Raises: LedgerError if it does not follow the last closed period; LedgerUnwritable as `write` does.
+        """
+
+    def finish_delivery(self, job_preemption: str, result: str, *, at_us: int) -> None:
+        """A webhook has answered: the delivery is not pending any more. A finished one stays as it is.
+
+        Raises: LedgerUnwritable.
         """
 
     def check(self) -> Iterator[None]:
@@ -168,6 +175,12 @@ class LedgerReader(Protocol):
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
+
+    def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
+        """The first `limit` pending deliveries with an ID after this one."""
+
+    def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
+        """All victims of these preemptions of jobs."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

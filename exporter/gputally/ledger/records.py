@@ -207,7 +207,8 @@ class NodeSteps(NamedTuple):
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     """One preemption as counted: victim, quantity, preemptor (None if unknown) and times.
 
-    `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time.
+    `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time. Its
+    class and priority are None while it is not known; `preemptor_may_preempt` says that its policy is not Never.
     """
 
     victim_uid: str
@@ -225,6 +226,18 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     requested_us: int | None
     released_us: int | None
     is_inferred: bool
+    victim_class: str | None = None
+    victim_priority: int | None = None
+    preemptor_class: str | None = None
+    preemptor_priority: int | None = None
+    preemptor_may_preempt: bool | None = None
+
+    @property
+    def is_permitted(self) -> bool | None:
+        """Whether the priorities permit it, see `Preemption`; None if they are not known."""
+        if self.preemptor_priority is None or self.victim_priority is None:
+            return None
+        return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
 
 
 class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -251,6 +264,9 @@ class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     replaced_us: int | None
     replacement_uid: str
     budget_violated: bool | None = None
+    job_preemption: str = ""
+    exit_code: int | None = None
+    uses_retry: bool = False
 
     @property
     def grace_exceeded_us(self) -> int | None:

@@ -92,6 +92,15 @@ class ClosingHealth(Struct, kw_only=True):
     failures: int = 0
 
 
+class DeliveriesHealth(Struct, kw_only=True):
+    """Health of the webhook of preemptions; updated by its task."""
+
+    results: dict[str, int] = field(default_factory=dict)
+    """Posted records by result."""
+    pending: int = 0
+    """Records that are not delivered yet, also those that are not final."""
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, separate from its measurements."""
 
@@ -104,6 +113,8 @@ class Health(Struct, kw_only=True):
     owners: OwnersHealth = field(default_factory=OwnersHealth)
     closing: ClosingHealth | None = None
     """None if no periods are closed."""
+    deliveries: DeliveriesHealth | None = None
+    """None without a webhook of preemptions."""
     skipped: dict[Kind, int] = field(default_factory=dict)
     """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0

@@ -28,11 +28,12 @@ def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collectio
     preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
     lost = reader.lost_work(query.window)
     for each in reader.disruptions(query.window):
-        if each.cause in causes and query.includes(_values(each)):
+        if each.cause in causes and query.includes(victim_values(each)):
             yield DisruptionLine(each, preemptions.get(each.victim_uid), lost.get(each.victim_uid))
 
 
-def _values(each: DisruptionRecord) -> Mapping[str, str]:
+def victim_values(each: DisruptionRecord) -> Mapping[str, str]:
+    """The columns that a filter can name."""
     return {
         "tier": each.victim_tier,
         "tenant": each.victim_tenant,

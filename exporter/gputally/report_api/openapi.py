@@ -9,6 +9,7 @@ from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
+from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
@@ -42,9 +43,10 @@ _OF_REPORTS: Final = ("compared_to", "by", "totals")
 
 def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, Any]:
     """The document for this version of the program."""
-    types = [AllocationsDocument, PreemptionRow]
+    types = [AllocationsDocument, PreemptionRow, JobPreemptionRow]
     _, components = msgspec.json.schema_components(types, ref_template=_REF)
-    rows = {"type": "array", "items": {"$ref": _REF.format(name="PreemptionRow")}}
+    kinds = [{"$ref": _REF.format(name=each)} for each in ("PreemptionRow", "JobPreemptionRow")]
+    rows = {"type": "array", "items": {"anyOf": kinds}}
     found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS} | {"rows": rows}
     schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
@@ -103,7 +105,13 @@ def _report_parameters() -> list[dict[str, Any]]:
 def _preemption_parameters() -> list[dict[str, Any]]:
     shared = ("window", "time_zone", "limit", "offset")
     chosen = [each for each in _report_parameters() if each["name"] in shared]
-    return [*_filters(("cause",)), *chosen, _parameter("format", "json or csv", default="json")]
+    by = "pod, or job: one record for each preemption of a job, with its rule, its cost and advice"
+    return [
+        _parameter("by", by, default="pod"),
+        *_filters(("cause",)),
+        *chosen,
+        _parameter("format", "json or csv", default="json"),
+    ]
 
 
 def _parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:

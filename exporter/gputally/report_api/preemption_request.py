@@ -19,7 +19,8 @@ from gputally.report_api.report_request import (
 PREEMPTIONS_PATH: Final = "/api/v1/preemptions"
 COMMAND: Final = "preemptions"
 _FORMATS: Final = ("json", "csv")
-_SINGLE: Final = ("window", "time_zone")
+_BY: Final = ("pod", "job")
+_SINGLE: Final = ("by", "window", "time_zone")
 _PARAMETERS: Final = (*_SINGLE, "cause", "format", "limit", "offset", *FILTERED)
 
 
@@ -33,6 +34,8 @@ def preemption_request(query: Mapping[str, Sequence[str]], *, tenants: Collectio
     chosen, causes = single.get("format", "json"), query.get("cause", ())
     if chosen not in _FORMATS:
         raise InvalidRequest(f"unknown format '{chosen}'; use {' or '.join(_FORMATS)}")
+    if single.get("by", "pod") not in _BY:
+        raise InvalidRequest(f"unknown by '{single['by']}'; use {' or '.join(_BY)}")
     if unknown := sorted(set(causes) - set(Cause)):
         raise InvalidRequest(f"unknown cause '{unknown[0]}'; use {', '.join(Cause)}")
     arguments = (

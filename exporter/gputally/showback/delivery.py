@@ -1,16 +1,11 @@
-"""Delivers the report of a tenant: as files, or to a webhook."""
+"""Delivers the report of a tenant as files."""
 
 from collections.abc import Iterable
-from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
-
-from gputally.errors import ConfigError, DeliveryFailed, DeliveryRejected, Problem
-
-_TIMEOUT: Final = ClientTimeout(total=30)
+from gputally.errors import ConfigError, Problem
 
 
 class ReportPeriod(NamedTuple):
@@ -41,29 +36,3 @@ def write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
             partial.replace(folder / name)
     except OSError as error:
         raise ConfigError([Problem(str(folder), "--directory", f"cannot be written: {error.strerror}")]) from None
-
-
-def webhook_url(path: Path) -> str:
-    """The URL in the file, which is a secret. Raises: ConfigError that does not show it."""
-    try:
-        url = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text"
-        raise ConfigError([Problem(str(path), "--webhook-url-file", f"cannot be read: {reason}")]) from None
-    if not url.startswith(("https://", "http://")) or len(url.split()) != 1:
-        problem = "does not contain one URL that begins with https:// or http://"
-        raise ConfigError([Problem(str(path), "--webhook-url-file", problem)])
-    return url
-
-
-async def post(session: ClientSession, url: str, document: dict[str, str]) -> None:
-    """Post the document. Raises: DeliveryFailed, or DeliveryRejected if repeating is of no use; they show no URL."""
-    try:
-        async with session.post(url, json=document, timeout=_TIMEOUT, allow_redirects=False) as response:
-            status = response.status
-    except (ClientError, TimeoutError) as error:
-        raise DeliveryFailed(f"the webhook cannot be reached: {type(error).__name__}; check its URL") from None
-    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise DeliveryFailed(f"the webhook answered HTTP {status}; try again later")
-    if status >= HTTPStatus.MULTIPLE_CHOICES:
-        raise DeliveryRejected(f"the webhook answered HTTP {status}; check its URL and what it accepts")

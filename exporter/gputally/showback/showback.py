@@ -11,9 +11,10 @@ from aiohttp import ClientSession, ClientTimeout
 
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, DeliveryFailed, DeliveryRejected
 from gputally.report_api.report_request import REPORT_PATH, literal
-from gputally.showback.delivery import ReportPeriod, file_name, post, webhook_url, write_files
+from gputally.showback.delivery import ReportPeriod, file_name, write_files
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
 from gputally.top.client import AggregatorClient
+from gputally.webhook import post, webhook_url
 
 PAUSES_SECONDS: Final = (1.0, 4.0, 15.0, 60.0)
 """Before each repetition of a failed request."""
@@ -31,7 +32,7 @@ async def showback(options: ShowbackOptions, *, sleep: Sleep = asyncio.sleep) ->
 
     Raises: ConfigError, AggregatorUnreachable, DeliveryFailed.
     """
-    url = webhook_url(options.webhook_url_file) if options.webhook_url_file else ""
+    url = webhook_url(options.webhook_url_file, flag="--webhook-url-file") if options.webhook_url_file else ""
     async with ClientSession() as session:
         showing = _Showback(options, session, sleep)
         period, tenants = await showing.tenants()
@@ -74,7 +75,7 @@ class _Showback:
     async def post(self, url: str, tenant: str, period: ReportPeriod) -> None:
         """Post the Markdown of a tenant."""
         text = (await self.report(tenant, "markdown")).decode()
-        document = {"text": text, "tenant": tenant, "from": period.start, "to": period.end}
+        document = msgspec.json.encode({"text": text, "tenant": tenant, "from": period.start, "to": period.end})
         await self._repeated(lambda: post(self._session, url, document))
 
     async def _page(self, path: str) -> dict[str, Any]:

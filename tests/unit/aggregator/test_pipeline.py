@@ -63,6 +63,9 @@ class SlowLedger:
     def prepare_retention(self) -> None:
         raise NotImplementedError
 
+    def finish_delivery(self, job_preemption: str, result: str, *, at_us: int) -> None:
+        raise NotImplementedError
+
     def roll_up(self, before_us: int) -> Iterator[int]:
         raise NotImplementedError
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
@@ -146,3 +147,69 @@ def test_a_column_that_no_victim_has_is_named_with_those_it_has(path: Path, run:
 
     assert found.status == 2
     assert "--where: no column queue of victims; use tier, tenant, namespace" in found.err
+
+
+TOGETHER = [
+    replace(PREEMPTED, victim_uid=uid, victim_name=f"pod-{uid}", job_preemption="a", decided_us=us(1000 + late))
+    for late, uid in enumerate("ab")
+]
+PERMITTED = replace(
+    PREEMPTION,
+    decided_us=us(1000),
+    victim_priority=100,
+    victim_class="batch",
+    preemptor=Preemptor(uid="x", namespace="prod", name="chat", tier="high", priority=9000, class_name="top"),
+)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(
+            step(
+                at=2000,
+                disruptions={each.victim_uid: each for each in (*TOGETHER, RECLAIMED)},
+                lost_work={uid: replace(LOST, victim_uid=uid) for uid in "ab"},
+                counted_preemptions={uid: replace(PERMITTED, victim_uid=uid) for uid in "ab"},
+            )
+        )
+    return path
+
+
+def test_by_job_pods_that_were_preempted_together_are_one_row(jobs: Path, run: Runner) -> None:
+    found = run("preemptions", "--ledger", jobs, "--window", "all", "--by", "job")
+
+    head, row = (line.split() for line in found.out.splitlines()[2:4])
+    assert head[:5] == ["decided", "job", "tier", "pods", "gpus"]
+    assert row[2:] == [
+        *("ml/train", "low", "2", "2", "high", "yes", "<12.00", "18.00", "EUR"),
+        *("checkpoint,", "priority"),
+    ]
+    assert found.out.endswith("preempted jobs: 1, pods: 2, GPUs: 2\n")
+
+
+def test_by_job_csv_has_the_rule_and_the_advice_in_words(jobs: Path, run: Runner) -> None:
+    found = run("preemptions", "--ledger", jobs, "--window", "all", "--by", "job", "--output", "csv").out
+
+    [row] = csv.DictReader(io.StringIO(found))
+    assert (row["id"], row["pods"], row["preemptors"]) == ("a", "pod-a; pod-b", "prod/chat")
+    assert row["rules"].startswith("priority 9000 of class top is above priority 100 of class batch, policy ")
+    assert "Pods of a PriorityClass of 9000 or more would not have been preempted; theirs is 100." in row["advice"]
+
+
+def test_a_record_belongs_to_the_period_in_which_it_began(jobs: Path, run: Runner) -> None:
+    def count(window: str) -> int:
+        flags = ("--window", window, "--by", "job", "--output", "json")
+        return len(json.loads(run("preemptions", "--ledger", jobs, *flags).out)["rows"])
+
+    assert count("1970-01-01T00:16:40Z/1970-01-01T00:16:41Z") == 1
+    assert count("1970-01-01T00:16:41Z/1970-01-01T00:20:00Z") == 0
+
+
+def test_by_job_there_are_preemptions_only(jobs: Path, run: Runner) -> None:
+    found = run("preemptions", "--ledger", jobs, "--by", "job", "--cause", "eviction")
+
+    assert found.status == 2
+    assert "--cause: --by job lists only preemptions" in found.err

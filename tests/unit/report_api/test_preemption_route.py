@@ -70,7 +70,9 @@ async def test_parameters_choose_the_rows(ledger: Path, asked: dict[str, str], u
     ("asked", "problem"),
     [
         ({"cause": "bad luck"}, "unknown cause 'bad luck'; use preemption, "),
-        ({"by": "tenant"}, "unknown parameter by; use window, "),
+        ({"by": "tenant"}, "unknown by 'tenant'; use pod or job"),
+        ({"by": "job", "cause": "eviction"}, "cause: --by job lists only preemptions"),
+        ({"victim": "a"}, "unknown parameter victim; use by, window, "),
         ({"format": "html"}, "unknown format 'html'; use json or csv"),
         ({"window": "never"}, "window"),
     ],

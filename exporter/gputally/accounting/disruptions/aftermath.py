@@ -11,15 +11,13 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 Key = TypeVar("Key")
 _Job = tuple[str, str, str]
 """Namespace, kind and name."""
-_OWN_JOB = "Pod"
-"""The kind of the job of a pod without an owner: nothing replaces it."""
 _KEEP_US = 120 * US_PER_SECOND
 """How long the binding of a deleted pod is kept: changes are accounted within seconds."""
 
@@ -68,7 +66,7 @@ class Aftermath:
             self._last_reuse_us[each.node] = max(each.reused_us, self._last_reuse_us.get(each.node, 0))
         if each.replacement_uid:
             self._replacements.add(each.replacement_uid)
-        elif each.job_kind != _OWN_JOB:
+        elif each.job_kind != OWN_JOB:
             job = _job_of(each)
             self._unreplaced.setdefault(job, {})[each.victim_uid] = each
             self._decided_us[job] = min(each.decided_us, self._decided_us.get(job, each.decided_us))

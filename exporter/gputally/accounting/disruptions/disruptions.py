@@ -1,62 +1,72 @@
 """Counts each disruption of a pod with GPUs once, by its cause, and follows the steps until it is replaced."""
 
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
+from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.verdict import reported_of, verdict_of
+from gputally.accounting.groups.pod_group import group_of
+from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruptions.disruption import Disrupted, Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disrupted, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 
 _KEEP_US = US_PER_HOUR
 """How long a disruption waits for its replacement, or for late reports of its node."""
 
-_KEPT = (
-    *("reused_us", "replaced_us", "replacement_uid", "noticed_us", "counted", "timed", "overran"),
-    *("budget_violated", "violation"),
-)
-"""What a later state of the victim does not change."""
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
-Violates = Callable[[PodRecord, Disrupted, int], bool | None]
+
+
+class Surroundings(NamedTuple):
+    """What other state says: whether the node with a UID is a spot machine, and the policy of the Job of a pod.
+
+    `complete_us` returns up to when the watch of pods is complete. `violates` says whether a disruption that is first
+    observed at some time violates a PodDisruptionBudget; None if that is not known.
+    """
+
+    is_spot: Callable[[str], bool]
+    policy_of: Callable[[PodRecord], JobPolicy | None]
+    complete_us: Callable[[], int]
+    violates: Callable[[PodRecord, Disrupted, int], bool | None]
 
 
 class Disruptions(KeyedPart[Disruption]):
     """The disruptions of the last hour and of existing pods, by victim UID.
 
-    `is_spot` says whether the node with a UID is a spot machine, `violates` whether a disruption violates a
-    PodDisruptionBudget, as far as that is known.
+    With `announces`, new preemptions of jobs are to be delivered to a webhook.
     """
 
     name = "disruption"
     kinds = ()
 
-    def __init__(
-        self, totals: Totals, pods: Pods, *, is_spot: Callable[[str], bool], violates: Violates, limit: Limit
-    ) -> None:
+    def __init__(self, totals: Totals, pods: Pods, other: Surroundings, *, limit: Limit) -> None:
         super().__init__()
+        self.announces = False
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
-        self._is_spot = is_spot
-        self._violates = violates
+        self._job_preemptions = JobPreemptions(other.complete_us)
+        self._other = other
 
     def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         self.known = {each.victim_uid: _by(at_us, each) for each in documents}
         for each in self.known.values():
             self._aftermath.follow(each)
+        self._job_preemptions.restore(self.known.values())
 
     def drain_counted(self) -> dict[str, Disruption | None]:
         """New and changed disruptions since the last call, by victim; None for those that were none after all."""
@@ -89,39 +99,61 @@ class Disruptions(KeyedPart[Disruption]):
 
     def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
         terms = record.terms[-1]
-        fresh = Disruption(
-            victim_uid=record.uid,
-            victim_namespace=record.namespace,
-            victim_name=record.name,
-            victim_tier=terms.tier,
-            victim_tenant=terms.tenant,
-            job_kind=record.job_kind,
-            job=record.job,
-            node=record.node,
-            node_uid=record.node_uid,
-            quantity=known.quantity if known else sum(quantity for _, quantity in held(record, terms)),
-            reported=reported.cause,
-            cause=reported.cause,
-            decided_us=reported.at_us,
-            requested_us=record.deletion_us,
-            grace_us=record.grace_us,
-            stopped_us=record.end_us if record.end_by is End.FINISHED else None,
-            released_us=record.end_us,
-            noticed_us=at_us,
-        )
+        read: dict[str, Any] = {
+            "victim_tier": terms.tier,
+            "victim_tenant": terms.tenant,
+            "job_kind": record.job_kind,
+            "job": record.job,
+            "node": record.node,
+            "node_uid": record.node_uid,
+            "reported": reported.cause,
+            "decided_us": reported.at_us,
+            "requested_us": record.deletion_us,
+            "grace_us": record.grace_us,
+            "stopped_us": record.end_us if record.end_by is End.FINISHED else None,
+            "released_us": record.end_us,
+            "exit_code": record.result.exit_code if record.result else None,
+            "uses_retry": self._uses_retry(record),
+        }
         if known:
-            fresh = replace(fresh, **{name: getattr(known, name) for name in _KEPT})
+            new = replace(known, **read)
+            if new == known:  # what others than its pod change comes by itself
+                return known
         else:
-            fresh = replace(fresh, budget_violated=self._violates(record, reported, at_us))
-        return self._judged(self._aftermath.reused(fresh))
+            new = Disruption(
+                victim_uid=record.uid,
+                victim_namespace=record.namespace,
+                victim_name=record.name,
+                quantity=sum(quantity for _, quantity in held(record, terms)),
+                cause=reported.cause,
+                noticed_us=at_us,
+                budget_violated=self._other.violates(record, reported, at_us),
+                **read,
+            )
+        return self._in_job(self._judged(self._aftermath.reused(new)), record)
+
+    def _in_job(self, each: Disruption, record: PodRecord) -> Disruption:
+        """The disruption with the preemption of the job that it is part of, which never changes."""
+        if each.job_preemption or each.cause is not Cause.PREEMPTION:
+            return each
+        group = group_of(record) if each.job_kind == OWN_JOB else None
+        each = replace(each, group=f"{group.kind}/{group.name}" if group else "")
+        found = self._job_preemptions.id_for(each)
+        return replace(each, job_preemption=found, announced=self.announces and found == each.victim_uid)
+
+    def _uses_retry(self, record: PodRecord) -> bool:
+        policy = self._other.policy_of(record)
+        return policy is not None and uses_retry(policy, record)
 
     def _judged(self, each: Disruption) -> Disruption:
         cause, is_certain = verdict_of(
             each.reported,
             signal=self.signals.get(each.node_uid),
-            is_spot=self._is_spot(each.node_uid),
+            is_spot=self._other.is_spot(each.node_uid),
             released_us=each.released_us,
         )
+        if cause is each.cause and is_certain == each.is_certain:
+            return each
         return replace(each, cause=cause, is_certain=is_certain)
 
     def _node_changed(self, node_uid: str, at_us: int) -> None:
@@ -148,6 +180,7 @@ class Disruptions(KeyedPart[Disruption]):
     def _forget(self, uid: str) -> None:
         if forgotten := self._remove(uid):
             self._aftermath.forget(forgotten)
+            self._job_preemptions.forget(forgotten)
 
 
 def _by(at_us: int, each: Disruption) -> Disruption:

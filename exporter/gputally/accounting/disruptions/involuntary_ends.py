@@ -1,10 +1,12 @@
 """All that follows from pods losing their GPUs involuntarily."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.coverage import Coverage
+from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
@@ -13,28 +15,36 @@ from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.model.kube import Pod
+from gputally.model.kube import Kind, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import Rules
 
 
+class Others(NamedTuple):
+    """What the ends of pods also depend on."""
+
+    nodes: Nodes
+    jobs: Jobs
+    coverage: Coverage
+
+
 class InvoluntaryEnds:
     """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
 
-    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
+    def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, others: Others, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.budgets = DisruptionBudgets()
         self._covered = CoveredPods(self.budgets)
-        self.disruptions = Disruptions(
-            totals,
-            pods,
-            is_spot=lambda uid: _is_spot(nodes, uid),
+        other = Surroundings(
+            is_spot=lambda uid: _is_spot(others.nodes, uid),
+            policy_of=others.jobs.policy_of,
+            complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
-            limit=limiter.limit,
         )
+        self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:

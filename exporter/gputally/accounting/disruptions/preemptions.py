@@ -89,6 +89,7 @@ class Preemptions(KeyedPart[Preemption]):
             victim_namespace=record.namespace,
             victim_name=record.name,
             victim_priority=record.priority or 0,
+            victim_class=record.class_name,
             victim_tier=terms.tier,
             victim_tenant=terms.tenant,
             node=record.node,

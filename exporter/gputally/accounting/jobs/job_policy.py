@@ -5,14 +5,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.jobs.pod_ends import NO_CODE
+from gputally.accounting.jobs.pod_ends import NO_CODE, PREEMPTED, end_of
 from gputally.model.kube import JobSpec
 from gputally.model.objects.pod_failure_policy import ExitCodes, PodFailureRule
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
 
 COUNT: Final = "Count"
 IGNORE: Final = "Ignore"
 FAIL_JOB: Final = "FailJob"
 DEFAULT_BACKOFF_LIMIT: Final = 6
+_LOOKS_US: Final = 2 * US_PER_SECOND
+"""A Job looks at its pods a second after a change; times have whole seconds."""
 
 
 class CountingRule(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -42,6 +46,16 @@ class JobPolicy(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     def action_for(self, code: int) -> str:
         """What the first rule that matches does with a preempted pod that failed with this exit code."""
         return next((rule.action for rule in self.rules if rule.matches(code)), COUNT)
+
+
+def uses_retry(policy: JobPolicy, record: PodRecord) -> bool:
+    """Whether the Job counts a pod, once it has ended, as a failure because it was preempted; False if in doubt."""
+    end, requested_us = end_of(record), record.deletion_us
+    if end is None or end[0] != PREEMPTED or record.end_us is None or requested_us is None:
+        return False
+    if end[1] == 0:
+        return not policy.waits and record.end_us - requested_us > _LOOKS_US
+    return policy.action_for(end[1]) == COUNT
 
 
 def policy_of(spec: JobSpec) -> JobPolicy:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
+from gputally.accounting.jobs.job_policy import JobPolicy
 from gputally.accounting.jobs.job_record import JobRecord, job_key, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, ends_between, lines_of, with_time
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, ends_by, with_ends
@@ -96,6 +97,11 @@ class Jobs(StatePart[JobRecord]):
     def known(self) -> set[str]:
         """UIDs of the Jobs that are known to exist."""
         return {job.uid for job in self._jobs.values() if not job.deleted}
+
+    def policy_of(self, record: PodRecord) -> JobPolicy | None:
+        """The policy of the Job that controls a pod; None without one, or if it is not known."""
+        job = self._jobs.get(job_key(record) or "")
+        return job.policy if job else None
 
     def drain(self) -> dict[str, JobRecord | None]:
         """See `StatePart.drain`."""

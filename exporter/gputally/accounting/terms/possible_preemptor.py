@@ -17,4 +17,5 @@ def preemptor_from(record: PodRecord, rules: Rules, namespaces: Namespaces) -> P
         tenant=namespaces.tenant(record),
         priority=record.priority or 0,
         may_preempt=record.may_preempt,
+        class_name=record.class_name,
     )

@@ -6,6 +6,7 @@ from functools import partial
 from gputally.aggregator.optional.budget_watch import budget_task
 from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.optional.period_closer import PeriodCloser
+from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, url_source
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.model.rules import Rules
@@ -29,6 +30,9 @@ def optional_tasks(
         tasks["ledger retention"] = partial(
             keep_rolled_up, pipeline.writer, retention_us=retention_us, closing=pipeline.health.closing, clock=clock
         )
+    if settings.preemption_webhook:
+        url = url_source(settings.preemption_webhook)
+        tasks["preemption webhook"] = PreemptionWebhook(settings.ledger, pipeline, url, clock=clock).run
     if rules.budgets:
         tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks

@@ -30,6 +30,12 @@ def _last_write(health: Health) -> Iterator[Row]:
         yield Row((), health.ledger.last_write_us / US_PER_SECOND)
 
 
+def _deliveries(health: Health) -> Iterator[Row]:
+    if health.deliveries:
+        for result, count in health.deliveries.results.items():
+            yield Row((result,), count)
+
+
 BUILD_INFO = Metric[Health](
     name="gputally_build_info",
     kind=MetricType.INFO,
@@ -234,6 +240,22 @@ CERTIFICATE_EXPIRY = Metric[Health](
     ),
 )
 
+DELIVERIES = Metric[Health](
+    name="gputally_preemption_deliveries_total",
+    kind=MetricType.COUNTER,
+    help="Records of preemptions posted to the webhook, by result: failed ones are repeated, rejected ones are not.",
+    labels=("result",),
+    rows=_deliveries,
+)
+
+PENDING_DELIVERIES = Metric[Health](
+    name="gputally_preemption_deliveries_pending",
+    kind=MetricType.GAUGE,
+    help="Records of preemptions that the webhook has not got yet, also those that are not complete.",
+    rows=lambda health: [Row((), health.deliveries.pending)] if health.deliveries else [],
+    reference_only=True,
+)
+
 METRICS = (
     BUILD_INFO,
     WATCH_SYNCED,
@@ -261,4 +283,6 @@ METRICS = (
     CLOCK_SKEW,
     REJECTED_DATES,
     CERTIFICATE_EXPIRY,
+    DELIVERIES,
+    PENDING_DELIVERIES,
 )

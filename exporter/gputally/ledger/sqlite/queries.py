@@ -5,7 +5,7 @@ They use the views, which include the rows of older schemas.
 Parameters are the window [:start, :end), the end of accounting :accounted, and pods with UIDs in (:after, :upto].
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from msgspec import Struct, convert
@@ -156,7 +156,8 @@ ORDER BY from_us
 PREEMPTIONS: Final = """
 SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,
        preemptor_uid, preemptor_namespace, preemptor_name, preemptor_tier,
-       node, quantity, decided_us, requested_us, released_us, is_inferred
+       node, quantity, decided_us, requested_us, released_us, is_inferred,
+       victim_class, victim_priority, preemptor_class, preemptor_priority, preemptor_may_preempt
 FROM preemptions p
 WHERE decided_us >= :start AND decided_us < :end
   AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
@@ -190,6 +191,11 @@ ORDER BY node_uid
 def record_of(type_: type[Record], row: Row) -> Record:
     """A record whose fields are the columns of the row."""
     return convert(dict(zip(type_.__struct_fields__, row, strict=True)), type_, strict=False)
+
+
+def records_of(type_: type[Record], rows: Iterable[Row]) -> Iterator[Record]:
+    """Records whose fields are the columns of the rows."""
+    return (record_of(type_, row) for row in rows)
 
 
 def segment(row: Row) -> SegmentRecord:

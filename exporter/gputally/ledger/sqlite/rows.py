@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.ledger.records import DisruptionRecord
 from gputally.model.allocation import Segment, Terms
+from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.history import grown
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
@@ -26,8 +27,8 @@ INSERT_CAPACITY: Final = _insert(15, "REPLACE INTO capacity")
 INSERT_ASSET_PRICE: Final = _insert(7, "REPLACE INTO capacity_prices")
 INSERT_NODE_END: Final = _insert(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = _insert(2, "IGNORE INTO reregistrations")
-INSERT_PREEMPTION: Final = _insert(16, "REPLACE INTO preemptions")
-INSERT_DISRUPTION: Final = _insert(22, "REPLACE INTO disruptions")
+INSERT_PREEMPTION: Final = _insert(21, "REPLACE INTO preemptions")
+INSERT_DISRUPTION: Final = _insert(25, "REPLACE INTO disruptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
 INSERT_HISTORY: Final = _insert(4, "REPLACE INTO histories")
@@ -89,7 +90,16 @@ def preemptions(changes: Changes) -> Iterator[Row]:
             p.requested_us,
             p.released_us,
             bool(preemptor and preemptor.is_inferred),
+            *(p.victim_class, p.victim_priority),
+            *_powers(preemptor),
         )
+
+
+def _powers(preemptor: Preemptor | None) -> Row:
+    """Class, priority and whether its policy permits preemptions; NULL while the pod is not known."""
+    if preemptor is None or preemptor.priority is None:
+        return None, None, None
+    return preemptor.class_name, preemptor.priority, preemptor.may_preempt
 
 
 def disruptions(changes: Changes) -> Iterator[Row]:

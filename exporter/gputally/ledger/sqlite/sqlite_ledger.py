@@ -26,6 +26,7 @@ from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.class_version_rows import INSERT_CLASS_VERSION, class_versions
+from gputally.ledger.sqlite.sums.delivery_rows import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
 from gputally.ledger.sqlite.sums.lost_work_rows import INSERT_LOST_WORK, lost_work
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
@@ -95,6 +96,11 @@ class SqliteLedger:
         with converted_errors(self.path), self._transaction():
             append_period(self._connection, period)
 
+    def finish_delivery(self, job_preemption: str, result: str, *, at_us: int) -> None:
+        """See `Ledger.finish_delivery`."""
+        with converted_errors(self.path), self._transaction():
+            self._connection.execute(FINISH_DELIVERY, (result, at_us, job_preemption))
+
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""
         return integrity.slices(self.path)
@@ -162,6 +168,7 @@ class SqliteLedger:
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
+        many(INSERT_DELIVERY, deliveries(changes))
         many(INSERT_LOST_WORK, lost_work(changes))
         many(INSERT_CLASS_VERSION, class_versions(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))

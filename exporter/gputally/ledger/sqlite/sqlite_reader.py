@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -36,6 +37,7 @@ from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, allocated_times, by_labels, read_sums
 from gputally.ledger.sqlite.sums.class_version_rows import CLASS_VERSIONS
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
+from gputally.ledger.sqlite.sums.delivery_rows import read_pending, read_victims
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.sums.measured_time import read_measured
@@ -148,7 +150,7 @@ class SqliteLedgerReader:
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
         self._detailed(window)
-        for start_us in self._hours(window):
+        for start_us in usage_rows.hours_in(self._rows, window):
             yield from map(usage_rows.assignment_hour, self._rows(usage_rows.ASSIGNED_IN_HOUR, {"start": start_us}))
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
@@ -170,13 +172,11 @@ class SqliteLedgerReader:
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
-        for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
-            yield queries.record_of(PreemptionRecord, row)
+        return queries.records_of(PreemptionRecord, self._rows(queries.PREEMPTIONS, self._bounds(window)))
 
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
-        for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
-            yield queries.record_of(DisruptionRecord, row)
+        return queries.records_of(DisruptionRecord, self._rows(queries.DISRUPTIONS, self._bounds(window)))
 
     def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
         """See `LedgerReader.priority_classes`."""
@@ -187,6 +187,14 @@ class SqliteLedgerReader:
         """See `LedgerReader.lost_work`."""
         found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
         return {each.victim_uid: each for each in found}
+
+    def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
+        """See `LedgerReader.pending_deliveries`."""
+        return read_pending(self._rows, after=after, limit=limit)
+
+    def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
+        """See `LedgerReader.victims`."""
+        return read_victims(self._rows, job_preemptions)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""
@@ -271,15 +279,6 @@ class SqliteLedgerReader:
             yield _Page(after, upto)
             after = upto
         yield _Page(after, _LAST)
-
-    def _hours(self, window: Window) -> Iterator[int]:
-        """The starts of all hours with usage."""
-        start_us: int | None = window.start_us - 1
-        while start_us is not None:
-            bounds = {"after": start_us, "end": window.end_us}
-            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, bounds)
-            if start_us is not None:
-                yield start_us
 
     def _rows(self, sql: str, bounds: Mapping[str, Any] | None = None, page: _Page | None = None) -> list[Row]:
         """All rows of one statement, which is one transaction."""

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.records import Window
+from gputally.ledger.sqlite.sums.names import Rows
 from gputally.model.measured.usage_record import (
     AssignmentHour,
     AssignmentKey,
@@ -59,7 +61,7 @@ ASSIGNED_IN_HOUR: Final = f"""
 WHERE start_us = :start
 ORDER BY {_columns(AssignmentKey._fields)}
 """
-NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
+_NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
 _UNALLOCATED: Final = f"SELECT {_columns(GpuKey._fields + _GPU_HOUR)}, open FROM unallocated_usage"  # noqa: S608 (literals only)
 SELECT_UNALLOCATED: Final = f"""
 {_UNALLOCATED} INDEXED BY unallocated_usage_open
@@ -99,6 +101,15 @@ def unallocated(changes: Changes) -> Iterator[Row]:
     """Latest hours of GPUs outside any allocation."""
     for row in changes.unallocated_usage.values():
         yield *row.key, row.node, row.hour.unattributed, row.hour.energy, row.open
+
+
+def hours_in(rows: Rows, window: Window) -> Iterator[int]:
+    """The starts of all hours with usage."""
+    start_us: int | None = window.start_us - 1
+    while start_us is not None:
+        [(start_us,)] = rows(_NEXT_HOUR, {"after": start_us, "end": window.end_us})
+        if start_us is not None:
+            yield start_us
 
 
 def assignment_hour(row: Row) -> AssignmentHour:

@@ -16,6 +16,9 @@ Lists pods that lost their GPUs before they had ended by themselves: when and wh
 long it took until the containers had stopped and until a replacement ran. Works beside a running aggregator: it never
 blocks it and changes nothing.
 
+With --by job it lists one record for each job and time: by which tiers and which rule, what it cost, and what would
+have prevented it or made it cheaper.
+
 columns for --where: tier, tenant, namespace, pod, job_kind, job and node of the victim
 causes: {", ".join(Cause)}
 
@@ -24,6 +27,7 @@ causes: {", ".join(Cause)}
 examples:
   gputally preemptions --window 7d --where tenant=research --ledger gputally.db
   gputally preemptions --window 2026-10 --cause spot_reclaim --output csv
+  gputally preemptions --window 7d --by job --where tenant=research
   kubectl gputally preemptions --window today --where namespace=ml --where job=train
 """
 
@@ -36,6 +40,7 @@ def add_preemptions_command(commands: "argparse._SubParsersAction[Parser]") -> N
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add = command.add_argument
+    add("--by", choices=("pod", "job"), default="pod", help="what a row stands for [default: pod]")
     add(
         "--cause",
         type=Cause,
@@ -57,7 +62,8 @@ def _preemptions(parsed: Namespace) -> int:
 
     options = PreemptionOptions(
         scope=ScopeOptions.of(parsed),
-        causes=frozenset(parsed.cause or _USUAL),
+        by=parsed.by,
+        causes=frozenset(parsed.cause or (_USUAL if parsed.by == "pod" else (Cause.PREEMPTION,))),
         tiers_only=parsed.tiers_only,
         output=parsed.output,
     )

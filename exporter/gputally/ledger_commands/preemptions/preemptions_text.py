@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from gputally.ledger.records import Window
 from gputally.ledger_commands.plain_text import printable, write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, times
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
+from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -25,17 +26,7 @@ def write_preemptions(
     zone = scope.query.calendar.zone
     rows = [preemption_row(line, zone, tiers_only=tiers_only) for line in lines]
     if output == "json":
-        write_document(
-            file,
-            {
-                "version": VERSION,
-                "cluster": scope.state.cluster,
-                "window": times(scope.query.window, zone),
-                "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
-                "where": {each.column: each.globs for each in scope.query.filters},
-                "rows": rows,
-            },
-        )
+        write_document(file, document(rows, scope))
     elif output == "csv":
         write_rows(file, PreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
     else:
@@ -43,6 +34,19 @@ def write_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         file.write(f"\n{_total(rows)}\n" if rows else "none\n")
+
+
+def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
+    """The document with these rows."""
+    zone = scope.query.calendar.zone
+    return {
+        "version": VERSION,
+        "cluster": scope.state.cluster,
+        "window": times(scope.query.window, zone),
+        "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
+        "where": {each.column: each.globs for each in scope.query.filters},
+        "rows": rows,
+    }
 
 
 def _total(rows: Sequence[PreemptionRow]) -> str:
@@ -61,24 +65,28 @@ def _cells(row: PreemptionRow) -> Sequence[object]:
         row.preemptor_tier or "",
         row.stop_seconds,
         row.replace_seconds,
-        _lost(row),
-        _costs(row, places=2),
+        lost(row),
+        costs(row, places=2),
     )
 
 
-def _lost(row: PreemptionRow) -> str:
-    """With a mark at an upper bound."""
+def lost(row: PreemptionRow | JobPreemptionRow) -> str:
+    """Lost GPU-hours, with a mark at an upper bound."""
     if row.lost_gpu_hours is None:
         return ""
     return f"{'<' if row.is_lost_upper_bound else ''}{row.lost_gpu_hours:.2f}"
 
 
-def _costs(row: PreemptionRow, *, places: int) -> str:
+def costs(row: PreemptionRow | JobPreemptionRow, *, places: int) -> str:
+    """The costs of lost work."""
     return ", ".join(f"{cost:.{places}f} {currency}" for currency, cost in (row.lost_costs or {}).items())
 
 
 def _plain(row: PreemptionRow) -> Sequence[object]:
-    values = structs.asdict(row) | {"lost_costs": _costs(row, places=PLACES)}
-    return [
-        value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value for value in values.values()
-    ]
+    values = structs.asdict(row) | {"lost_costs": costs(row, places=PLACES)}
+    return list(map(plain, values.values()))
+
+
+def plain(value: object) -> object:
+    """A value of a row as one of CSV."""
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

@@ -1,6 +1,7 @@
 """The involuntary end of a pod with GPUs: its cause and the times of its steps."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -34,6 +35,10 @@ class Cause(StrEnum):
     """A reason that Kubernetes does not define."""
 
 
+OWN_JOB: Final = "Pod"
+"""The kind of the job of a pod without an owner: nothing replaces it."""
+
+
 class Disrupted(Struct, frozen=True, gc=False):
     """What the pod's own object says: the cause, and when that was decided (µs)."""
 
@@ -47,11 +52,17 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     `reported` is the cause by the pod's object alone, `cause` the verdict with what its node shows; it is likely rather
     than certain unless `is_certain`. `quantity` is the victim's allocation in µGPU. `stopped_us` is the end of its last
     container, `released_us` the end of its allocation. `reused_us` is when the next pod was bound to its node, and
-    `replaced_us` when the pod that replaces it, `replacement_uid`, ran. `counted` are the labels (tier, tenant, cause)
-    under which it is counted; `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it
-    is counted as one that exceeded its grace period. `budget_violated` says whether a PodDisruptionBudget of the victim
-    allowed no disruption when it was decided, and is None if budgets are not watched or that is not known; `violation`
-    are the labels under which it is counted as such.
+    `replaced_us` when the pod that replaces it, `replacement_uid`, ran.
+
+    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes; it is
+    `announced` if it is this one, and a webhook is to get the preemption. `group` is that of a pod without an owner, if
+    it is in one. `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it
+    as a failure. `budget_violated` says whether a PodDisruptionBudget of the victim allowed no disruption when it was
+    decided; None if that is not known.
+
+    `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
+    a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
+    one that exceeded its grace period.
     """
 
     victim_uid: str
@@ -75,6 +86,11 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     reused_us: int | None = None
     replaced_us: int | None = None
     replacement_uid: str = ""
+    job_preemption: str = ""
+    announced: bool = False
+    group: str = ""
+    exit_code: int | None = None
+    uses_retry: bool = False
     noticed_us: int
     counted: tuple[str, str, str] | None = None
     timed: tuple[tuple[str, int], ...] = ()

@@ -7,7 +7,8 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     """The pod that an Event names as the cause, with its last known tier; "" while that is unknown.
 
     `is_inferred` says that no Event names it: it was the only pod nominated to the victim's node at that time.
-    `priority` is None while the pod is not known, and `may_preempt` says that its preemptionPolicy is not Never.
+    `priority` is None while the pod is not known, and `may_preempt` says that its preemptionPolicy is not Never;
+    `class_name` is its PriorityClass, "" without one.
     """
 
     uid: str
@@ -18,6 +19,7 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     is_inferred: bool = False
     priority: int | None = None
     may_preempt: bool = True
+    class_name: str = ""
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
@@ -32,6 +34,7 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     victim_namespace: str
     victim_name: str
     victim_priority: int | None = None
+    victim_class: str = ""
     victim_tier: str
     victim_tenant: str
     node: str

@@ -1,0 +1,64 @@
+"""Preemptions of jobs as text: a table for people, CSV and JSON."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final, TextIO
+
+from msgspec import structs
+
+from gputally.ledger_commands.plain_text import printable, write_document, write_rows
+from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, plain
+from gputally.ledger_commands.report.report_text import Scope
+from gputally.report.disruption_rows import PLACES
+from gputally.report.job_preemptions.job_preemption import JobPreemption
+from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row
+
+_HEAD: Final = ("decided", "job", "tier", "pods", "gpus", "by tier", "permitted", "lost GPU-h", "cost", "advice")
+_PERMITTED: Final = {True: "yes", False: "no", None: ""}
+
+
+def write_job_preemptions(
+    file: TextIO, found: Sequence[JobPreemption], scope: Scope, *, output: str, tiers_only: bool
+) -> None:
+    """Write them; with `tiers_only` without names and priorities of preemptors."""
+    zone, now_us = scope.query.calendar.zone, scope.state.accounted_us
+    rows = [record_row(each, zone, now_us=now_us, tiers_only=tiers_only) for each in found]
+    if output == "json":
+        write_document(file, document(rows, scope))
+    elif output == "csv":
+        write_rows(file, JobPreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
+    else:
+        file.write(f"Preempted jobs from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
+        if rows:
+            write_rows(file, _HEAD, map(_cells, rows), output="table")
+        file.write(f"\n{_total(rows)}\n" if rows else "none\n")
+
+
+def _total(rows: Sequence[JobPreemptionRow]) -> str:
+    taken = sum((row.gpus for row in rows), Decimal(0))
+    pods = sum(len(row.pods) for row in rows)
+    return f"preempted jobs: {len(rows):,}, pods: {pods:,}, GPUs: {taken:f}"
+
+
+def _cells(row: JobPreemptionRow) -> Sequence[object]:
+    return (
+        f"{row.decided:%m-%d %H:%M:%S}",
+        f"{row.namespace}/{row.job}",
+        row.tier,
+        len(row.pods),
+        row.gpus,
+        ", ".join(row.preemptor_tiers),
+        _PERMITTED[row.is_permitted],
+        lost(row),
+        costs(row, places=2),
+        ", ".join(each.name for each in row.advice),
+    )
+
+
+def _plain(row: JobPreemptionRow) -> Sequence[object]:
+    """Lists are separated by semicolons."""
+    values = structs.asdict(row) | {
+        "lost_costs": costs(row, places=PLACES),
+        "advice": [each.text for each in row.advice],
+    }
+    return ["; ".join(each) if isinstance(each, list) else plain(each) for each in values.values()]

@@ -1,0 +1,12 @@
+"""How close in time preemptions of pods of a job are one preemption of the job."""
+
+from typing import Final
+
+from gputally.model.units import US_PER_SECOND
+
+TOGETHER_US: Final = 10 * US_PER_SECOND
+"""Pods of a job that are decided within this time of the first observed one are one preemption. kube-scheduler sends 50
+requests a second, two for each victim."""
+CLOSED_US: Final = 30 * US_PER_SECOND
+"""Once the watch of pods is complete up to so long after that one's decision, no further pod is added: the scheduler
+marks a pod, and its deletion, with which it counts, follows within seconds."""

@@ -1,0 +1,33 @@
+"""When the record of a preemption of a job is delivered."""
+
+from typing import Final
+
+from gputally.model.disruptions.disruption import OWN_JOB
+from gputally.model.disruptions.preemption_window import CLOSED_US
+from gputally.model.units import US_PER_SECOND
+from gputally.report.disruption_lines import DisruptionLine
+from gputally.report.job_preemptions.job_preemption import FOLLOWED_US, JobPreemption
+
+SETTLED_US: Final = 600 * US_PER_SECOND
+"""How long after the release of the last pod to wait for what is still missing."""
+
+
+def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_us: int) -> bool:
+    """Whether to deliver the record now.
+
+    First no further pod may be added. Then it is complete and its pods are replaced, or nothing more is awaited: ten
+    minutes after all pods have released their GPUs, and an hour after the decision if one does not. Both count from
+    `queued_us`, when it was recorded, if that was later.
+    """
+    if pods_complete_us < found.last_decided_us + CLOSED_US:
+        return False
+    if found.is_complete and all(map(_is_replaced, found.victims)):
+        return True
+    released_us = found.released_us
+    if released_us is None:
+        return now_us >= max(queued_us, found.last_decided_us) + FOLLOWED_US
+    return now_us >= max(queued_us, released_us) + SETTLED_US
+
+
+def _is_replaced(each: DisruptionLine) -> bool:
+    return each.disruption.replaced_us is not None or each.disruption.job_kind == OWN_JOB

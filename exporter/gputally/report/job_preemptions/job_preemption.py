@@ -1,0 +1,144 @@
+"""The preemption of a job: all of its pods that were preempted together, which the ledger knows by one ID."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.ledger.delivery_records import VictimRecords
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import Window
+from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.preemption_window import TOGETHER_US
+from gputally.model.units import US_PER_HOUR
+from gputally.model.work.lost_work import LostWork
+from gputally.report.disruption_lines import DisruptionLine, read_disruptions, victim_values
+from gputally.report.report_query import ReportQuery
+
+FOLLOWED_US: Final = US_PER_HOUR
+"""How long the accounting waits for what follows a preemption."""
+_OF_PODS: Final = ("pod", "node")
+"""Columns in which the pods of a job differ."""
+
+
+class JobLoss(Struct, frozen=True, kw_only=True):
+    """What all victims lost together, see `LostWork`; `at_intervals` is the loss with a checkpoint every so many µs."""
+
+    gpu_time: int
+    costs: dict[str, int]
+    bases: tuple[str, ...]
+    is_upper_bound: bool
+    pods: int
+    stalled_gpu_time: int
+    at_intervals: dict[int, int]
+
+
+class JobPreemption(Struct, frozen=True, dict=True):
+    """The victims in the order of their decisions, at least one."""
+
+    victims: Sequence[DisruptionLine]
+
+    @property
+    def id(self) -> str:
+        """Identifies it: the UID of the pod that was observed first."""
+        return self.victims[0].disruption.job_preemption
+
+    @property
+    def decided_us(self) -> int:
+        """When the first pod was chosen."""
+        return self.victims[0].disruption.decided_us
+
+    @property
+    def last_decided_us(self) -> int:
+        """When the last pod was chosen."""
+        return self.victims[-1].disruption.decided_us
+
+    @property
+    def released_us(self) -> int | None:
+        """When the last pod had released its GPUs; None before."""
+        return _last([each.disruption.released_us for each in self.victims])
+
+    @property
+    def replaced_us(self) -> int | None:
+        """When the replacements of all pods ran; None before."""
+        return _last([each.disruption.replaced_us for each in self.victims])
+
+    @cached_property
+    def loss(self) -> JobLoss | None:
+        """What is known of the lost work; None if nothing is."""
+        known = [each.lost for each in self.victims if each.lost]
+        return _sum(known) if known else None
+
+    @property
+    def is_permitted(self) -> bool | None:
+        """Whether the priorities permit all of it; None if that is not known of each pod."""
+        found = [each.preemption.is_permitted if each.preemption else None for each in self.victims]
+        return None if None in found else all(found)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether preemptors, ends and losses of all pods are known."""
+        return self.released_us is not None and all(
+            each.preemption and each.lost and each.lost.is_final for each in self.victims
+        )
+
+    def is_final(self, *, now_us: int) -> bool:
+        """Whether it will not change any more: it is complete, or the accounting does not wait for more."""
+        return self.is_complete or now_us >= (self.released_us or self.last_decided_us) + FOLLOWED_US
+
+
+def read_job_preemptions(reader: LedgerReader, query: ReportQuery) -> Iterator[JobPreemption]:
+    """Those that began in the window, by time, that match all filters: for pods and nodes, if any victim does.
+
+    A preemption is that of one tier and tenant, so a filter by these shows all of it or nothing. Raises: LedgerError.
+    """
+    window = query.window
+    wide = Window(window.start_us - 2 * TOGETHER_US, window.end_us + 2 * TOGETHER_US)
+    filters = tuple(each for each in query.filters if each.column not in _OF_PODS)
+    lines = read_disruptions(reader, replace(query, window=wide, filters=filters), (Cause.PREEMPTION,))
+    for found in grouped(lines):
+        is_included = any(query.includes(victim_values(each.disruption)) for each in found.victims)
+        if is_included and window.start_us <= found.decided_us < window.end_us:
+            yield found
+
+
+def of_records(records: VictimRecords) -> Iterator[JobPreemption]:
+    """The preemptions of jobs that these victims belong to."""
+    return grouped(
+        DisruptionLine(each, records.preemptions.get(each.victim_uid), records.lost_work.get(each.victim_uid))
+        for each in records.disruptions
+    )
+
+
+def grouped(lines: Iterable[DisruptionLine]) -> Iterator[JobPreemption]:
+    """The lines, which are in the order of time, by preemption of a job, in the order of the first one of each."""
+    found: dict[str, list[DisruptionLine]] = {}
+    for line in lines:
+        found.setdefault(line.disruption.job_preemption, []).append(line)
+    return map(JobPreemption, found.values())
+
+
+def _sum(known: Sequence[LostWork]) -> JobLoss:
+    costs: dict[str, int] = {}
+    at_intervals: dict[int, int] = {}
+    for each in known:
+        for currency, cost in each.costs:
+            costs[currency] = costs.get(currency, 0) + cost
+        for interval_us, gpu_time in each.at_intervals:
+            at_intervals[interval_us] = at_intervals.get(interval_us, 0) + gpu_time
+    return JobLoss(
+        gpu_time=sum(each.gpu_time for each in known),
+        costs=dict(sorted(costs.items())),
+        bases=tuple(sorted({each.basis.value for each in known})),
+        is_upper_bound=any(each.is_upper_bound for each in known),
+        pods=sum(each.members for each in known),
+        stalled_gpu_time=sum(each.stalled_gpu_time for each in known),
+        at_intervals=at_intervals,
+    )
+
+
+def _last(times: Sequence[int | None]) -> int | None:
+    known = [each for each in times if each is not None]
+    return max(known) if len(known) == len(times) else None
