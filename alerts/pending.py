@@ -32,8 +32,8 @@ _TERMINATING: Final = (
     '; terminating pods still have {{ .Value | printf "%.2g" }}{{ end }}'
 )
 _VICTIMS: Final = (
-    "max by (victim_tier, preemptor_tier) (gputally_preempting_victims{cluster=%q, preemptor_tier=%q} "
-    "or gputally_preempting_victims{cluster=%q, preemptor_tier='unknown'}) > 0"
+    "sort_desc(max by (victim_tier, preemptor_tier) (gputally_preempting_victims{cluster=%q, preemptor_tier=%q} "
+    "or gputally_preempting_victims{cluster=%q, preemptor_tier='unknown'}) > 0)"
 )
 _OLDEST: Final = "gputally_preempting_oldest_timestamp_seconds"
 _OF_PAIR: Final = "{cluster=%q, victim_tier=%q, preemptor_tier=%q}"

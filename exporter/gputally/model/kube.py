@@ -5,7 +5,7 @@ Shapes: k8s.io/api core/v1, batch/v1, scheduling/v1, events in their core/v1 vie
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import field
 
@@ -17,7 +17,7 @@ Labels = dict[str, str]
 
 
 class Kind(StrEnum):
-    """The resources we watch, by the plural name the API uses."""
+    """The resources we watch, by the plural name the API uses; Events also by reason."""
 
     PODS = "pods"
     NODES = "nodes"
@@ -25,6 +25,12 @@ class Kind(StrEnum):
     PRIORITY_CLASSES = "priorityclasses"
     EVENTS = "events"
     JOBS = "jobs"
+    KARPENTER_EVENTS = "events/SpotInterrupted"
+    NODE_TERMINATION_EVENTS = "events/SpotInterruption"
+
+
+EVENT_KINDS: Final = frozenset({Kind.EVENTS, Kind.KARPENTER_EVENTS, Kind.NODE_TERMINATION_EVENTS})
+"""Kinds that add knowledge, but no GPU-time; servers send no bookmarks for them."""
 
 
 class OwnerReference(Camel, frozen=True):
@@ -255,8 +261,23 @@ class ObjectReference(Camel, frozen=True):
     uid: str = ""
 
 
+class EventSource(Camel, frozen=True):
+    """The component that sent an Event through the older API."""
+
+    component: str = ""
+
+
+class EventSeries(Camel, frozen=True):
+    """Repetitions of an Event."""
+
+    last_observed_time: datetime | None = None
+
+
 class Event(Camel, frozen=True):
-    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor."""
+    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor.
+
+    Its times are `event_time` and `series`, or `first_timestamp` and `last_timestamp` if an older client sent it.
+    """
 
     metadata: Meta
     involved_object: ObjectReference = field(default_factory=ObjectReference)
@@ -264,6 +285,11 @@ class Event(Camel, frozen=True):
     reason: str | None = None
     message: str | None = None
     event_time: datetime | None = None
+    series: EventSeries | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    reporting_component: str = ""
+    source: EventSource | None = None
 
 
 Object = Pod | Node | Namespace | PriorityClass | Event | Job

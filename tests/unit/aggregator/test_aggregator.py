@@ -19,7 +19,7 @@ from gputally.kube.reflector.watch import Batches
 from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.model.kube import Kind
+from gputally.model.kube import EVENT_KINDS, Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
 from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster
@@ -44,7 +44,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 
     assert health == (200, "ok\n")
     assert status == 503
-    listed = [kind for kind in Kind if kind is not Kind.EVENTS]  # the Events asked for are a selection, not held
+    listed = [kind for kind in Kind if kind not in EVENT_KINDS]  # the Events asked for are a selection, not held
     assert set(reasons.splitlines()) >= {f"watch {kind}: no complete list yet" for kind in listed}
     assert ready == (200, "ok\n")
 
@@ -205,7 +205,7 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
     monkeypatch.setattr(aggregator, "run_reflector", nodes_last)
     monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
-        await until(lambda: running.pipeline.intake.size == 6 and len(taken) == 2)
+        await until(lambda: running.pipeline.intake.size == 2 * (len(Kind) - 3) and len(taken) == 2)
         early = list(taken)
         listed.set()
         await until(lambda: len(taken) == len(Kind))
@@ -279,7 +279,7 @@ async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
 
     assert sum_of(without, "gputally_allocated_gpus") == sum_of(samples, "gputally_allocated_gpus") == 8
     assert sum_of(without, "gputally_watch_available") == 0
-    assert sum_of(samples, "gputally_watch_available") == 3
+    assert sum_of(samples, "gputally_watch_available") == 5
 
 
 async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, cluster: SimCluster) -> None:
@@ -289,3 +289,22 @@ async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, clust
 
     with open_ledger(settings.ledger) as ledger:
         assert ledger.saved(now_us=0).pods == ()
+
+
+async def test_a_reclaim_is_known_by_the_events_of_nodes_alone(settings: Settings, cluster: SimCluster) -> None:
+    nodes = [node["metadata"] for node in cluster.registry.store.docs("nodes")][:3]
+    forged = [nodes[1] | {"at": "kube-system"}, nodes[2] | {"kind": "Pod"}]
+    async with aggregating(settings, cluster) as (running, _):
+        await until_ready(running)
+        await until(lambda: all(watch.connected for watch in running.pipeline.health.watches))
+        for number, node in enumerate([*forged, nodes[0]]):
+            named = {"kind": node.get("kind", "Node"), "name": node["name"], "uid": node["uid"]}
+            sender = {"reason": "SpotInterrupted", "reportingComponent": "karpenter", "type": "Warning"}
+            event = {"metadata": {"name": f"e.{number}"}, "involvedObject": named} | sender
+            cluster.registry.create("events", event, node.get("at", "default"))
+        signals = running.pipeline.fleet.ends.disruptions.signals
+        await until(lambda: bool(signals.known))
+        received = [watch.events for watch in running.pipeline.health.watches if watch.kind is Kind.KARPENTER_EVENTS]
+
+    assert set(signals.known) == {nodes[0]["uid"]}
+    assert received == [1]

@@ -4,6 +4,7 @@ from typing import Any
 
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
@@ -24,11 +25,12 @@ class InvoluntaryEnds:
         self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
+        self._reclaims = ReclaimEvents(nodes, self.disruptions.signals)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals)
+        own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals, self._reclaims)
         return *own, *self.lost_work.parts
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
