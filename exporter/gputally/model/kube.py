@@ -11,6 +11,7 @@ from msgspec import field
 
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 
 Labels = dict[str, str]
@@ -250,27 +251,6 @@ class PriorityClass(Camel, frozen=True):
 
     metadata: Meta
     value: int = 0
-
-
-class ObjectReference(Camel, frozen=True):
-    """The object that an Event refers to."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class EventSource(Camel, frozen=True):
-    """The component that sent an Event through the older API."""
-
-    component: str = ""
-
-
-class EventSeries(Camel, frozen=True):
-    """Repetitions of an Event."""
-
-    last_observed_time: datetime | None = None
 
 
 class Event(Camel, frozen=True):
