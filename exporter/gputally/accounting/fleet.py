@@ -70,7 +70,7 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
-        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, jobs=self.jobs, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, NamespaceTenants(self.pods))

@@ -6,6 +6,7 @@ from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
@@ -20,9 +21,11 @@ from gputally.model.rules import Rules
 class InvoluntaryEnds:
     """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
 
-    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
+    def __init__(
+        self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, jobs: Jobs, rules: Rules
+    ) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
-        self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
+        self.lost_work = LostWorkPart(totals, pods, jobs, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.disruptions = Disruptions(totals, pods, is_spot=lambda uid: _is_spot(nodes, uid), limit=limiter.limit)
         self._reclaims = ReclaimEvents(nodes, self.disruptions.signals)

@@ -6,6 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
@@ -47,6 +48,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
+        restarts=restarts_of(meta.annotations),
     )
 
 
