@@ -1,6 +1,7 @@
 """Counts each disruption of a pod with GPUs once, by its cause, and follows the steps until it is replaced."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -79,30 +80,35 @@ class Disruptions(KeyedPart[Disruption]):
 
     def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
         terms = record.terms[-1]
-        fresh = Disruption(
-            victim_uid=record.uid,
-            victim_namespace=record.namespace,
-            victim_name=record.name,
-            victim_tier=terms.tier,
-            victim_tenant=terms.tenant,
-            job_kind=record.job_kind,
-            job=record.job,
-            node=record.node,
-            node_uid=record.node_uid,
-            quantity=known.quantity if known else sum(quantity for _, quantity in held(record, terms)),
-            reported=reported.cause,
-            cause=reported.cause,
-            decided_us=reported.at_us,
-            requested_us=record.deletion_us,
-            grace_us=record.grace_us,
-            stopped_us=record.end_us if record.end_by is End.FINISHED else None,
-            released_us=record.end_us,
-            noticed_us=at_us,
-        )
+        read: dict[str, Any] = {
+            "victim_tier": terms.tier,
+            "victim_tenant": terms.tenant,
+            "job_kind": record.job_kind,
+            "job": record.job,
+            "node": record.node,
+            "node_uid": record.node_uid,
+            "reported": reported.cause,
+            "decided_us": reported.at_us,
+            "requested_us": record.deletion_us,
+            "grace_us": record.grace_us,
+            "stopped_us": record.end_us if record.end_by is End.FINISHED else None,
+            "released_us": record.end_us,
+        }
         if known:
-            kept = ("reused_us", "replaced_us", "replacement_uid", "noticed_us", "counted", "timed", "overran")
-            fresh = replace(fresh, **{name: getattr(known, name) for name in kept})
-        return self._judged(self._aftermath.reused(fresh))
+            new = replace(known, **read)
+            if new == known:  # what others than its pod change comes by itself
+                return known
+        else:
+            new = Disruption(
+                victim_uid=record.uid,
+                victim_namespace=record.namespace,
+                victim_name=record.name,
+                quantity=sum(quantity for _, quantity in held(record, terms)),
+                cause=reported.cause,
+                noticed_us=at_us,
+                **read,
+            )
+        return self._judged(self._aftermath.reused(new))
 
     def _judged(self, each: Disruption) -> Disruption:
         cause, is_certain = verdict_of(
@@ -111,6 +117,8 @@ class Disruptions(KeyedPart[Disruption]):
             is_spot=self._is_spot(each.node_uid),
             released_us=each.released_us,
         )
+        if cause is each.cause and is_certain == each.is_certain:
+            return each
         return replace(each, cause=cause, is_certain=is_certain)
 
     def _node_changed(self, node_uid: str, at_us: int) -> None:
