@@ -3,6 +3,7 @@
 import asyncio
 
 from gputally.accounting.active_pods import Active
+from gputally.accounting.disruptions.reclaim_events import EVENT_KINDS
 from gputally.accounting.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
@@ -13,7 +14,6 @@ from gputally.export.large_text import render_large
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
 from gputally.model.health import Health
-from gputally.model.kube import EVENT_KINDS
 from gputally.process.clock import Clock
 
 

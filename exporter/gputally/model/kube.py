@@ -5,7 +5,7 @@ Shapes: k8s.io/api core/v1, batch/v1, scheduling/v1, events in their core/v1 vie
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from msgspec import field
 
@@ -28,10 +28,6 @@ class Kind(StrEnum):
     JOBS = "jobs"
     KARPENTER_EVENTS = "events/SpotInterrupted"
     NODE_TERMINATION_EVENTS = "events/SpotInterruption"
-
-
-EVENT_KINDS: Final = frozenset({Kind.EVENTS, Kind.KARPENTER_EVENTS, Kind.NODE_TERMINATION_EVENTS})
-"""Kinds that add knowledge, but no GPU-time; servers send no bookmarks for them."""
 
 
 class OwnerReference(Camel, frozen=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gputally.accounting.disruptions.reclaim_events import EVENT_KINDS
 from gputally.accounting.fleet import Fleet
 from gputally.aggregator import aggregator
 from gputally.aggregator.accountant import Accountant
@@ -19,7 +20,7 @@ from gputally.kube.reflector.watch import Batches
 from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.model.kube import EVENT_KINDS, Kind
+from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
 from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster

@@ -35,6 +35,8 @@ SENDERS: Final[Mapping[Kind, Sender]] = {
 }
 """Sources: aws/karpenter-provider-aws pkg/controllers/interruption/events/events.go, kubernetes-sigs/karpenter
 pkg/operator; aws/aws-node-termination-handler pkg/observability/k8s-events.go."""
+EVENT_KINDS: Final = frozenset({Kind.EVENTS, *SENDERS})
+"""Kinds that add knowledge, but no GPU-time."""
 
 
 class ReclaimEvents(StatePart[NodeSignal]):
