@@ -41,7 +41,7 @@ absent_over_time(gputally_build_info[$window])
             name="GputallyWatchStale",
             expression="""\
 time() - max by (cluster, resource) (
-  gputally_watch_last_activity_timestamp_seconds{resource!="events"}
+  gputally_watch_last_activity_timestamp_seconds{resource!~"events.*"}
 ) > $seconds
 or
 (

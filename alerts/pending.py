@@ -31,7 +31,27 @@ _TERMINATING: Final = (
     "{cluster=%q, state='terminating'}[5m])) > 0.05\" $labels.cluster | query }}"
     '; terminating pods still have {{ .Value | printf "%.2g" }}{{ end }}'
 )
-"""The page names the cause: lost GPUs, GPUs that are not released, or pods that request more than there is."""
+_VICTIMS: Final = (
+    "sort_desc(max by (victim_tier, preemptor_tier) (gputally_preempting_victims{cluster=%q, preemptor_tier=%q} "
+    "or gputally_preempting_victims{cluster=%q, preemptor_tier='unknown'}) > 0)"
+)
+_OLDEST: Final = "gputally_preempting_oldest_timestamp_seconds"
+_OF_PAIR: Final = "{cluster=%q, victim_tier=%q, preemptor_tier=%q}"
+_ITS_LABELS: Final = "$labels.cluster .Labels.victim_tier .Labels.preemptor_tier"
+_PREEMPTING: Final = (
+    f'{{{{ range printf "{_VICTIMS}" $labels.cluster $labels.tier $labels.cluster | query }}}}'
+    " Preempted for pods of tier {{ .Labels.preemptor_tier }} and still terminating: "
+    '{{ .Value | printf "%.0f" }} of tier {{ .Labels.victim_tier }}'
+    f'{{{{ with printf "max(gputally_preempting_gpus{_OF_PAIR})" {_ITS_LABELS} | query }}}}'
+    ' with {{ . | first | value | printf "%.5g" }} GPUs{{ end }}'
+    f'{{{{ with printf "time() - min({_OLDEST}{_OF_PAIR})" {_ITS_LABELS} | query }}}}'
+    ", the first for {{ . | first | value | humanizeDuration }}{{ end }}."
+    "{{ else }} No preemption for this tier is under way.{{ end }}"
+)
+"""The page names the cause: lost GPUs, GPUs that are not released, or pods that request more than there is.
+
+It also says whether the scheduler is making room for the tier already; for a moment, a preemptor may be unknown.
+"""
 
 
 def _recording(window: str) -> Recording:
@@ -80,9 +100,9 @@ time() - max by (cluster, tier, tenant) (
             description=(
                 f"Pods of tier {{{{ $labels.tier }}}} of tenant {{{{ $labels.tenant }}}} wait for GPUs{_REQUESTED}, "
                 "the oldest for {{ $value | humanizeDuration }}. Of the cluster's GPUs "
-                f"{_FREE} are free{_OTHERS}{_TERMINATING}. If enough are free, the Events of the pods say why they "
-                "cannot use them. Otherwise repair unknown, unhealthy or cordoned nodes, or check which tiers have "
-                "the allocated GPUs."
+                f"{_FREE} are free{_OTHERS}{_TERMINATING}.{_PREEMPTING} If enough are free, the Events of the pods say "
+                "why they cannot use them. Otherwise wait for victims that terminate, repair unknown, unhealthy or "
+                "cordoned nodes, or check which tiers have the allocated GPUs."
             ),
             dashboard="pending",
             panel=PENDING_PODS,

@@ -37,6 +37,11 @@ DEMAND = (
     ")) / sum("
     'max by (cluster, gpu_model, pool, state) (gputally_capacity_gpus{cluster=~"$cluster"}))'
 )
+_PREEMPTOR = 'cluster=~"$cluster", preemptor_tier=~"$tier|unknown"'
+_PAIRS = "max by (cluster, victim_tier, preemptor_tier)"
+PREEMPTING = f"{_PAIRS} (gputally_preempting_victims{{{_PREEMPTOR}}})"
+PREEMPTING_GPUS = f"{_PAIRS} (gputally_preempting_gpus{{{_PREEMPTOR}}})"
+PREEMPTING_OLDEST = f"{_PAIRS} (gputally_preempting_oldest_timestamp_seconds{{{_PREEMPTOR}}})"
 PENDING_PODS = 100
 """The panel that alerts link to."""
 
@@ -132,6 +137,26 @@ NOW = Row(
                 unit=SECONDS,
             ),
             order="Oldest",
+        ),
+        table(
+            Look(
+                "Preemptions under way",
+                "Preempted pods of all tenants that still have their GPUs, by the tier that the scheduler makes room "
+                "for. Until an Event names the preemptor, it is unknown.",
+                empty="no preempted pods are terminating",
+                links=(Link("Causes and steps of preemptions", "preemption", {"tier": "victim_tier"}),),
+                width=24,
+                height=6,
+            ),
+            {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
+            Column(head="Victims", expression=f"sum by (preemptor_tier, victim_tier) ({PREEMPTING}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (preemptor_tier, victim_tier) ({PREEMPTING_GPUS}) > 0", unit=GPUS),
+            Column(
+                head="First request",
+                expression=f"time() - min by (preemptor_tier, victim_tier) ({PREEMPTING_OLDEST})",
+                unit=SECONDS,
+            ),
+            order="First request",
         ),
         table(
             Look(

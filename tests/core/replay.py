@@ -65,9 +65,9 @@ class Replay:
         since_us = None if since is None else us(since)
         self.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
-    def see_event(self, manifest: Json, *, at: float) -> None:
+    def see_event(self, manifest: Json, *, at: float, kind: Kind = Kind.EVENTS) -> None:
         """An Event."""
-        self.apply(Upserted(kind=Kind.EVENTS, object=as_event(manifest), at_us=us(at), since_us=us(at)))
+        self.apply(Upserted(kind=kind, object=as_event(manifest), at_us=us(at), since_us=us(at)))
 
     def see_namespace(self, manifest: Json, *, at: float) -> None:
         """A namespace."""

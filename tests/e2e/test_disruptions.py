@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,25 @@ class Scene:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
         await self.api.call("POST", f"{pod}/eviction", json=eviction)
 
+    async def announce(self, name: str, reason: str, component: str, *, uid: bool) -> None:
+        """An Event on a node, as the older API of client-go sends it."""
+        node = (await self.api.get(self.node(name)))["metadata"]
+        named = {"kind": "Node", "apiVersion": "v1", "name": node["name"]}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "metadata": {"name": f"{node['name']}.17", "namespace": "default"},
+            "involvedObject": named | ({"uid": node["uid"]} if uid else {"namespace": "default"}),
+            "type": "Warning",
+            "reason": reason,
+            "message": "announced",
+            "source": {"component": component},
+            "reportingComponent": component,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        await self.api.call("POST", "/api/v1/namespaces/default/events", json=event)
+
     async def taint(self, name: str, key: str, effect: str) -> None:
         await self.api.patch(self.node(name), {"spec": {"taints": [{"key": key, "effect": effect}]}})
 
@@ -66,6 +87,7 @@ async def test_each_cause_is_told_apart(api: Api, place: str, product: Product) 
     scene = Scene(api, place)
     drained, deleted, _ = [await scene.run(name) for name in ("drained", "deleted", "tainted")]
     reclaimed, shrunk = await scene.run("reclaimed", labels=SPOT), await scene.run("shrunk")
+    announced, noticed = await scene.run("announced", labels=SPOT), await scene.run("noticed", labels=SPOT)
 
     await scene.evict(drained)
     await api.delete(deleted)
@@ -74,24 +96,30 @@ async def test_each_cause_is_told_apart(api: Api, place: str, product: Product) 
     await scene.evict(reclaimed)
     await scene.taint("shrunk", "ToBeDeletedByClusterAutoscaler", "NoSchedule")
     await scene.evict(shrunk)
+    await scene.announce("announced", "SpotInterrupted", "karpenter", uid=True)
+    await scene.evict(announced)
+    await scene.announce("noticed", "SpotInterruption", "aws-node-termination-handler", uid=False)
+    await scene.evict(noticed)
 
     causes: dict[str, str] = dict(
         await product.query_until(
             f"SELECT victim_name, cause FROM disruptions WHERE victim_namespace = '{place}' AND released_us NOTNULL "
             "ORDER BY victim_name",
-            lambda rows: len(rows) == 5,
+            lambda rows: len(rows) == 7 and rows[0][1] == rows[3][1] == "spot_reclaim",
         )
     )
     assert causes == {
+        "announced": "spot_reclaim",
         "deleted": "deletion",
         "drained": "eviction",
+        "noticed": "spot_reclaim",
         "reclaimed": "spot_reclaim",
         "shrunk": "scale_down",
         "tainted": "taint",
     }
     samples = await product.scrape()
-    for cause in causes.values():
-        assert total(samples, "gputally_disruptions_total", cause=cause) == 1
+    for cause, pods in Counter(causes.values()).items():
+        assert total(samples, "gputally_disruptions_total", cause=cause) == pods
 
 
 async def test_a_preemption_is_followed_until_its_replacement_runs(api: Api, place: str, product: Product) -> None:
@@ -104,6 +132,8 @@ async def test_a_preemption_is_followed_until_its_replacement_runs(api: Api, pla
     pods = f"/api/v1/namespaces/{place}/pods"
     await api.wait_for_items(pods, lambda items: any(map(is_running, items)))
     await api.create(scene.pod("serve", where=anywhere, tier=f"{place}-high"))
+    tiers = {"victim_tier": f"{place}-low", "preemptor_tier": f"{place}-high"}
+    await product.until(lambda samples: total(samples, "gputally_preempting_gpus", **tiers) == 1)
     await api.wait_for(f"{pods}/serve", is_running)
     await api.create(gpu_node(f"{place}-more", gpus=1, pool=place))
 
@@ -114,6 +144,7 @@ async def test_a_preemption_is_followed_until_its_replacement_runs(api: Api, pla
         lambda rows: len(rows) == 1,
         within=40,
     )
+    assert total(await product.scrape(), "gputally_preempting_gpus", **tiers) == 0
     victim, replacement, *steps = row
     assert [pod["metadata"]["uid"] for pod in await running(api, pods, training)] == [replacement]
     assert victim != replacement

@@ -179,6 +179,9 @@ def an_hour() -> Snapshot:
     tape.listed(2400, done, waits, api(scheduled=630, started=650), since=2300)  # without lab, which has vanished
     tape.scrape(3000)
     measure(tape, at=3590, since=650, used=1200)
+    tune = partial(pod, "tune", "scavenger", 1, node="n1", created=3400, scheduled=3401, started=3410, clock=-60)
+    tape.seen(3410, tune())
+    tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
     return tape.scrape(3600)
 
 

@@ -12,7 +12,7 @@ from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.units import GPU_SECOND
-from tests.core.manifests import NodeForm, PodForm, instant, us
+from tests.core.manifests import Json, NodeForm, PodForm, instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples
@@ -22,6 +22,9 @@ from tests.told import Told
 
 LWS = {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"}
 TRAINING = {"training.kubeflow.org/job-name": "t"}
+VOLCANO = {"volcano.sh/job-name": "v"}
+JOB = {"batch.kubernetes.io/job-name": "b", "batch.kubernetes.io/controller-uid": "job"}
+VERSION = "volcano.sh/job-version"
 STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
 
 
@@ -39,11 +42,15 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Gang:
-    """The first member is preempted. The second one states a checkpoint, if any does."""
+    """The first member is preempted. The second one states a checkpoint, if any does.
+
+    A Volcano job counts its restarts; `suspended` is when the Job was suspended.
+    """
 
     members: tuple[Member, ...]
     checkpoint: int | None
     outage: tuple[int, int]
+    suspended: int | None = None
 
     @property
     def restarts(self) -> bool:
@@ -52,6 +59,10 @@ class Gang:
     def log(self) -> tuple[Told, ...]:
         node = Told(kind="node", event="seen", manifest=NodeForm(name="n1", gpus=64).manifest(), at=1, since=1)
         told = [each for i, member in enumerate(self.members) for each in self._life(i, member)]
+        if self.suspended is not None:
+            told.append(
+                Told(kind="job", event="seen", manifest=job(self.suspended), at=self.suspended, since=self.suspended)
+            )
         ordered = sorted(told, key=lambda each: each.at)
         return node, *(self._delayed(each) for each in ordered)
 
@@ -60,7 +71,7 @@ class Gang:
         yield seen(running, member.started)
         states = {LAST_CHECKPOINT: instant(self.checkpoint)} if index == 1 and self.checkpoint is not None else {}
         if states and self.checkpoint is not None:
-            running = replace(running, annotations=states, version=2)
+            running = replace(running, annotations={**running.annotations, **states}, version=2)
             yield seen(running, self.checkpoint)
         if member.asked is not None and member.ended is not None:
             stopping = replace(running, deleted=member.asked, marked=None if index else member.asked, version=3)
@@ -70,7 +81,9 @@ class Gang:
             yield replace(seen(last, member.ended + 1), event="gone")
         if member.successor:
             created, started = member.successor
-            new = replace(member.form, uid=f"next-{member.form.name}", created=created, scheduled=created, version=9)
+            counted = {VERSION: "2" if self.restarts else "1"} if VERSION in member.form.annotations else {}
+            form = replace(member.form, annotations=counted)
+            new = replace(form, uid=f"next-{form.name}", created=created, scheduled=created, version=9)
             yield seen(new, created)
             yield seen(replace(new, started=started, version=10), started)
 
@@ -79,18 +92,20 @@ class Gang:
         return replace(told, at=over, since=begun) if begun < told.at <= over else told
 
     def lost(self) -> int:
-        """GPU-seconds: of the first, and of all that restarted."""
+        """GPU-seconds: of the first, and of all that restarted. Pods of a Job share no checkpoint."""
         gone = self.members if self.restarts else self.members[:1]
+        shares = self.members[0].form.labels != JOB
         return sum(
-            each.form.gpus * (each.ended - max(each.started, min(self.checkpoint or 0, each.ended), OPENED))
-            for each in gone
+            each.form.gpus
+            * (each.ended - max(each.started, min(self.checkpoint or 0, each.ended) if shares or i == 1 else 0, OPENED))
+            for i, each in enumerate(gone)
             if each.ended is not None
         )
 
     def stalled(self) -> int:
         """GPU-seconds of those that stayed, from the end of the first to the start of its successor."""
         first = self.members[0]
-        if self.restarts or first.successor is None or first.ended is None:
+        if self.restarts or first.successor is None or first.ended is None or first.form.labels == JOB:
             return 0
         return sum(each.form.gpus for each in self.members[1:]) * max(0, first.successor[1] - first.ended)
 
@@ -99,13 +114,27 @@ def seen(form: PodForm, at: int) -> Told:
     return Told(kind="pod", event="seen", manifest=form.manifest(), at=at, since=at)
 
 
+def job(suspended: int) -> Json:
+    """The Job of the gang, which a queue evicted."""
+    template = {"metadata": {}, "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+    condition = {"type": "Suspended", "status": "True", "lastTransitionTime": instant(suspended)}
+    meta = {"name": "b", "namespace": "ml", "uid": "job", "creationTimestamp": instant(1)}
+    return {"metadata": meta, "spec": {"template": template}, "status": {"conditions": [condition]}}
+
+
+def fewest_successors(labels: Mapping[str, str], size: int) -> int:
+    """How many show a restart: a LeaderWorkerSet and a suspended Job need none, a counter is enough on one."""
+    return 0 if labels in (LWS, JOB) else 1 if labels is VOLCANO else size
+
+
 @st.composite
 def gangs(draw: Draw) -> Gang:
-    labels: Mapping[str, str] = draw(st.sampled_from([LWS, TRAINING]))
+    labels: Mapping[str, str] = draw(st.sampled_from([LWS, TRAINING, VOLCANO, JOB]))
     requested, restarts = draw(st.integers(50, 60)), draw(st.booleans())
-    is_gone_for_good = labels is LWS and restarts and draw(st.booleans())  # its successors wait elsewhere
+    size = draw(st.integers(2, 4))
+    successors = draw(st.integers(fewest_successors(labels, size), size)) if restarts else 1  # others wait elsewhere
     members = []
-    for i in range(draw(st.integers(2, 4))):
+    for i in range(size):
         asked = requested + (draw(st.integers(1, 3)) if i else 0) if restarts or not i else None
         ended = None if asked is None else asked + draw(st.integers(0, 6))
         created = requested + draw(st.integers(4, 15))
@@ -113,16 +142,17 @@ def gangs(draw: Draw) -> Gang:
         form = PodForm(name=f"w{i}", created=15, node="n1", scheduled=18, gpus=draw(st.integers(1, 3)), labels=labels)
         members.append(
             Member(
-                form=form,
+                form=replace(form, annotations={VERSION: "1"} if labels is VOLCANO else {}),
                 started=draw(st.integers(18, 40)),
                 asked=asked,
                 ended=ended,
-                successor=None if asked is None or is_gone_for_good else (created, started),
+                successor=(created, started) if asked is not None and i < successors else None,
             )
         )
     checkpoint = draw(st.none() | st.integers(41, 49))
     outage = draw(st.tuples(st.integers(1, 80), st.integers(0, 30)))
-    return Gang(members=tuple(members), checkpoint=checkpoint, outage=(outage[0], sum(outage)))
+    suspended = requested + draw(st.integers(1, 3)) if labels is JOB and restarts else None
+    return Gang(members=tuple(members), checkpoint=checkpoint, outage=(outage[0], sum(outage)), suspended=suspended)
 
 
 def found(replay: Replay, total: Total) -> int:

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.groups.pod_group import JOB_VERSION
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Outcome
+from gputally.model.kube import Labels
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import instant, us
 from tests.core.replay import Replay
@@ -30,11 +32,12 @@ from tests.truth import Pod
 Seconds = Counter[tuple[str, ...]]
 """Millionths of GPU-seconds by tier, tenant and how the checkpoint is known."""
 STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
-GROUPS: Sequence[Mapping[str, str]] = (
+GROUPS: Sequence[Labels] = (
     {"training.kubeflow.org/job-name": "t"},
     {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"},
     {"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/restart-attempt": "1"},
     {"batch.kubernetes.io/job-name": "b"},
+    {"volcano.sh/job-name": "v"},
 )
 
 
@@ -50,9 +53,10 @@ def workloads(draw: Draw, *, grouped: bool) -> Workload:
     uids = dict.fromkeys(uid_of(told) for told in cluster.log if told.kind == "pod")
     stated = {uid: draw(st.lists(st.integers(0, LATEST), max_size=2)) for uid in uids}
     labels = {uid: draw(st.sampled_from(GROUPS)) if grouped else {} for uid in uids}
+    restarts = {uid: {JOB_VERSION: str(draw(st.integers(0, 2)))} if grouped else {} for uid in uids}
     victims = {uid for uid in uids if draw(st.integers(0, 3))}
     log = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in cluster.log)
-    return Workload(log=tuple(stating(told, stated, labels) for told in log))
+    return Workload(log=tuple(stating(told, stated, labels, restarts) for told in log))
 
 
 def preempted(told: Told) -> Told:
@@ -64,13 +68,15 @@ def preempted(told: Told) -> Told:
     return replace(told, manifest={**told.manifest, "status": {**status, "conditions": [*others, mark | since]}})
 
 
-def stating(told: Told, stated: Mapping[str, list[int]], labels: Mapping[str, Mapping[str, str]]) -> Told:
+def stating(
+    told: Told, stated: Mapping[str, list[int]], labels: Mapping[str, Labels], restarts: Mapping[str, Labels]
+) -> Told:
     """A pod states the last of its checkpoints so far."""
     if told.kind != "pod":
         return told
     meta, uid = told.manifest["metadata"], uid_of(told)
     so_far = [at for at in stated[uid] if at <= told.since]
-    annotations = {LAST_CHECKPOINT: instant(max(so_far))} if so_far else {}
+    annotations = restarts[uid] | ({LAST_CHECKPOINT: instant(max(so_far))} if so_far else {})
     meta = meta | {"annotations": annotations, "labels": {**meta["labels"], **labels[uid]}}
     return replace(told, manifest={**told.manifest, "metadata": meta})
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from gputally.accounting.active_pods import ActivePod, pending
+from gputally.accounting.disruptions.preempting import Preempting, preempting
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
 from gputally.accounting.prices.price_book import PriceBook
@@ -56,6 +58,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     serving: Serving
     waiting: Mapping[tuple[str, str], Waiting]
     wanted: Mapping[str, int]
+    preempting: Mapping[tuple[str, str], Preempting]
     at_risk: WorkAtRisk
     unpriced: Mapping[tuple[str, str], int]
     claim_pods: int
@@ -86,8 +89,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     fleet.advance(now_us)
     fleet.catch_up()
     fleet.known_series.declare(at_us=now_us)
-    totals = fleet.totals.publish(now_us)
-    evaluated_us = fleet.totals.evaluated_us
+    totals, evaluated_us = fleet.totals.publish(now_us), fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
     pods = pending(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pods)
@@ -99,6 +101,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
         waiting=waiting,
         wanted=_wanted(pods, fleet),
+        preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
         at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
         unpriced=inventory.unpriced,
         claim_pods=len(fleet.claim_pods),

@@ -3,6 +3,7 @@
 import asyncio
 
 from gputally.accounting.active_pods import Active
+from gputally.accounting.disruptions.reclaim_events import EVENT_KINDS
 from gputally.accounting.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
@@ -13,7 +14,6 @@ from gputally.export.large_text import render_large
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text, render
 from gputally.model.health import Health
-from gputally.model.kube import Kind
 from gputally.process.clock import Clock
 
 
@@ -39,7 +39,7 @@ class Exposition:
     def has_caught_up(self) -> bool:
         """Whether all events since the last process that affect GPU-time are accounted; stays true."""
         if not self._caught_up:
-            counting = (watch for watch in self._health.watches if watch.kind is not Kind.EVENTS)
+            counting = (watch for watch in self._health.watches if watch.kind not in EVENT_KINDS)
             self._caught_up = all(watch.initialized for watch in counting) and not self._intake.size
         return self._caught_up
 

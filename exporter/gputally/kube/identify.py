@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable
 from gputally.kube.api import Api
-from gputally.kube.failures import LoginRefused, is_unavailable
+from gputally.kube.failures import LoginRefused, is_unavailable, remedy
 from gputally.kube.reflector.reflector import Resource
 from gputally.kube.watched import resources
 from gputally.model.kube import Meta
@@ -64,11 +64,12 @@ async def _identify_once(api: Api, rules: Rules) -> str:
 
 
 async def _check_rights(api: Api, rules: Rules) -> None:
-    """Check all resources, so that the error lists all missing rights; a rejected login is reported alone.
+    """Check all rights, so that the error lists all missing ones; a rejected login is reported alone.
 
     An unavailable optional resource is no error: its watch logs it.
     """
-    requested = resources(rules)
+    each_right = {remedy(each.path): each for each in reversed(resources(rules))}  # Events are watched by reason
+    requested = [*reversed(each_right.values())]
     errors = await asyncio.gather(*(_list_error(api, each) for each in requested))
     failures = [(resource, error) for resource, error in zip(requested, errors, strict=True) if error]
     for resource, error in failures:

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from gputally.accounting.disruptions.reclaim_events import NAMESPACE, SENDERS
 from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.kube.reflector.reflector import Resource
@@ -61,6 +62,17 @@ def resources(rules: Rules) -> tuple[Resource, ...]:
             field_selector="reason=Preempted",
             idle_seconds=_EVENTS_IDLE_S,
             without="preemptions are counted with an unknown preemptor",
+        ),
+        *(
+            Resource(
+                kind=kind,
+                path=f"/api/v1/namespaces/{NAMESPACE}/events",
+                type=Event,
+                field_selector=f"reason={sender.reason},involvedObject.kind=Node",
+                idle_seconds=_EVENTS_IDLE_S,
+                without=f"a spot reclaim that only {sender.name} announces is not recognised",
+            )
+            for kind, sender in SENDERS.items()
         ),
         Resource(
             kind=Kind.JOBS,

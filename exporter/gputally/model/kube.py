@@ -12,6 +12,7 @@ from msgspec import field
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
 from gputally.model.objects.disruption_budget import BudgetSpec, BudgetStatus
+from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
@@ -20,7 +21,7 @@ Labels = dict[str, str]
 
 
 class Kind(StrEnum):
-    """The resources we watch, by the plural name the API uses."""
+    """The resources we watch, by the plural name the API uses; Events also by reason."""
 
     PODS = "pods"
     NODES = "nodes"
@@ -30,6 +31,8 @@ class Kind(StrEnum):
     JOBS = "jobs"
     DISRUPTION_BUDGETS = "poddisruptionbudgets"
     QUOTAS = "resourcequotas"
+    KARPENTER_EVENTS = "events/SpotInterrupted"
+    NODE_TERMINATION_EVENTS = "events/SpotInterruption"
 
 
 class OwnerReference(Camel, frozen=True):
@@ -255,17 +258,11 @@ class ResourceQuota(Camel, frozen=True):
     status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
-class ObjectReference(Camel, frozen=True):
-    """The object that an Event refers to."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
 class Event(Camel, frozen=True):
-    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor."""
+    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor.
+
+    Its times are `event_time` and `series`, or `first_timestamp` and `last_timestamp` if an older client sent it.
+    """
 
     metadata: Meta
     involved_object: ObjectReference = field(default_factory=ObjectReference)
@@ -273,6 +270,11 @@ class Event(Camel, frozen=True):
     reason: str | None = None
     message: str | None = None
     event_time: datetime | None = None
+    series: EventSeries | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    reporting_component: str = ""
+    source: EventSource | None = None
 
 
 Object = Pod | Node | Namespace | PriorityClass | Event | Job | PodDisruptionBudget | ResourceQuota

@@ -41,6 +41,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     created_us: int
     scheduling_group: str = ""
     """The name of its PodGroup of scheduling.k8s.io."""
+    restarts: int = 0
+    """How often its controller had restarted its group, where an annotation says so."""
     node: str = ""
     node_uid: str = ""
     claimed_us: int | None = None

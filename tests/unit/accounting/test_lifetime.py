@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.pods import lifetime
-from gputally.accounting.pods.lifetime import created_us, preempted_us
+from gputally.accounting.pods.lifetime import created_us, marks
 from gputally.accounting.pods.release import released
 from gputally.model.allocation import End, Gap
 from gputally.model.pod import PodRecord
@@ -254,7 +254,7 @@ def test_a_pod_without_creation_time_was_created_when_it_was_seen() -> None:
 
 @pytest.mark.parametrize("reason", ["PreemptionByScheduler", "PreemptionByKubeScheduler"])
 def test_a_mark_of_the_scheduler_is_a_preemption(reason: str) -> None:
-    assert preempted_us(NEW, as_pod(replace(RUNNING, marked=30, mark=reason)), us(31)) == us(30)
+    assert marks(NEW, as_pod(replace(RUNNING, marked=30, mark=reason)), us(31))[0] == us(30)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_mark_of_the_scheduler_is_a_preemption(reason: str) -> None:
     ],
 )
 def test_any_other_mark_is_none(form: PodForm) -> None:
-    assert preempted_us(NEW, as_pod(form), us(31)) is None
+    assert marks(NEW, as_pod(form), us(31))[0] is None
 
 
 @pytest.mark.parametrize(("deleted", "stays"), [(None, False), (30, True)])
@@ -275,4 +275,4 @@ def test_a_mark_is_taken_back_only_until_deletion_is_asked_for(*, deleted: int |
     marked = structs.replace(seen((replace(RUNNING, deleted=deleted), 31)), preempted_us=us(30))
     later = as_pod(replace(RUNNING, deleted=deleted, marked=40, mark="DeletionByPodGC"))
 
-    assert preempted_us(marked, later, us(41)) == (us(30) if stays else None)
+    assert marks(marked, later, us(41))[0] == (us(30) if stays else None)

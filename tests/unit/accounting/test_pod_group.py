@@ -14,10 +14,16 @@ from tests.core.replay import Replay
 LWS = "leaderworkerset.sigs.k8s.io"
 
 
-def record(labels: dict[str, str], *, name: str = "a", spec: dict[str, Any] | None = None) -> PodRecord:
+def record(
+    labels: dict[str, str],
+    *,
+    name: str = "a",
+    spec: dict[str, Any] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> PodRecord:
     """As the fleet keeps it, with the labels that it needs."""
     replay = Replay()
-    manifest = PodForm(name=name, labels=labels | {"app": "x"}).manifest()
+    manifest = PodForm(name=name, labels=labels | {"app": "x"}, annotations=annotations or {}).manifest()
     manifest["spec"] |= spec or {}
     replay.see_pod(as_pod(manifest), at=10)
     return replay.fleet.pods.records[f"uid-{name}"]
@@ -67,7 +73,14 @@ def test_a_pod_without_such_labels_is_on_its_own() -> None:
 def test_a_jobset_counts_its_restarts_in_a_label(text: str, attempt: int) -> None:
     labels = {"jobset.sigs.k8s.io/jobset-name": "t", "jobset.sigs.k8s.io/restart-attempt": text}
 
-    assert attempt_of(dict(record(labels).labels)) == attempt
+    assert attempt_of(record(labels)) == attempt
+
+
+@pytest.mark.parametrize(("text", "attempt"), [("2", 2), ("", 0), ("-1", 0), ("x", 0), ("9" * 63, 0)])
+def test_a_volcano_job_counts_its_restarts_in_an_annotation(text: str, attempt: int) -> None:
+    annotations = {"volcano.sh/job-version": text, "volcano.sh/job-retry-count": "7"}
+
+    assert attempt_of(record({"volcano.sh/job-name": "t"}, annotations=annotations)) == attempt
 
 
 def test_an_index_has_the_existing_pods_of_each_group() -> None:

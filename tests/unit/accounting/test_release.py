@@ -276,4 +276,4 @@ def test_nothing_is_kept_of_incarnations_that_are_long_gone(*, restarts: bool) -
         replay.fleet.advance(us(later))
 
     assert replay.fleet.nodes.accounts == {}
-    assert replay.fleet.nodes._lineage._next == {}
+    assert replay.fleet.nodes.lineage._next == {}

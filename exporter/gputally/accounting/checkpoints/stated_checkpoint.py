@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
+from gputally.model.duration import seconds_of
 from gputally.model.kube import Pod
-from gputally.model.units import US_PER_DAY, US_PER_HOUR, US_PER_SECOND, to_us
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, to_us
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 
 LAST_CHECKPOINT: Final = "gputally.io/last-checkpoint"
@@ -25,7 +26,6 @@ _LINE: Final = re.compile(r"^gputally-checkpoint=(\S{20,40})\s*$", re.MULTILINE)
 _TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-_INTERVAL: Final = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,4})m)?(?:([0-9]{1,6})s)?")
 
 
 def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
@@ -71,7 +71,5 @@ def time_of(text: str) -> int | None:
 
 def interval_of(text: str) -> int | None:
     """The interval in µs; None unless it is a duration from a minute to a week."""
-    found = _INTERVAL.fullmatch(text[:20])
-    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
-    interval_us = hours * US_PER_HOUR + (minutes * 60 + seconds) * US_PER_SECOND
+    interval_us = (seconds_of(text) or 0) * US_PER_SECOND
     return interval_us if SHORTEST_US <= interval_us <= LONGEST_US else None

@@ -83,29 +83,41 @@ class Aftermath:
         if job not in self._unreplaced:
             self._decided_us.pop(job, None)
 
-    def after(self, record: PodRecord) -> Iterator[Disruption]:
+    def after(self, record: PodRecord) -> Iterable[Disruption]:
         """The disruptions that this pod completes, if any."""
+        if record.node in self._followed or (self._unreplaced and record.started_us is not None):
+            return self._completed_by(record)
+        return ()  # most events of most pods
+
+    def _completed_by(self, record: PodRecord) -> Iterator[Disruption]:
         if record.node in self._followed and self._looked_at.get(record.uid) != record.scheduled_us is not None:
             self._looked_at[record.uid] = record.scheduled_us
             is_last = record.scheduled_us >= self._last_reuse_us.get(record.node, 0)
             followed = self._unused.get(record.node, {}) if is_last else self._followed[record.node]
             for each in tuple(followed.values()):
-                if (better := _reused(each, record.uid, record.scheduled_us)) != each:
+                if (better := _reused(each, record.uid, record.scheduled_us)) is not each:
                     yield better
         if record.started_us is not None and record.uid not in self._replacements:
             yield from self._replaced_by(record)
 
     def reused(self, each: Disruption) -> Disruption:
         """A new or changed disruption, with the first known binding to its node after its release."""
-        each = replace(each, reused_us=each.reused_us if _is_after(each.released_us, each.reused_us) else None)
+        reused_us = None if each.released_us is None else self._first_us(each, each.released_us)
+        return each if reused_us == each.reused_us else replace(each, reused_us=reused_us)
+
+    def _first_us(self, each: Disruption, released_us: int) -> int | None:
+        """The first known binding after the release, which API times may date up to a second before it."""
+        after_us, victim = released_us - US_PER_SECOND, each.victim_uid
         left = self._left.get(each.node, [])
-        first = bisect_right(left, (each.released_us or 0) - US_PER_SECOND, key=_scheduled_us)
-        for binding in left[first : first + 2]:  # one of them may be the victim
-            each = _reused(each, binding.uid, binding.scheduled_us)
+        first = bisect_right(left, after_us, key=_scheduled_us)
+        found = [each_left.scheduled_us for each_left in left[first : first + 2] if each_left.uid != victim]
         for record in self._on_node(each.node):
-            if record.scheduled_us is not None:
-                each = _reused(each, record.uid, record.scheduled_us)
-        return each
+            scheduled_us = record.scheduled_us
+            if scheduled_us is not None and scheduled_us > after_us and record.uid != victim:
+                found.append(scheduled_us)
+        if each.reused_us is not None and each.reused_us > after_us:
+            found.append(each.reused_us)
+        return max(released_us, min(found)) if found else None
 
     def leave(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was deleted."""

@@ -30,7 +30,12 @@ class DisruptionCounts:
 
     def recounted(self, each: Disruption, *, at_us: int) -> Disruption:
         """The disruption as it counts now; corrects an earlier count by the difference."""
-        return self._violating(self._overrun(self._timed(self._counted(each, at_us), at_us), at_us), at_us)
+        counted, timed = self._counted(each, at_us), self._timed(each, at_us)
+        overran = self._overrun(each, counted, at_us)
+        violation = self._violation(each, counted, at_us)
+        if (counted, timed, overran, violation) == (each.counted, each.timed, each.overran, each.violation):
+            return each
+        return replace(each, counted=counted, timed=timed, overran=overran, violation=violation)
 
     def withdraw(self, each: Disruption, *, at_us: int) -> None:
         """Take back all counts."""
@@ -38,43 +43,47 @@ class DisruptionCounts:
             self._totals.count(Total.DISRUPTIONS, each.counted, -1, at_us=at_us)
         for step, duration_us in each.timed:
             self._time(step, duration_us, -1, at_us)
-        self._overrun(replace(each, released_us=None), at_us)
-        self._violating(replace(each, budget_violated=None), at_us)
+        if each.counted and each.overran:
+            self._totals.count(Total.GRACE_EXCEEDED, each.counted[:2], -1, at_us=at_us)
+        if each.violation:
+            self._totals.count(Total.BUDGET_VIOLATIONS, each.violation, -1, at_us=at_us)
 
-    def _counted(self, each: Disruption, at_us: int) -> Disruption:
-        tier, tenant, cause = each.counted or ("", "", "")
-        if cause == each.cause:
-            return each
+    def _counted(self, each: Disruption, at_us: int) -> tuple[str, str, str]:
+        if each.counted and each.counted[2] == each.cause:
+            return each.counted
         if each.counted:
             self._totals.count(Total.DISRUPTIONS, each.counted, -1, at_us=at_us)
+            tier, tenant, _ = each.counted
         else:
             tier, tenant = self._limit("tier", each.victim_tier), self._limit("tenant", each.victim_tenant)
         labels = (tier, tenant, each.cause.value)
         self._totals.count(Total.DISRUPTIONS, labels, 1, at_us=at_us)
-        return replace(each, counted=labels)
+        return labels
 
-    def _timed(self, each: Disruption, at_us: int) -> Disruption:
+    def _timed(self, each: Disruption, at_us: int) -> tuple[tuple[str, int], ...]:
         timed = tuple(_durations(each)) if each.cause is Cause.PREEMPTION else ()
+        if timed == each.timed:
+            return each.timed
         for step, duration_us in each.timed:
             if (step, duration_us) not in timed:
                 self._time(step, duration_us, -1, at_us)
         for step, duration_us in timed:
             if (step, duration_us) not in each.timed:
                 self._time(step, duration_us, 1, at_us)
-        return replace(each, timed=timed)
+        return timed
 
-    def _overrun(self, each: Disruption, at_us: int) -> Disruption:
+    def _overrun(self, each: Disruption, counted: tuple[str, str, str], at_us: int) -> bool:
         overran = (each.grace_exceeded_us or 0) > KUBELET_US
-        if each.counted and overran != each.overran:
-            self._totals.count(Total.GRACE_EXCEEDED, each.counted[:2], 1 if overran else -1, at_us=at_us)
-        return replace(each, overran=overran)
+        if overran != each.overran:
+            self._totals.count(Total.GRACE_EXCEEDED, counted[:2], 1 if overran else -1, at_us=at_us)
+        return overran
 
-    def _violating(self, each: Disruption, at_us: int) -> Disruption:
-        violation = each.counted if each.budget_violated else None
+    def _violation(self, each: Disruption, counted: tuple[str, str, str], at_us: int) -> tuple[str, str, str] | None:
+        violation = counted if each.budget_violated else None
         for labels, times in ((each.violation, -1), (violation, 1)):
             if labels and violation != each.violation:
                 self._totals.count(Total.BUDGET_VIOLATIONS, labels, times, at_us=at_us)
-        return replace(each, violation=violation)
+        return violation
 
     def _time(self, step: str, duration_us: int, times: int, at_us: int) -> None:
         bound = _BOUNDS[bisect_left(STEP_BOUNDS_S, -(-duration_us // US_PER_SECOND))]  # seconds, rounded up

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
@@ -34,7 +35,7 @@ class InvoluntaryEnds:
 
     def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, others: Others, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
-        self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
+        self.lost_work = LostWorkPart(totals, pods, others.jobs, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.budgets = DisruptionBudgets()
         self._covered = CoveredPods(self.budgets)
@@ -45,11 +46,12 @@ class InvoluntaryEnds:
             violates=self._covered.violated,
         )
         self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
+        self._reclaims = ReclaimEvents(others.nodes, self.disruptions.signals)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals)
+        own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals, self._reclaims)
         return self.budgets, self._covered, *own, *self.lost_work.parts
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Node, Object
+from gputally.model.node import NodeRecord
 from gputally.model.units import US_PER_HOUR, to_us
 
 RECLAIM_TAINT: Final = "aws-node-termination-handler/spot-itn"
@@ -62,6 +63,13 @@ class NodeSignals(KeyedPart[NodeSignal]):
         if better != known:
             self._store(uid, better)
             self._on_change(uid, at_us)
+
+    def reclaimed(self, node: NodeRecord, *, reclaim_us: int, at_us: int) -> None:
+        """An Event announced at `reclaim_us` that the machine of a node, which may be deleted, is taken back."""
+        known = self.known.get(node.uid) or NodeSignal(node_uid=node.uid, gone_us=node.gone_us)
+        if known.reclaim_us is None or reclaim_us < known.reclaim_us:
+            self._store(node.uid, replace(known, reclaim_us=reclaim_us))
+            self._on_change(node.uid, at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""

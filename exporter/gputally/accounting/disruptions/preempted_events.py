@@ -4,7 +4,8 @@ from typing import Final, NamedTuple
 
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Event, ObjectReference
+from gputally.model.kube import Event
+from gputally.model.objects.event_fields import ObjectReference
 from gputally.model.owner import is_name, is_uid
 
 MOST: Final = 10_000

@@ -7,7 +7,7 @@ as by `unknown` after a while.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -53,6 +53,7 @@ class Preemptions(KeyedPart[Preemption]):
         self._nominations = Nominations()
         self._nominee = nominee
         self._open: set[str] = set()
+        self._unreleased: set[str] = set()
         self._totals = totals
         self._pod_of = pod_of
         self._limit = limit
@@ -64,6 +65,13 @@ class Preemptions(KeyedPart[Preemption]):
             is_inferred = preemption.preemptor is not None and preemption.preemptor.is_inferred
             if preemption.counted is None or preemption.counted[1] == UNKNOWN or is_inferred:
                 self._open.add(preemption.victim_uid)
+            if preemption.released_us is None:
+                self._unreleased.add(preemption.victim_uid)
+
+    @property
+    def unreleased(self) -> Iterator[Preemption]:
+        """Preemptions whose victims still have their GPUs."""
+        return (self.known[uid] for uid in self._unreleased)
 
     def drain_counted(self) -> dict[str, Preemption]:
         """Preemptions that were counted, or recounted, since the last call, by victim."""
@@ -133,6 +141,7 @@ class Preemptions(KeyedPart[Preemption]):
             if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
                 self._remove(uid)
                 self._open.discard(uid)
+                self._unreleased.discard(uid)
         self.events.forget(before_us=now_us - _KEEP_US)
         self._nominations.forget(before_us=now_us - _KEEP_US)
 
@@ -185,6 +194,10 @@ class Preemptions(KeyedPart[Preemption]):
         if self.known.get(preemption.victim_uid) == preemption:
             return
         self._store(preemption.victim_uid, preemption)
+        if preemption.released_us is None:
+            self._unreleased.add(preemption.victim_uid)
+        else:
+            self._unreleased.discard(preemption.victim_uid)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
 

@@ -18,6 +18,8 @@ def reported_of(record: PodRecord, *, is_gone: bool) -> Disrupted | None:
     A mark counts once the pod has ended or its deletion was requested: until then it may be withdrawn. A deletion
     without a mark counts once the end is known, since the pod may have ended by itself just before.
     """
+    if record.deletion_us is None and record.end_us is None and not is_gone:
+        return None  # most events
     if record.scheduled_us is None or not record.terms or never_held(record, record.end_by):
         return None
     is_deleted = is_gone or record.deletion_us is not None

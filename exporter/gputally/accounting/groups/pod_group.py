@@ -65,6 +65,11 @@ ray-operator/controllers/ray (numOfHosts above 1); kueue pkg/controller/jobframe
 """
 RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 """How often a JobSet has recreated all its Jobs."""
+JOB_VERSION: Final = "volcano.sh/job-version"
+"""An annotation: how often all pods of a Volcano job have been killed. `job-retry-count` counts restarts of parts, too.
+
+Source: volcano pkg/controllers/job/job_controller_util.go, createJobPod, and killJob in job_controller_actions.go.
+"""
 GROUP_LABEL_KEYS: Final = frozenset(key for rule in _RULES for key in (*rule.keys, *rule.more)) | {RESTART_ATTEMPT}
 
 
@@ -84,7 +89,20 @@ def _group(rule: _Rule, namespace: str, value: Callable[[str], str | None]) -> P
     return PodGroup(rule.kind, namespace, "/".join(value(key) or "" for key in (*rule.keys, *rule.more)), rule.on_loss)
 
 
-def attempt_of(labels: Mapping[str, str]) -> int:
-    """How often its controller has restarted the group, as the pod's label counts it; 0 without one."""
-    text = labels.get(RESTART_ATTEMPT, "")
+def attempt_of(record: PodRecord) -> int:
+    """How often its controller had restarted the whole group when it created the pod; 0 if that is not counted."""
+    return record.restarts or _count(dict(record.labels).get(RESTART_ATTEMPT, ""))
+
+
+def restarts_of(annotations: Mapping[str, str] | None) -> int:
+    """The same, where an annotation of the pod counts it."""
+    return _count(annotations.get(JOB_VERSION, "")) if annotations else 0
+
+
+def job_uid_of(group: PodGroup) -> str:
+    """The UID of the Job that controls the group; "" for other kinds."""
+    return group.name.rpartition("/")[2] if group.kind == "Job" else ""
+
+
+def _count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits

@@ -3,9 +3,10 @@
 from collections.abc import Container, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
-from gputally.accounting.jobs.pod_ends import CountedEnds
+from gputally.accounting.jobs.pod_ends import CountedEnds, ends_by
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Condition, Job, OwnerReference, Pod
 from gputally.model.pod import PodRecord
@@ -23,8 +24,8 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
 
     `forgotten` is the GPU-time (µs·µGPU) of its pods that are no longer in the working state, by exported tier and
     tenant, and `ends` says how they ended. `counted` says that the GPU-time of all its pods is in the counters;
-    `deleted` that the object is gone. `failing_us` is when it gave up; its `successes` and `failures` are kept once it
-    has ended.
+    `deleted` that the object is gone. `failing_us` is when it gave up, `suspended_us` when it was suspended last; its
+    `successes` and `failures` are kept once it has ended.
     """
 
     uid: str
@@ -38,6 +39,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     successes: int = 0
     failures: int = 0
     failing_us: int | None = None
+    suspended_us: int | None = None
     forgotten: tuple[tuple[str, str, int], ...] = ()
     ends: CountedEnds = ()
     counted: bool = False
@@ -83,7 +85,15 @@ def record_of(job: Job, at_us: int) -> JobRecord:
         successes=(status.succeeded or 0) if has_ended else 0,
         failures=(status.failed or 0) if has_ended else 0,
         failing_us=min((_since_us(each, at_us) for each in _true(job, _FAILING)), default=None),
+        suspended_us=min((_since_us(each, at_us) for each in _true(job, ("Suspended",))), default=None),
     )
+
+
+def by(record: JobRecord, at_us: int) -> JobRecord:
+    """The latest time of its known parts."""
+    names = ("ended_us", "failing_us", "suspended_us")
+    times = {name: None if (us := getattr(record, name)) is None else min(us, at_us) for name in names}
+    return replace(record, ends=ends_by(record.ends, at_us), **times)
 
 
 def _end(job: Job, at_us: int) -> tuple[Outcome, str, int | None]:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.accounting.jobs.job_policy import JobPolicy
-from gputally.accounting.jobs.job_record import JobRecord, job_key, record_of
+from gputally.accounting.jobs.job_record import JobRecord, by, job_key, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, ends_between, lines_of, with_time
-from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, ends_by, with_ends
+from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.totals import Total, Totals
@@ -53,7 +53,8 @@ class Jobs(StatePart[JobRecord]):
             record = record_of(found, at_us)
             if known := self._jobs.get(record.key):
                 kept = {field: getattr(known, field) for field in ("forgotten", "ends", "counted", "deleted")}
-                record = replace(record, **kept)
+                suspended_us = known.suspended_us if record.suspended_us is None else record.suspended_us
+                record = replace(record, suspended_us=suspended_us, **kept)
             self._update(record.key, record, at_us=at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:
@@ -70,9 +71,7 @@ class Jobs(StatePart[JobRecord]):
     def restore(self, documents: Iterable[JobRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
-            ended_us, failing_us = (None if us is None else min(us, at_us) for us in (each.ended_us, each.failing_us))
-            ends = ends_by(each.ends, at_us)
-            self._jobs[each.key] = replace(each, ended_us=ended_us, failing_us=failing_us, ends=ends)
+            self._jobs[each.key] = by(each, at_us)
             self._keys[each.uid] = each.key
             if each.forgotten:
                 self._times[each.key] = JobTime(each.forgotten)
@@ -93,6 +92,11 @@ class Jobs(StatePart[JobRecord]):
             if key in self._jobs and record.counted is None:
                 self._times.setdefault(key, JobTime()).leave(record.uid)
                 self._with_departed.add(key)
+
+    def suspended_us(self, namespace: str, uid: str) -> int | None:
+        """When a Job was suspended last, as queues do to stop all of its pods; None if it never was, or is unknown."""
+        job = self._jobs.get(f"{namespace}/{uid}")
+        return job.suspended_us if job else None
 
     def known(self) -> set[str]:
         """UIDs of the Jobs that are known to exist."""

@@ -12,7 +12,7 @@ from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod import PodRecord
-from gputally.model.units import US_PER_HOUR
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 PATIENCE_US: Final = US_PER_HOUR
 """How long after the end of a victim its replacement is awaited. Then the group is taken to go on without it."""
@@ -52,14 +52,21 @@ def present_member(record: PodRecord) -> Member:
     """A pod that exists."""
     times = record.created_us, record.started_us, record.deletion_us, record.end_us
     succeeded = outcome_of(record) is Outcome.SUCCEEDED
-    return Member(record.uid, *times, succeeded=succeeded, attempt=attempt_of(dict(record.labels)))
+    return Member(record.uid, *times, succeeded=succeeded, attempt=attempt_of(record))
 
 
-def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Member], *, now_us: int) -> Verdict:
-    """What became of the `others` of the group, as far as its pods show.
+def verdict_of(
+    on_loss: OnLoss,
+    victims: Sequence[Member],
+    others: Sequence[Member],
+    *,
+    now_us: int,
+    suspended_us: int | None = None,
+) -> Verdict:
+    """What became of the `others` of the group, as far as its pods show, and when its Job was suspended last.
 
-    The group restarted if its controller counted a restart, or if all other members left after the first request and
-    have successors; where a kind restarts by default, it is enough that all left.
+    The group restarted if its controller counted a restart or was suspended, or if all other members left after the
+    first request and have successors; where a kind restarts by default, it is enough that all left.
     """
     since_us = min(_requested_us(each) for each in victims)
     old = [each for each in others if each.created_us < since_us and not _is_over(each, since_us)]
@@ -67,7 +74,10 @@ def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Memb
     left = [each for each in old if _has_left(each, since_us)]
     stayed = [each for each in old if each.requested_us is None and each.end_us is None]
     is_overdue = now_us >= max(each.end_us or since_us for each in victims) + PATIENCE_US
-    if _has_restarted(on_loss, [each for each in victims if each.created_us < since_us], new, left=left, stayed=stayed):
+    is_suspended = suspended_us is not None and suspended_us > since_us - US_PER_SECOND
+    if is_suspended or _has_restarted(
+        on_loss, [each for each in victims if each.created_us < since_us], new, left=left, stayed=stayed
+    ):
         ended = {each.uid for each in left if each.end_us is not None}
         return Verdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
     replaced_us = sorted(each.started_us for each in new if each.started_us is not None)

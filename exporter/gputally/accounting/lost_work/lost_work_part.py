@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
 from gputally.accounting.groups.group_index import GroupIndex
-from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
+from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of, job_uid_of
+from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.incident import Verdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook
@@ -46,7 +47,9 @@ class LostWorkPart(StatePart[PodLoss]):
     name = "lost-work"
     kinds = ()
 
-    def __init__(self, totals: Totals, existing: Pods, *, preempted: Mapping[str, object], rules: Rules) -> None:
+    def __init__(
+        self, totals: Totals, existing: Pods, jobs: Jobs, *, preempted: Mapping[str, object], rules: Rules
+    ) -> None:
         pods = existing.records
         self.checkpoints = Checkpoints(pods)
         self.groups = GroupIndex()
@@ -56,6 +59,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
         self._changed = existing.handover.changed
+        self._jobs = jobs
         self._preempted = preempted
         self._rules = rules
         self._known: dict[str, PodRecord] = {}
@@ -201,7 +205,8 @@ class LostWorkPart(StatePart[PodLoss]):
         others = [ended_member(each.work) for each in free if not each.charged_to or each.charged_to in victims]
         others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - kept - self._victims]
         lost = [ended_member(self.losses[uid].work) for uid in victims]
-        return verdict_of(group.on_loss, lost, others, now_us=now_us)
+        suspended_us = self._jobs.suspended_us(group.namespace, job_uid_of(group))
+        return verdict_of(group.on_loss, lost, others, now_us=now_us, suspended_us=suspended_us)
 
     def _charge(self, group: PodGroup, verdict: Verdict, victims: AbstractSet[str], *, to: str) -> None:
         """Count what the members that restarted lost with one of the victims, and take it back from others."""

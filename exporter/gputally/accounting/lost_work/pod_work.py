@@ -53,7 +53,7 @@ def work_of(
     return PodWork(
         uid=record.uid,
         group=group,
-        attempt=attempt_of(dict(record.labels)),
+        attempt=attempt_of(record),
         created_us=record.created_us,
         started_us=record.started_us,
         requested_us=record.deletion_us,

@@ -50,6 +50,13 @@ class Lineage:
         if self._next.get(record.continues) == record.uid:
             del self._next[record.continues]
 
+    def at(self, name: str, at_us: int) -> NodeAccount | None:
+        """The last incarnation of the name that was created before that time and may have existed then."""
+        for uid in reversed(self._by_name.get(name, ())):
+            if may_have_existed((account := self._accounts[uid]).record, at_us):
+                return account
+        return None
+
     def of(self, uid: str) -> list[NodeAccount]:
         """The incarnation and all that continue it."""
         found = [self._accounts[uid]]

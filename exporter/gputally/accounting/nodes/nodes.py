@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
-from gputally.accounting.nodes.lineage import Lineage, may_have_existed, noticed_us
+from gputally.accounting.nodes.lineage import Lineage, noticed_us
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
@@ -41,7 +41,7 @@ class Nodes:
         self._totals = totals
         self._limiter = limiter
         self._by_name: dict[str, list[str]] = {}
-        self._lineage = Lineage(self.accounts, self._by_name)
+        self.lineage = Lineage(self.accounts, self._by_name)
         self._changed: set[str] = set()
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self.asset_prices = AssetPrices(pricing, since_us=totals.accounting_start_us)
@@ -75,7 +75,7 @@ class Nodes:
         if account is None:
             account = self._open(before)
             replaced = self._replaced(before)
-        record = self._lineage.linked(record)
+        record = self.lineage.linked(record)
         if record.continues in self.accounts:
             self._stale.add(record.continues)  # its allocations moved on, and its deletion may be observed much later
         changed = as_one([*self._taught(record), self._renewed(account, record)])
@@ -86,7 +86,7 @@ class Nodes:
         meta = node.metadata
         created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
         record = NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us, machine=machine_of(node))
-        before = self._lineage.continued(record)
+        before = self.lineage.continued(record)
         return replace(record, lost=inherited(before, born_us=created_us)) if before else record
 
     def _taught(self, record: NodeRecord) -> Iterator[Reclassified | None]:
@@ -114,7 +114,7 @@ class Nodes:
         """Whether labels of its node can no longer change an ended pod; true for an unknown node."""
         if record.node_uid not in self.accounts or is_stand_in(record.node_uid):
             return True
-        nodes = [account.record for account in self._lineage.of(record.node_uid)]
+        nodes = [account.record for account in self.lineage.of(record.node_uid)]
         return is_described(nodes[0]) and not any(lapses_before(node, record.end_us or 0) for node in nodes)
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
@@ -125,33 +125,28 @@ class Nodes:
         account = self.accounts.get(uid)
         if account is None or account.record.gone_us is not None:
             return None
-        by_us = min(at_us, self._lineage.replaced_us(account.record) or at_us)
+        by_us = min(at_us, self.lineage.replaced_us(account.record) or at_us)
         gone_us = max(min(since_us, by_us), account.record.created_us)
         return self._ended(account, gone_us=gone_us, by_us=by_us) or Reclassified(uid, account.record.name, gone_us)
 
     def _replaced(self, record: NodeRecord) -> Reclassified | None:
         """End the previous incarnation by the creation of this one, whenever its deletion is observed."""
-        before = self._lineage.before(record)
+        before = self.lineage.before(record)
         if before is None or before.gone_us is None:
             return None
         gone_us, by_us = (min(at_us or 0, record.created_us) for at_us in (before.gone_us, before.gone_by_us))
         return self._ended(self.accounts[before.uid], gone_us=gone_us, by_us=by_us)
 
     def _ended(self, account: NodeAccount, *, gone_us: int, by_us: int) -> Reclassified | None:
-        following = self._lineage.of(account.record.uid)[1:]
+        following = self.lineage.of(account.record.uid)[1:]
         until_us = following[0].record.created_us if following else gone_us
         record = ended(account.record, rules=self._rules, price_labels=self._pricing.label_keys, at_us=until_us)
         return self._renewed(account, replace(record, gone_us=gone_us, gone_by_us=by_us))
 
     def of_pod(self, record: PodRecord) -> NodeAccount:
-        """The account of the incarnation that a bound pod belongs to; a stand-in without GPUs if unknown.
-
-        It is the last one that was created before and may have existed at that time.
-        """
-        bound_us = record.scheduled_us or 0
-        for uid in reversed(self._by_name.get(record.node, ())):
-            if may_have_existed((account := self.accounts[uid]).record, bound_us):
-                return account
+        """The account of the incarnation that a bound pod belongs to; a stand-in without GPUs if unknown."""
+        if account := self.lineage.at(record.node, record.scheduled_us or 0):
+            return account
         uid = stand_in(record.node).uid
         if uid not in self.accounts:
             self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._finalized_us)
@@ -160,16 +155,16 @@ class Nodes:
     def home_of(self, record: PodRecord) -> Home:
         """The `Home` of a bound pod."""
         uid = self.of_pod(record).record.uid
-        home = self._lineage.home_of(uid)
+        home = self.lineage.home_of(uid)
         return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
         """A pod with its node's present facts; unchanged if its node is another one by now, or forgotten."""
         if record.node_uid not in self.accounts:
             return record
-        if changed.uid not in {account.record.uid for account in self._lineage.of(record.node_uid)}:
+        if changed.uid not in {account.record.uid for account in self.lineage.of(record.node_uid)}:
             return record
-        history = self._lineage.home_of(record.node_uid).history
+        history = self.lineage.home_of(record.node_uid).history
         since_us = max(changed.since_us, history[0][0])
         return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit_pod)
 
@@ -191,7 +186,7 @@ class Nodes:
 
     def hold(self, uid: str, before: Iterable[Segment], after: Iterable[Segment], *, at_us: int) -> None:
         """Replace the former segments of a pod on the node by its present ones."""
-        for account, old, new in self._lineage.shares(uid, before, after):
+        for account, old, new in self.lineage.shares(uid, before, after):
             if account.hold(old, new, at_us=at_us):
                 self._stale.add(account.record.uid)
 
@@ -199,7 +194,7 @@ class Nodes:
         """A restored pod on its node, with its posted allocation."""
         uid = self.of_pod(record).record.uid
         record = record if record.node_uid == uid else replace(record, node_uid=uid)
-        for account, _, held in self._lineage.shares(record.node_uid, (), record.segments):
+        for account, _, held in self.lineage.shares(record.node_uid, (), record.segments):
             account.take_up((), held)
         return record
 
@@ -225,7 +220,7 @@ class Nodes:
         self.catch_up(at_us=now_us)
         records = [account.record for account in self.accounts.values()]
         ended = [r for r in records if is_stand_in(r.uid) or noticed_us(r, now_us) < now_us - _KEEP_US]
-        used = {account.record.uid for uid in in_use() for account in self._lineage.of(uid)} if ended else set()
+        used = {account.record.uid for uid in in_use() for account in self.lineage.of(uid)} if ended else set()
         for record in ended:
             if record.uid not in used:
                 self._close(record.uid, record)
@@ -253,7 +248,7 @@ class Nodes:
         for record in records:
             self.asset_prices.see(record.facts)
             self.lapses.put(self._open(record, since_us=since_us).record)
-            self._lineage.restored(record)
+            self.lineage.restored(record)
 
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
         start_us = self._totals.accounting_start_us if since_us is None else since_us
@@ -289,7 +284,7 @@ class Nodes:
         if is_stand_in(uid):
             return
         self._changed.add(uid)
-        self._lineage.closed(record)
+        self.lineage.closed(record)
         self._by_name[record.name].remove(uid)
         if not self._by_name[record.name]:
             del self._by_name[record.name]

@@ -6,6 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
@@ -47,6 +48,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
+        restarts=restarts_of(meta.annotations),
     )
 
 
@@ -247,21 +249,21 @@ def _deletion_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
 
 def marks(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, Disrupted | None]:
     """When the scheduler marked the pod as preempted, and any other disruption; `pod` is its newest state."""
-    if record.preempted_us is None and record.disruption is None and target_of(pod) is None:
+    target = target_of(pod)
+    if record.preempted_us is None and record.disruption is None and target is None:
         return None, None
-    return preempted_us(record, pod, at_us), disruption_of(record, pod, at_us)
+    return _preempted_us(record, target, at_us), disruption_of(record, pod, target, at_us)
 
 
-def preempted_us(record: PodRecord, pod: Pod, at_us: int) -> int | None:
-    """When the pod was marked as preempted; `pod` is its newest state.
+def _preempted_us(record: PodRecord, target: Condition | None, at_us: int) -> int | None:
+    """When the pod was marked as preempted; `target` is its newest condition DisruptionTarget, if it is true.
 
     The newest state decides because the condition may be withdrawn, but not after the deletion request: PodGC may
     overwrite the condition, which does not undo the preemption.
     """
-    condition = _condition(pod, "DisruptionTarget")
-    if condition is None or condition.status != "True" or condition.reason not in PREEMPTION_REASONS:
+    if target is None or target.reason not in PREEMPTION_REASONS:
         return record.preempted_us if record.deletion_us is not None else None
-    time = condition.last_transition_time
+    time = target.last_transition_time
     return min(to_us(time), at_us) if time else record.preempted_us or at_us
 
 

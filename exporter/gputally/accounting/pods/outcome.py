@@ -91,8 +91,8 @@ def _failed_runs(pod: Pod) -> list[Terminated]:
     return [run for run in ended if run and run.exit_code]
 
 
-def disruption_of(record: PodRecord, pod: Pod, at_us: int) -> Disrupted | None:
-    """The disruption of a pod whose newest state is `pod`.
+def disruption_of(record: PodRecord, pod: Pod, target: Condition | None, at_us: int) -> Disrupted | None:
+    """The disruption of a pod whose newest state is `pod`, with the condition `target`.
 
     A condition may be withdrawn, but not once the pod has ended or its deletion was requested: what is written later,
     as by PodGC, does not change why. A condition that is later than somebody's deletion request is not the cause.
@@ -100,7 +100,7 @@ def disruption_of(record: PodRecord, pod: Pod, at_us: int) -> Disrupted | None:
     known, is_final = record.disruption, record.deletion_us is not None or record.ending is not None
     if known and is_final:
         return known
-    new = _reported(pod, at_us)
+    new = _reported(pod, target, at_us)
     if new and record.deletion_us is not None and new.at_us > record.deletion_us + OFF_US:
         return None
     return new
@@ -114,10 +114,9 @@ def target_of(pod: Pod) -> Condition | None:
     return None
 
 
-def _reported(pod: Pod, at_us: int) -> Disrupted | None:
-    status, target = pod.status, target_of(pod)
+def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | None:
     if target is None or target.reason in PREEMPTION_REASONS:
         return None
-    cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(status.reason or "", Cause.OTHER)
+    cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
     time = target.last_transition_time
     return Disrupted(cause, min(to_us(time), at_us) if time else at_us)

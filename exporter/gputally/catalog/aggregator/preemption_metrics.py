@@ -1,6 +1,6 @@
 """Preemptions between tiers, other causes why pods lost their GPUs, and how long the steps of a preemption take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STEPS
 from gputally.accounting.snapshot import Snapshot
@@ -8,6 +8,7 @@ from gputally.accounting.totals.totals import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpus
 from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
+from gputally.model.units import GPU, US_PER_SECOND
 
 _BOUNDS = bounds_of(STEP_BOUNDS_S)
 
@@ -15,6 +16,27 @@ _BOUNDS = bounds_of(STEP_BOUNDS_S)
 def repeat_victims(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every tier and tenant with a preempted job, 0 if none was preempted often."""
     return (Row(labels, count) for labels, count in sorted(snapshot.repeat_victims.items()))
+
+
+def preempting_victims(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every pair of tiers that ever had a preemption, including 0."""
+    return _by_tiers(snapshot, {tiers: each.pods for tiers, each in snapshot.preempting.items()})
+
+
+def preempting_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """The same rows, in GPUs."""
+    return _by_tiers(snapshot, {tiers: each.quantity / GPU for tiers, each in snapshot.preempting.items()})
+
+
+def _by_tiers(snapshot: Snapshot, values: Mapping[tuple[str, str], float]) -> Iterator[Row]:
+    counted = snapshot.totals[Total.PREEMPTIONS]
+    earlier = {labels for labels, count in zip(counted.labels, counted.values, strict=True) if count}
+    return (Row(tiers, values.get((tiers[0], tiers[1]), 0)) for tiers in sorted(earlier | values.keys()))
+
+
+def preempting_oldest(snapshot: Snapshot) -> Iterator[Row]:
+    """A timestamp; no row where no preemption is under way, since any timestamp would be wrong."""
+    return (Row(tiers, each.oldest_us / US_PER_SECOND) for tiers, each in sorted(snapshot.preempting.items()))
 
 
 def preemption_steps(snapshot: Snapshot) -> Iterator[HistogramRow]:
@@ -43,6 +65,30 @@ PREEMPTED_GPUS = Metric[Snapshot](
     rows=gpus(Total.PREEMPTED),
 )
 """The same matrix in GPUs: a victim may have several."""
+
+PREEMPTING_VICTIMS = Metric[Snapshot](
+    name="gputally_preempting_victims",
+    kind=MetricType.GAUGE,
+    help="Preempted pods that have not released their GPUs yet, by victim tier and preemptor tier.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=preempting_victims,
+)
+
+PREEMPTING_GPUS = Metric[Snapshot](
+    name="gputally_preempting_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that preempted pods have not released yet, by victim tier and preemptor tier.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=preempting_gpus,
+)
+
+PREEMPTING_OLDEST = Metric[Snapshot](
+    name="gputally_preempting_oldest_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="Time of the oldest deletion request of a preempted pod that has not released its GPUs yet.",
+    labels=("victim_tier", "preemptor_tier"),
+    rows=preempting_oldest,
+)
 
 TENANT_PREEMPTIONS = Metric[Snapshot](
     name="gputally_tenant_preemptions_total",
@@ -98,5 +144,6 @@ REPEAT_VICTIMS = Metric[Snapshot](
 
 METRICS = (
     *(PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS),
+    *(PREEMPTING_VICTIMS, PREEMPTING_GPUS, PREEMPTING_OLDEST),
     *(DISRUPTIONS, GRACE_EXCEEDED, REPEAT_VICTIMS, PREEMPTION_STEPS),
 )

@@ -1,10 +1,10 @@
 """Checks of what creates GPU pods: their class, their time to save, and the budget that shall protect them."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.model.duration import seconds_of
 from gputally.model.objects.label_selector import selects
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.class_catalogue import SYSTEM_CLASSES, class_named
@@ -16,7 +16,6 @@ from gputally.posture.wording import listed, shortened
 
 SAVE_DURATION: Final = "gputally.io/save-duration"
 """Annotation of a pod template: how long the pod needs after SIGTERM to save its work, such as 90s or 5m."""
-_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
 
 def unknown_classes(state: PostureState) -> Iterator[Remark]:
@@ -53,7 +52,7 @@ def grace_below_save_time(state: PostureState) -> Iterator[Remark]:
         written = (template.pod.metadata.annotations or {}).get(SAVE_DURATION)
         if written is None:
             continue
-        save_s = seconds_of(written)
+        save_s = seconds_of(written.strip())
         if save_s is None:
             yield Remark(
                 workload_name(workload),
@@ -97,15 +96,6 @@ def budgets_that_preemption_ignores(state: PostureState) -> Iterator[Remark]:
 def _limit(budget: DisruptionBudget) -> str:
     most = budget.spec.max_unavailable
     return f"minAvailable {budget.spec.min_available}" if most is None else f"maxUnavailable {most}"
-
-
-def seconds_of(written: str) -> int | None:
-    """Seconds of a duration such as 90s, 5m or 1h30m; None if it is not one."""
-    match = _DURATION.fullmatch(written.strip())
-    if match is None:
-        return None
-    hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return 3600 * hours + 60 * minutes + seconds
 
 
 def _covers(budget: DisruptionBudget, workload: GpuWorkload) -> bool:
