@@ -19,6 +19,7 @@ from gputally.ledger.records import (
     GapSegment,
     JobSet,
     LedgerState,
+    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -95,6 +96,10 @@ class JoinedReader:
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`; what both ledgers have is not added up."""
         return [each for reader, part in self._parts(window) for each in reader.measured(part, by, cuts=cuts)]
+
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """See `LedgerReader.lost`; no preemption of imported jobs is known."""
+        return self._live.lost(window, by, cuts=cuts)
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""

@@ -14,6 +14,7 @@ from gputally.ledger.records import (
     GapSegment,
     JobSet,
     LedgerState,
+    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -133,6 +134,15 @@ class LedgerReader(Protocol):
 
         Usage is stored by the hour, and divided in proportion to time where the window, a period or the labels of a
         pod end. Usage without a known pod is not included.
+
+        Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
+        """
+
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """What preemptions destroyed of `allocated` and of `measured`, by price and the dimensions `by`, in this order.
+
+        It belongs to the time in which it was done, whenever the preemption was, and is never more than was measured by
+        the same price, dimensions and period. Usage is divided as `measured` divides it.
 
         Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
         """

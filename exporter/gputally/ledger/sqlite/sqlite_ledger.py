@@ -25,7 +25,7 @@ from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums.lost_work_rows import INSERT_LOST_WORK, lost_work
+from gputally.ledger.sqlite.sums import lost_work_rows
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -161,7 +161,10 @@ class SqliteLedger:
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
-        many(INSERT_LOST_WORK, lost_work(changes))
+        many(lost_work_rows.WITHDRAW_LOST_WORK, lost_work_rows.withdrawn(changes))
+        many(lost_work_rows.INSERT_LOST_WORK, lost_work_rows.lost_work(changes))
+        many(lost_work_rows.REVISE_LOST_PODS, lost_work_rows.revised(changes))
+        many(lost_work_rows.INSERT_LOST_POD, lost_work_rows.lost_pods(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))

@@ -19,6 +19,7 @@ from gputally.ledger.records import (
     GapSubject,
     JobSet,
     LedgerState,
+    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -35,9 +36,9 @@ from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
-from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
+from gputally.ledger.sqlite.sums.lost_time import read_lost
+from gputally.ledger.sqlite.sums.lost_work_rows import read_lost_work
 from gputally.ledger.sqlite.sums.measured_time import read_measured
-from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
@@ -131,17 +132,22 @@ class SqliteLedgerReader:
         _expect(by, MEASURED_DIMENSIONS)
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
-        def read() -> dict[Key, list[int]]:
+        def read() -> list[MeasuredTime]:
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_measured(self._rows, bounds, by, plan)
 
-        sums = self._undisturbed(read)
-        found = [
-            MeasuredTime(labels, price, measured, used, burst, energy, period)
-            for (labels, price, period), (measured, used, burst, energy) in sums.items()
-            if measured or used or energy
-        ]
-        return sorted(found, key=_by_labels)
+        return sorted(self._undisturbed(read), key=_by_labels)
+
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """See `LedgerReader.lost`."""
+        _expect(by, MEASURED_DIMENSIONS)
+        bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
+
+        def read() -> list[LostTime]:
+            expect_whole_days(self._rows, bounds, by, cuts)
+            return read_lost(self._rows, bounds, by, plan)
+
+        return sorted(self._undisturbed(read), key=_by_labels)
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
@@ -178,8 +184,7 @@ class SqliteLedgerReader:
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
-        return {each.victim_uid: each for each in found}
+        return read_lost_work(self._rows, self._bounds(window))
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""
@@ -289,7 +294,7 @@ def _allocated(sums: Sums) -> list[AllocatedTime]:
     return sorted(found, key=_by_labels)
 
 
-def _by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
+def _by_labels(found: AllocatedTime | MeasuredTime | LostTime) -> tuple[Row, str, int]:
     return found.labels, found.price.key if found.price else "", found.period
 
 
