@@ -61,7 +61,7 @@ class Billed(NamedTuple):
 
 
 class _Held(Struct):
-    """Allocated time by state, and what agents measured of it; by cause, what preemptions destroyed of the used time."""
+    """Allocated time by state, what agents measured of it, and what preemptions destroyed of `used`, by cause."""
 
     states: Counter[str] = field(default_factory=Counter)
     idle: int = 0
