@@ -147,7 +147,7 @@ class SqliteLedgerReader:
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_lost(self._rows, bounds, by, plan)
 
-        return sorted(self._undisturbed(read), key=_by_labels)
+        return sorted(self._undisturbed(read), key=lambda each: (*_by_labels(each), each.basis))
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
