@@ -9,6 +9,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.preemption_records import LostTime, NodeBinding
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -19,7 +20,6 @@ from gputally.ledger.records import (
     GapSegment,
     JobSet,
     LedgerState,
-    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -128,6 +128,14 @@ class JoinedReader:
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
         return self._live.lost_work(window)
+
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """See `LedgerReader.bindings`."""
+        return self._live.bindings(window, node_uids)
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """See `LedgerReader.node_ends`."""
+        return self._live.node_ends(node_uids)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

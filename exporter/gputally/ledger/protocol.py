@@ -6,6 +6,7 @@ from typing import Protocol, Self
 
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.preemption_records import LostTime, NodeBinding
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -14,7 +15,6 @@ from gputally.ledger.records import (
     GapSegment,
     JobSet,
     LedgerState,
-    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -174,6 +174,12 @@ class LedgerReader(Protocol):
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
+
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """The pods that were bound in the window to nodes with these UIDs."""
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """When (µs) those of these nodes that are gone were last observed, by UID."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

@@ -12,7 +12,6 @@ from msgspec import Struct
 from gputally.model.allocation import End, Gap, Outcome, Segment
 from gputally.model.disruptions.disruption import Cause, grace_exceeded_us
 from gputally.model.price import Asset, Price
-from gputally.model.work.checkpoint import CheckpointSource
 
 IMPORTED: Final = "imported"
 """The cluster of ledgers of imported jobs, so that no aggregator uses one as its own."""
@@ -172,23 +171,6 @@ class MeasuredTime(Struct, frozen=True, gc=False):
     def idle(self) -> int:
         """The measured GPU-time that was not used."""
         return self.measured - (self.used - self.burst)
-
-
-class LostTime(Struct, frozen=True, gc=False):
-    """What the segments with the same `labels` and `price` did in one `period`, and preemptions destroyed.
-
-    GPU-time is in µs·µGPU: `gpu_time` was allocated, and agents measured `measured`, of which `used` was used, with
-    `burst` above the share of a container. `basis` says how the checkpoint before it is known.
-    """
-
-    labels: tuple[str, ...]
-    price: Price | None
-    basis: CheckpointSource
-    gpu_time: int
-    measured: int
-    used: int
-    burst: int
-    period: int = 0
 
 
 class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,8 +5,9 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import JOB, AllocatedTime, JobSet, LostTime, MeasuredTime
+from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
 from gputally.report.calendar.periods import Periods

@@ -12,6 +12,7 @@ from gputally.model.at_risk_document import PATH as AT_RISK_PATH
 from gputally.model.at_risk_document import AtRiskDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
+from gputally.report.preemption_totals import TierTotal
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
@@ -40,15 +41,16 @@ _REPORT: Final[dict[str, Any]] = {
 }
 
 
-_OF_REPORTS: Final = ("compared_to", "by", "totals")
+_OF_REPORTS: Final = ("compared_to", "by")
 
 
 def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, Any]:
     """The document for this version of the program."""
-    types = [AllocationsDocument, AtRiskDocument, PreemptionRow]
+    types = [AllocationsDocument, AtRiskDocument, PreemptionRow, TierTotal]
     _, components = msgspec.json.schema_components(types, ref_template=_REF)
-    rows = {"type": "array", "items": {"$ref": _REF.format(name="PreemptionRow")}}
-    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS} | {"rows": rows}
+    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
+    for name, of in (("rows", "PreemptionRow"), ("totals", "TierTotal")):
+        found[name] = {"type": "array", "items": {"$ref": _REF.format(name=of)}}
     schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
     content["application/json"] = {"schema": {"$ref": _REF.format(name="Report")}}

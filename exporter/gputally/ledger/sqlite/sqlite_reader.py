@@ -1,13 +1,9 @@
 """The reader of a ledger in one SQLite file."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from sqlite3 import Connection
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
-from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
+from gputally.ledger.preemption_records import LostTime, NodeBinding
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -18,8 +14,6 @@ from gputally.ledger.records import (
     GapSegment,
     GapSubject,
     JobSet,
-    LedgerState,
-    LostTime,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
@@ -30,68 +24,25 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
-from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
-from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.sqlite_rows import SqliteRows
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.lost_time import read_lost
 from gputally.ledger.sqlite.sums.lost_work_rows import read_lost_work
 from gputally.ledger.sqlite.sums.measured_time import read_measured
+from gputally.ledger.sqlite.sums.node_bindings import read_bindings, read_node_ends
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.units import US_PER_DAY, to_datetime
+from gputally.model.units import US_PER_DAY
 from gputally.model.work.lost_work import LostWork
 
-Found = TypeVar("Found")
-_LAST: Final = b""
-"""Sorts after every text."""
 
-
-class _Page(NamedTuple):
-    """Pods whose UID is in (after, upto]."""
-
-    after: str
-    upto: str | bytes
-
-
-class SqliteLedgerReader:
+class SqliteLedgerReader(SqliteRows):
     """See `LedgerReader`. It never changes the file, even if this process is killed."""
-
-    page_pods = 5_000
-    """Pods read in one transaction: a longer one would prevent SQLite from reusing the WAL."""
-
-    def __init__(self, path: Path, connection: Connection | None = None) -> None:
-        """Read `path`, through `connection` if it is open already.
-
-        Raises: LedgerError if it is not a ledger with the current schema.
-        """
-        self.path = path
-        self._connection = connection or connect_reading(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self._connection.close()
-
-    def state(self) -> LedgerState:
-        """See `LedgerReader.state`. Raises: LedgerError before the start of accounting."""
-        meta: dict[str, str] = dict(self._rows(queries.META))
-        if "accounting_start_us" not in meta:
-            raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
-        accounted_us = max(int(meta[key]) for key in ("accounting_start_us", "at_us", "evaluated_us") if key in meta)
-        return LedgerState(
-            cluster=meta.get("cluster"),
-            accounting_start_us=int(meta["accounting_start_us"]),
-            accounted_us=accounted_us,
-            detail_start_us=int(meta["detail_start_us"]) if "detail_start_us" in meta else None,
-        )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""
@@ -186,6 +137,14 @@ class SqliteLedgerReader:
         """See `LedgerReader.lost_work`."""
         return read_lost_work(self._rows, self._bounds(window))
 
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """See `LedgerReader.bindings`."""
+        return read_bindings(self._rows, self._detailed(window), node_uids)
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """See `LedgerReader.node_ends`."""
+        return read_node_ends(self._rows, node_uids)
+
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""
         return list(read_progress(self._rows, self._bounds(window)))
@@ -211,19 +170,6 @@ class SqliteLedgerReader:
         """See `LedgerReader.closed_periods`."""
         return read_closed(self._rows)
 
-    def _bounds(self, window: Window) -> dict[str, int]:
-        return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
-
-    def _detailed(self, window: Window) -> dict[str, int]:
-        """The bounds of a window of which single allocations are known. Raises: DetailRolledUp."""
-        detail_us = self.state().detail_start_us
-        if detail_us is not None and window.start_us < detail_us:
-            raise DetailRolledUp(
-                f"single allocations and hours are known only from {to_datetime(detail_us):%Y-%m-%d} UTC on; use a "
-                "later period, or a backup from before"
-            )
-        return self._bounds(window)
-
     def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, list[JobSet]]:
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
@@ -235,21 +181,6 @@ class SqliteLedgerReader:
 
         return self._undisturbed(read)
 
-    def _undisturbed(self, read: Callable[[], Found]) -> Found:
-        """The result of a read that sees each allocation once.
-
-        Allocations that are rolled up while their pages are read would count twice or not at all. Then the read is
-        repeated in one transaction, at the price of a larger WAL.
-        """
-        before, found = self._rows(queries.ROLL_UPS), read()
-        if self._rows(queries.ROLL_UPS) == before:
-            return found
-        self._rows("BEGIN")
-        try:
-            return read()
-        finally:
-            self._rows("ROLLBACK")
-
     def _last_allocated(self, bounds: Mapping[str, int]) -> dict[str, int]:
         """The end (µs) of the last allocation on each node that was deleted at an unknown time in the window."""
         ends = dict[str, int]()
@@ -260,30 +191,6 @@ class SqliteLedgerReader:
             for uid, end_us in self._rows(queries.LAST_ROLLED_UP, bounds):
                 ends[uid] = max(end_us, ends.get(uid, 0))
         return ends
-
-    def _pages(self) -> Iterator[_Page]:
-        """Pages of all pods, by UID."""
-        after = ""
-        while found := self._rows(queries.NEXT_PAGE, {"after": after, "pods": self.page_pods - 1}):
-            [(upto,)] = found
-            yield _Page(after, upto)
-            after = upto
-        yield _Page(after, _LAST)
-
-    def _hours(self, window: Window) -> Iterator[int]:
-        """The starts of all hours with usage."""
-        start_us: int | None = window.start_us - 1
-        while start_us is not None:
-            bounds = {"after": start_us, "end": window.end_us}
-            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, bounds)
-            if start_us is not None:
-                yield start_us
-
-    def _rows(self, sql: str, bounds: Mapping[str, Any] | None = None, page: _Page | None = None) -> list[Row]:
-        """All rows of one statement, which is one transaction."""
-        values = {**(bounds or {}), **(page._asdict() if page else {})}
-        with converted_errors(self.path):
-            return self._connection.execute(sql, values).fetchall()
 
 
 def _allocated(sums: Sums) -> list[AllocatedTime]:

@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import json
 
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import LostTime, Window
+from gputally.ledger.records import Window
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan
 from gputally.ledger.sqlite.sums.daily_sums import daily_lost
