@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gputally.aggregator.pipeline import Pipeline
-from gputally.export.allocations_route import AllocationsNow, allocations_route
-from gputally.export.at_risk_route import at_risk_route
+from gputally.export.live.allocations_route import AllocationsNow, allocations_route
+from gputally.export.live.at_risk_route import at_risk_route
 from gputally.process.clock import Clock
 
 

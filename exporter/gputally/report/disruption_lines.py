@@ -9,7 +9,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import DisruptionRecord, PreemptionRecord
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.work.lost_work import LostWork
-from gputally.report.preemption_value import PreemptionValue, read_values
+from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery
 
 FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")

@@ -11,7 +11,7 @@ from gputally.ledger.records import PreemptionRecord
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, to_datetime
 from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine
-from gputally.report.preemption_value import PreemptionValue
+from gputally.report.preemptions.preemption_value import PreemptionValue
 from gputally.report.rounding import decimal_of, gpus
 
 PLACES: Final = 6

@@ -4,15 +4,15 @@ from typing import Any, Final
 
 import msgspec
 
-from gputally.export.allocations_route import FILTERS
-from gputally.export.at_risk_route import FILTERS as AT_RISK_FILTERS
+from gputally.export.live.allocations_route import FILTERS
+from gputally.export.live.at_risk_route import FILTERS as AT_RISK_FILTERS
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
 from gputally.model.at_risk_document import PATH as AT_RISK_PATH
 from gputally.model.at_risk_document import AtRiskDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
-from gputally.report.preemption_totals import TierTotal
+from gputally.report.preemptions.preemption_totals import TierTotal
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import NodeBinding
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
-from gputally.report.preemption_value import Given, PreemptionValue, values_of
+from gputally.report.preemptions.preemption_value import Given, PreemptionValue, values_of
 
 UNTIL = 1000
 

@@ -21,11 +21,11 @@ from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
+from gputally.ledger.sqlite.losses import lost_work_rows
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
-from gputally.ledger.sqlite.sums import lost_work_rows
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord

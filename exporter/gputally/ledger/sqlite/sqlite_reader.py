@@ -24,18 +24,18 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
+from gputally.ledger.sqlite.losses.lost_time import read_lost
+from gputally.ledger.sqlite.losses.lost_work_rows import read_lost_work
+from gputally.ledger.sqlite.losses.node_bindings import read_bindings, read_node_ends
 from gputally.ledger.sqlite.segment_rows import Row
-from gputally.ledger.sqlite.sqlite_rows import SqliteRows
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, read_sums
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
-from gputally.ledger.sqlite.sums.lost_time import read_lost
-from gputally.ledger.sqlite.sums.lost_work_rows import read_lost_work
 from gputally.ledger.sqlite.sums.measured_time import read_measured
-from gputally.ledger.sqlite.sums.node_bindings import read_bindings, read_node_ends
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
+from gputally.ledger.sqlite.sums.short_reads import SqliteRows
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY
 from gputally.model.work.lost_work import LostWork

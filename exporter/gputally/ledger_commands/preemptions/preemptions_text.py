@@ -12,7 +12,7 @@ from gputally.ledger_commands.plain_text import printable, write_document, write
 from gputally.ledger_commands.report.report_text import Scope, times
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
-from gputally.report.preemption_totals import TierTotal, tier_totals
+from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gputally.ledger.records import Window
+from gputally.ledger.sqlite.losses.lost_sums import LostSums
+from gputally.ledger.sqlite.losses.lost_work_rows import lost_pod
 from gputally.ledger.sqlite.retention.daily_rows import PodHour
 from gputally.ledger.sqlite.retention.day_parts import DayParts, day_parts, numbers_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedSegment
 from gputally.ledger.sqlite.segment_rows import Row
-from gputally.ledger.sqlite.sums.lost_sums import LostSums
-from gputally.ledger.sqlite.sums.lost_work_rows import lost_pod
 from gputally.ledger.sqlite.sums.measured_hours import parts_of
 from gputally.model.units import US_PER_SECOND
 

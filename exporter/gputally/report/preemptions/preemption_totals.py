@@ -32,7 +32,7 @@ class TierTotal(Struct, frozen=True, kw_only=True):
     stranded_gpu_hours: Decimal
 
 
-class _Sum(Struct, kw_only=True):
+class _TierSum(Struct, kw_only=True):
     """Quantity in µGPU, and GPU-time in µs·µGPU."""
 
     preemptions: int = 0
@@ -46,14 +46,14 @@ class _Sum(Struct, kw_only=True):
 
 def tier_totals(lines: Iterable[DisruptionLine], *, tiers_only: bool) -> list[TierTotal]:
     """By tier of the preemptor; with `tiers_only` without what preemptors had."""
-    sums: defaultdict[str, _Sum] = defaultdict(_Sum)
+    sums: defaultdict[str, _TierSum] = defaultdict(_TierSum)
     for line in lines:
         if line.preemption:
             _add(sums[line.preemption.preemptor_tier], line)
     return [_total(tier, sums[tier], tiers_only=tiers_only) for tier in sorted(sums)]
 
 
-def _add(found: _Sum, line: DisruptionLine) -> None:
+def _add(found: _TierSum, line: DisruptionLine) -> None:
     found.preemptions += 1
     found.quantity += line.disruption.quantity
     if line.lost:
@@ -66,7 +66,7 @@ def _add(found: _Sum, line: DisruptionLine) -> None:
             found.valued += 1
 
 
-def _total(tier: str, found: _Sum, *, tiers_only: bool) -> TierTotal:
+def _total(tier: str, found: _TierSum, *, tiers_only: bool) -> TierTotal:
     return TierTotal(
         preemptor_tier=tier,
         preemptions=found.preemptions,

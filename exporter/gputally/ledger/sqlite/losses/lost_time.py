@@ -12,11 +12,11 @@ from msgspec import json
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import Window
+from gputally.ledger.sqlite.losses.lost_sums import LostSums
+from gputally.ledger.sqlite.losses.lost_work_rows import lost_pod
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan
 from gputally.ledger.sqlite.sums.daily_sums import daily_lost
-from gputally.ledger.sqlite.sums.lost_sums import LostSums
-from gputally.ledger.sqlite.sums.lost_work_rows import lost_pod
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED, MeasuredHour, parts_of
 from gputally.ledger.sqlite.sums.names import Key, Rows
 from gputally.model.price import Price

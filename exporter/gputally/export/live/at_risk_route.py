@@ -1,18 +1,14 @@
 """`/api/v1/at-risk` of the aggregator: the work that a preemption would destroy now, by job and by node."""
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
-import msgspec
 from aiohttp import web
 
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, risk_by_node, risk_lines
-from gputally.export.authenticator import TENANTS
-from gputally.export.negotiate import gzip_accepted
-from gputally.export.web import compressed, joined
+from gputally.export.live.filtered_route import filtered_route
 from gputally.model.allocation import Segment
 from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, Risk
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
@@ -35,25 +31,7 @@ class _JobKey(NamedTuple):
 
 def at_risk_route(read: Callable[[], RiskNow]) -> web.AbstractRouteDef:
     """A route that serves the document as JSON. `read` must not block; a thread does the rest."""
-
-    async def at_risk(request: web.Request) -> web.Response:
-        filters = {name: frozenset(request.query.getall(name)) for name in request.query}
-        if unknown := filters.keys() - set(FILTERS):
-            text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(FILTERS)}\n"
-            return web.Response(status=400, text=text)
-        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
-        body = await asyncio.to_thread(_body, read(), filters, tenants=TENANTS.get(), gzipped=gzipped)
-        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
-        return web.Response(body=body, content_type="application/json", headers=headers)
-
-    return web.get(PATH, at_risk)
-
-
-def _body(
-    now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None, gzipped: bool
-) -> bytes:
-    body = msgspec.json.encode(document(now, filters, tenants=tenants))
-    return compressed(body) if gzipped else body
+    return filtered_route(PATH, FILTERS, read=read, document=document)
 
 
 def document(
