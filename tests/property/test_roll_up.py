@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.ledger.open import open_reader
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, LostTime, NodeSteps, Window
+from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, Window
 from gputally.ledger.sqlite.retention import roll_up
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import End, Outcome, Result, State

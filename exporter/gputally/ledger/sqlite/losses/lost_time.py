@@ -24,10 +24,17 @@ from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostPod
 
 _PAGE: Final = """
-SELECT pod_uid, from_us, to_us, basis FROM lost_pods
-WHERE pod_uid > :after AND from_us < :end AND to_us > :start
+SELECT pod_uid, from_us, to_us, basis FROM lost_pods l
+WHERE pod_uid > :after AND (
+    (from_us < :end AND to_us > :start) OR EXISTS (
+        SELECT 1 FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
+        WHERE a.pod_uid = l.pod_uid
+          AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
+    )
+)
 ORDER BY pod_uid LIMIT :pods
 """
+"""Use may be dated outside the lost time, by the clock of the node."""
 _HOURS: Final = f"""
 SELECT a.pod_uid, a.resource, {MEASURED}
 FROM json_each(:uids) AS wanted
