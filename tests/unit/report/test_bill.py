@@ -21,7 +21,7 @@ FIELDS = (
     *("energy_kwh", "cost", "idle_cost", "lost_cost", "share"),
 )
 
-choices = st.builds(RowChoice, st.integers(0, 6), st.none() | st.integers(1, 3))
+choices = st.builds(RowChoice, places=st.integers(0, 6), top=st.none() | st.integers(1, 3), time_columns=st.just(()))
 
 
 def of(line: str, *numbers: int, paid: Price | None = USD) -> LineJobs:
