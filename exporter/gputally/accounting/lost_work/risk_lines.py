@@ -36,6 +36,23 @@ class RiskLine(Struct, kw_only=True):
     is_upper_bound: bool = False
     overdue: int = 0
 
+    def add(self, other: "RiskLine") -> None:
+        """Add other pods."""
+        self.pods += other.pods
+        self.quantity += other.quantity
+        self.gpu_time += other.gpu_time
+        self.unpriced += other.unpriced
+        for currency, cost in other.costs.items():
+            self.costs[currency] = self.costs.get(currency, 0) + cost
+        if other.oldest_us is not None:
+            self.oldest_us = other.oldest_us if self.oldest_us is None else min(self.oldest_us, other.oldest_us)
+        self.is_upper_bound |= other.is_upper_bound
+        self.overdue += other.overdue
+
+
+PodLines = Collection[tuple[PodAtRisk, RiskLine]]
+"""Each pod with its own work."""
+
 
 def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     """The pods at `now_us`."""
@@ -46,39 +63,45 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     return RiskNow(at_risk.pods(), overdue, fleet.now_us)
 
 
-def risk_lines(now: RiskNow, pods: Iterable[PodAtRisk], key: Callable[[PodAtRisk], Key]) -> dict[Key, RiskLine]:
+def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:
+    """The work of each of these pods."""
+    return [(each, _line_of(each, now)) for each in pods]
+
+
+def risk_lines(pods: PodLines, key: Callable[[PodAtRisk], Key]) -> dict[Key, RiskLine]:
     """The sums of these pods by key."""
     found: defaultdict[Key, RiskLine] = defaultdict(RiskLine)
-    for each in pods:
-        add_pod(found[key(each)], each, now)
+    for pod, line in pods:
+        found[key(pod)].add(line)
     return dict(found)
 
 
-def risk_by_node(now: RiskNow, pods: Collection[PodAtRisk]) -> Mapping[str, tuple[RiskLine, RiskLine]]:
+def risk_by_node(pods: PodLines) -> Mapping[str, tuple[RiskLine, RiskLine]]:
     """By node, the sum of its pods, and of these with the pods elsewhere that restart with any of them."""
-    own = risk_lines(now, pods, lambda each: each.record.node)
-    members: defaultdict[PodGroup, list[PodAtRisk]] = defaultdict(list)
-    for each in pods:
-        if (group := group_of(each.record)) and group.on_loss is OnLoss.RESTART:
-            members[group].append(each)
-    all_lines = risk_lines(now, pods, lambda each: each.record.node)
-    for found in members.values():
-        for node in {each.record.node for each in found}:
-            for each in found:
-                if each.record.node != node:
-                    add_pod(all_lines[node], each, now)
-    return {node: (line, all_lines[node]) for node, line in own.items()}
+    with_groups, groups = defaultdict[str, RiskLine](RiskLine), defaultdict[PodGroup, RiskLine](RiskLine)
+    nodes = defaultdict[PodGroup, set[str]](set)
+    for pod, line in pods:
+        if (group := group_of(pod.record)) and group.on_loss is OnLoss.RESTART:
+            groups[group].add(line)
+            nodes[group].add(pod.record.node)
+        else:
+            with_groups[pod.record.node].add(line)
+    for group, line in groups.items():
+        for node in nodes[group]:
+            with_groups[node].add(line)
+    own = risk_lines(pods, lambda each: each.record.node)
+    return {node: (line, with_groups[node]) for node, line in own.items()}
 
 
-def add_pod(line: RiskLine, pod: PodAtRisk, now: RiskNow) -> None:
-    """Add a pod to a sum."""
+def _line_of(pod: PodAtRisk, now: RiskNow) -> RiskLine:
     spans = tuple(spans_of(pod.record, until_us=now.at_us))
-    line.pods += 1
-    line.quantity += sum(each.quantity for each in pod.record.segments if each.end_us is None)
-    line.gpu_time += gpu_time_of(spans, from_us=pod.from_us)
-    line.unpriced += gpu_time_of((each for each in spans if each.price is None), from_us=pod.from_us)
-    for currency, cost in costs_of_spans(spans, from_us=pod.from_us).items():
-        line.costs[currency] = line.costs.get(currency, 0) + cost
-    line.oldest_us = pod.from_us if line.oldest_us is None else min(line.oldest_us, pod.from_us)
-    line.is_upper_bound |= pod.basis is CheckpointSource.START
-    line.overdue += pod.record.uid in now.overdue
+    return RiskLine(
+        pods=1,
+        quantity=sum(each.quantity for each in pod.record.segments if each.end_us is None),
+        gpu_time=gpu_time_of(spans, from_us=pod.from_us),
+        unpriced=gpu_time_of((each for each in spans if each.price is None), from_us=pod.from_us),
+        costs=costs_of_spans(spans, from_us=pod.from_us),
+        oldest_us=pod.from_us,
+        is_upper_bound=pod.basis is CheckpointSource.START,
+        overdue=pod.record.uid in now.overdue,
+    )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 from aiohttp import web
 
 from gputally.accounting.lost_work.at_risk import PodAtRisk
-from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, risk_by_node, risk_lines
+from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.export.live.filtered_route import filtered_route
 from gputally.model.allocation import Segment
 from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, Risk
@@ -38,11 +38,11 @@ def document(
     now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AtRiskDocument:
     """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
-    pods = [pod for pod in now.pods if _is_included(pod, filters, tenants)]
-    nodes = {pod.record.node: pod for pod in pods}
-    jobs = risk_lines(now, pods, _job_of)
-    by_node = risk_by_node(now, pods)
-    total = risk_lines(now, pods, lambda _: "").get("")
+    pods = pod_lines(now, (pod for pod in now.pods if _is_included(pod, filters, tenants)))
+    nodes = {pod.record.node: pod for pod, _ in pods}
+    jobs = risk_lines(pods, _job_of)
+    by_node = risk_by_node(pods)
+    total = risk_lines(pods, lambda _: "").get("")
     return AtRiskDocument(
         at=to_datetime(now.at_us),
         total=_risk(total, now) if total else None,
