@@ -1,20 +1,19 @@
 """What preemption cost, who paid and who gained, why pods lost their GPUs, and how long it took."""
 
+from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, preemption_count, preemptions_of_tenants
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, Column, Look, Query, bars, counts, stat, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, RATIO, SECONDS
 
 select = Selectors("cluster", "tier", "tenant")
 
-_OF_VICTIMS = '{cluster=~"$cluster", victim_tier=~"$tier", victim_tenant=~"$tenant"}'
-LOST = f"gputally_preemption_lost_gpu_seconds_total{_OF_VICTIMS}"
-LOST_COST = f"gputally_preemption_lost_cost_total{_OF_VICTIMS}"
+LOST = f"gputally_preemption_lost_gpu_seconds_total{OF_VICTIMS}"
+LOST_COST = f"gputally_preemption_lost_cost_total{OF_VICTIMS}"
+COST_OF_ALL = select("gputally_allocated_cost_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
-PREEMPTIONS = 'gputally_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
-PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 DISRUPTIONS = select("gputally_disruptions_total")
 REPEATED = select.now("gputally_repeat_victim_jobs")
 OVERRUN = select("gputally_grace_period_exceeded_total")
@@ -31,15 +30,25 @@ _NONE = "no preemptions"
 _WORK = "Work since the last checkpoint, or since the start of pods that state none."
 
 COST = Row(
-    "What preemption cost in the time range",
+    "What preemption cost in the time range, who paid and who gained",
     (
         stat(
-            Look("Lost GPU-hours", _WORK, unit=GPU_HOURS, empty=_NONE, width=6),
+            Look("Lost GPU-hours", _WORK, unit=GPU_HOURS, empty=_NONE, width=5),
             Query(f"{grown_in_all(LOST)} / 3600", "GPU-hours"),
         ),
         stat(
-            Look("Cost of lost work", f"{_WORK} At the prices of that time.", unit=MONEY, empty=_NONE, width=6),
+            Look("Cost of lost work", f"{_WORK} At the prices of that time.", unit=MONEY, empty=_NONE, width=5),
             Query(grown_in_all(LOST_COST, "currency"), "{{currency}}"),
+        ),
+        stat(
+            Look(
+                "Share of the cost",
+                "The cost of lost work by the cost of all allocated GPUs of these tiers and tenants.",
+                unit=RATIO,
+                empty="no price book",
+                width=5,
+            ),
+            Query(f"{grown_in_all(LOST_COST, 'currency')} / {grown_in_all(COST_OF_ALL, 'currency')}", "{{currency}}"),
         ),
         stat(
             Look(
@@ -47,20 +56,11 @@ COST = Row(
                 "Running pods of a group that waited until the replacement of a preempted one ran.",
                 unit=GPU_HOURS,
                 empty="no pods waited",
-                width=6,
+                width=5,
             ),
             Query(f"{grown_in_all(STALLED)} / 3600", "GPU-hours"),
         ),
-        stat(
-            Look(
-                "Preemptions",
-                "Pods with GPUs that the scheduler preempted, of all tenants.",
-                unit=COUNT,
-                empty="no data from the exporter",
-                width=6,
-            ),
-            Query(grown_in_all(PREEMPTIONS), "preemptions"),
-        ),
+        preemption_count(width=4),
         table(
             Look(
                 "Who paid",
@@ -78,28 +78,23 @@ COST = Row(
             Column(
                 head="Cost", expression=grown_in_all(LOST_COST, "victim_tenant", "victim_tier", "currency"), unit=MONEY
             ),
+            preemptions_of_tenants(),
             order="Lost GPU-hours",
         ),
-        table(
+        by_preemptor("Who gained", order="Preempted GPUs"),
+        counts(
             Look(
-                "Who gained",
-                "The GPUs that preempted pods of all tenants had, by the tier that took them.",
+                "Cost of lost work per day by tenant",
+                f"{_WORK} By the tenant of the pods that lost it, when they ended.",
+                unit=MONEY,
                 empty=_NONE,
-                links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
                 width=12,
             ),
-            {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
-            Column(
-                head="Preempted GPUs",
-                expression=f"{grown_in_all(PREEMPTED_GPUS, 'preemptor_tier', 'victim_tier')} > 0",
-                unit=GPUS,
+            Query(
+                f"sum by (victim_tenant, currency) (increase({LOST_COST}[$__interval]))",
+                "{{victim_tenant}} {{currency}}",
             ),
-            Column(
-                head="Preemptions",
-                expression=f"{grown_in_all(PREEMPTIONS, 'preemptor_tier', 'victim_tier')} > 0",
-                unit=COUNT,
-            ),
-            order="Preempted GPUs",
+            every="1d",
         ),
         bars(
             Look(
@@ -107,6 +102,7 @@ COST = Row(
                 "`start` means that no checkpoint is known, so that the loss may be smaller.",
                 unit=GPU_HOURS,
                 empty=_NONE,
+                width=12,
             ),
             Query(f"{grown_in_all(LOST, 'basis')} / 3600", "{{basis}}"),
         ),

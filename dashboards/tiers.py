@@ -1,11 +1,18 @@
 """Allocation and cost of each priority tier, by day and by night, and preemptions between tiers."""
 
+from dashboards.rows.preempted import (
+    by_preemptor,
+    by_victim_tier,
+    preempted_gpus,
+    preemption_count,
+    preemptions_of_tenants,
+)
 from monitoring import annotation
 from monitoring.board import Board, Constant, Row, Variable
 from monitoring.link import Link
-from monitoring.panel import ORANGE, Column, Look, Query, counts, stat, table, timeseries
+from monitoring.panel import ORANGE, Column, Look, Query, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, RATIO
+from monitoring.unit import GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, RATIO
 
 select = Selectors("cluster", "tier", "tenant", "gpu_model")
 
@@ -13,11 +20,6 @@ ALLOCATED = select("gputally_allocated_gpu_seconds_total")
 COST = select("gputally_allocated_cost_total")
 STARTING = select("gputally_allocated_gpu_seconds_total", 'state="starting"')
 TERMINATING = select("gputally_allocated_gpu_seconds_total", 'state="terminating"')
-PREEMPTIONS = 'gputally_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
-TENANT_PREEMPTIONS = (
-    'gputally_tenant_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier", victim_tenant=~"$tenant"}'
-)
-PREEMPTED_GPUS = 'gputally_preempted_gpus_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 
 
 def by_day(counter: str, labels: str, *, day: bool) -> str:
@@ -122,58 +124,10 @@ DAY_AND_NIGHT = Row(
 PREEMPTION = Row(
     "Preemption",
     (
-        stat(
-            Look(
-                "Preemptions",
-                "Pods with GPUs that the scheduler preempted in the time range.",
-                unit=COUNT,
-                empty="no data from the exporter",
-                height=9,
-            ),
-            Query(grown_in_all(PREEMPTIONS), "preemptions"),
-        ),
-        stat(
-            Look(
-                "Preempted GPUs",
-                "GPUs that those pods had when they were preempted.",
-                unit=GPUS,
-                empty="no data from the exporter",
-                height=9,
-            ),
-            Query(grown_in_all(PREEMPTED_GPUS), "GPUs"),
-        ),
-        counts(
-            Look(
-                "Preemptions by victim tier",
-                "By the tier of the pods that lost their GPUs. Each bar is an hour, or longer in long time ranges.",
-                unit=COUNT,
-                empty="no data from the exporter",
-                width=16,
-            ),
-            Query(f"sum by (victim_tier) (round(increase({PREEMPTIONS}[$__interval])))", "{{victim_tier}}"),
-        ),
-        table(
-            Look(
-                "Preemptions by preemptor and victim",
-                "A tier that loses GPUs to a lower tier has the wrong priority. `unknown` is a preemptor that no Event "
-                "named, or one without GPUs.",
-                empty="no preemptions",
-                links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
-                width=12,
-            ),
-            {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
-            Column(
-                head="Preemptions",
-                expression=f"{grown_in_all(PREEMPTIONS, 'preemptor_tier', 'victim_tier')} > 0",
-                unit=COUNT,
-            ),
-            Column(
-                head="Preempted GPUs",
-                expression=f"{grown_in_all(PREEMPTED_GPUS, 'preemptor_tier', 'victim_tier')} > 0",
-                unit=GPUS,
-            ),
-            order="Preemptions",
-        ),
+        preemption_count(height=9),
+        preempted_gpus(height=9),
+        by_victim_tier(),
+        by_preemptor("Preemptions by preemptor and victim", order="Preemptions"),
         table(
             Look(
                 "Preemptions by tenant",
@@ -183,11 +137,7 @@ PREEMPTION = Row(
                 width=12,
             ),
             {"victim_tenant": "Tenant", "victim_tier": "Tier"},
-            Column(
-                head="Preemptions",
-                expression=f"{grown_in_all(TENANT_PREEMPTIONS, 'victim_tenant', 'victim_tier')} > 0",
-                unit=COUNT,
-            ),
+            preemptions_of_tenants(),
             order="Preemptions",
         ),
         timeseries(

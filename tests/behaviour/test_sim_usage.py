@@ -53,6 +53,7 @@ class Life:
     bound_us: int
     started_us: int | None = None
     ended_us: int | None = None
+    is_preempted: bool = False
 
     def held(self, now_us: int) -> int:
         """µs·µGPU."""
@@ -96,6 +97,9 @@ class Truth:
         life = self.lives.get(uid_of(pod)) or self._started(pod, now_us)
         if life is None or life.ended_us is not None:
             return
+        life.is_preempted |= any(
+            each.get("reason") == "PreemptionByScheduler" for each in pod["status"].get("conditions", [])
+        )
         if change.verb is Verb.DELETED or is_terminal(pod):
             life.ended_us = now_us
         elif pod["status"]["phase"] == "Running" and life.started_us is None:

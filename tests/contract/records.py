@@ -19,7 +19,7 @@ from gputally.model.policy.class_version import ClassVersion
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostWork
+from gputally.model.work.lost_work import LostPod, LostWork
 
 OPENED_S = 1000
 ACCOUNTED_S = 5000
@@ -92,6 +92,7 @@ LOST_WORK = LostWork(
     basis=CheckpointSource.START,
     checkpoint_us=5,
     members=8,
+    pods=(LostPod("a", 5, 9, CheckpointSource.START), LostPod("b", 6, 9, CheckpointSource.ANNOTATION)),
     stalled_gpu_time=10**19,
     at_intervals=((600_000_000, 1), (1_800_000_000, 2), (3_600_000_000, 3)),
     is_final=True,

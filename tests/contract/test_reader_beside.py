@@ -4,16 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.ledger.records import (
-    CapacityRecord,
-    DisruptionRecord,
-    GapSubject,
-    ObservationGap,
-    PreemptionRecord,
-    PriorityClassRecord,
-    Window,
-)
+from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
 from gputally.model.allocation import Gap
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.kube import Kind

@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.changes import Changes
 from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import End, Result, State
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO, US_PER_DAY
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostPod
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.waterfall.waterfall_parts import read_waterfall_parts
-from tests.contract.records import PRICE, pod, segment, step, us
+from tests.contract.records import ALWAYS, LOST_WORK, PRICE, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_unallocated import HOUR, THREE, TWO, node, priced
 from tests.contract.test_unallocated import WHOLE as OFFERED
@@ -94,6 +97,53 @@ def test_with_a_filter_it_begins_with_what_was_allocated(ledger: Ledger, reader:
     assert billed == {"red": 30}
 
 
+def test_lost_work_is_subtracted_once_as_far_as_it_was_used(ledger: Ledger, reader: LedgerReader) -> None:
+    fill(ledger)
+    ledger.write(lost(LostPod("a", us(6 * HOUR + 1800), us(8 * HOUR), CheckpointSource.ANNOTATION)))
+    ledger.write(lost(LostPod("b", us(5 * HOUR), us(8 * HOUR), CheckpointSource.START), victim="b"))
+
+    found, billed = parts(reader, 5, 20)
+
+    used = {(tenant, step, cause): hours for (tenant, step, cause), (hours, _) in found.items() if tenant != "-"}
+    assert used == {
+        ("red", "running", "starting"): 2,
+        ("red", "measured", "unmeasured"): 3,
+        ("red", "used", "idle"): Fraction(1, 2),
+        ("red", "not_lost", "lost_since_checkpoint"): Fraction(1, 4),
+        ("red", "succeeded", "succeeded"): Fraction(1, 4),
+        ("blue", "measured", "unmeasured"): 2,
+        ("blue", "used", "idle"): Fraction(1, 2),
+        ("blue", "not_lost", "lost_since_start"): Fraction(1, 2),
+    }
+    assert found["red", "not_lost", "lost_since_checkpoint"][1] == Fraction(1, 2)
+    assert billed == {"red": 30}
+
+
+def test_a_pod_that_proves_to_be_no_victim_loses_nothing(ledger: Ledger, reader: LedgerReader) -> None:
+    fill(ledger)
+    ledger.write(lost(LostPod("a", us(6 * HOUR), us(8 * HOUR), CheckpointSource.START)))
+    before = parts(reader, 5, 20)
+
+    ledger.write(step(at=100 * HOUR, lost_work={"a": None}))
+
+    assert ("red", "not_lost", "lost_since_start") in before[0]
+    assert reader.lost(ALWAYS, ()) == []
+
+
+def test_a_pod_counts_for_the_latest_of_two_victims(ledger: Ledger, reader: LedgerReader) -> None:
+    fill(ledger)
+    member = LostPod("a", us(6 * HOUR), us(8 * HOUR), CheckpointSource.START)
+    ledger.write(lost(member, victim="b"))
+    ledger.write(lost(member))
+    ledger.write(lost(victim="b"))
+
+    assert [each.gpu_time for each in reader.lost(ALWAYS, ())] == [4 * GPU_HOUR]
+
+
+def lost(*found: LostPod, victim: str = "a") -> Changes:
+    return step(at=100 * HOUR, lost_work={victim: replace(LOST_WORK, victim_uid=victim, pods=found)})
+
+
 def measured_for_two_hours(ledger: Ledger, *, used: int) -> None:
     """A pod that runs for an hour and terminates for another one; of each, `used` seconds are used."""
     ledger.write(priced((1, TWO)))
@@ -131,6 +181,7 @@ def test_what_was_used_beyond_running_time_is_a_part_of_its_own(ledger: Ledger, 
 
 def test_it_stays_the_same_when_details_are_rolled_up(ledger: Ledger, reader: LedgerReader) -> None:
     fill(ledger, dearer=24)
+    ledger.write(lost(LostPod("a", us(6 * HOUR + 1801), us(8 * HOUR), CheckpointSource.ANNOTATION)))
     before = parts(reader, 0, 96)
 
     assert list(ledger.roll_up(5 * US_PER_DAY))[-1] == 2

@@ -17,6 +17,7 @@ from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Labels
 from gputally.model.units import US_PER_SECOND
+from gputally.model.work.lost_work import LostPod
 from tests.core.manifests import instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
@@ -147,6 +148,26 @@ def test_victims_lose_what_they_ran_since_their_last_checkpoint_once_over_crashe
 
     assert counted(replay) == expected(workload.log, replay)
     assert counted(replay, Total.STALLED) == {}
+    assert_pods_are_the_loss(replay)
+
+
+def assert_pods_are_the_loss(replay: Replay) -> None:
+    """What the ledger has of pods in their lost time adds up to each loss, and no pod is in two of them."""
+    part = replay.fleet.ends.lost_work
+    found = [lost for uid in part.losses if (lost := part.book.lost_work(uid))]
+    for lost in found:
+        assert lost.gpu_time == sum(map(partial(lost_of, replay), lost.pods))
+    pods = [pod.uid for lost in found for pod in lost.pods]
+    assert len(pods) == len(set(pods))
+
+
+def lost_of(replay: Replay, lost: LostPod) -> int:
+    """µs·µGPU of its segments in its lost time."""
+    parts = replay.fleet.pods.records.get(lost.uid) or replay.memory.revisions[lost.uid]
+    return sum(
+        each.quantity * max(0, min(each.end_us or lost.to_us, lost.to_us) - max(each.start_us, lost.from_us))
+        for each in parts.segments
+    )
 
 
 @given(workloads(grouped=True), st.lists(STEPS, min_size=1, max_size=40))
@@ -164,3 +185,4 @@ def test_no_group_loses_more_than_it_ran_nor_less_than_its_victims_did(workload:
             found[labels[0], labels[1]] += amount
         assert all(amount <= ran[payer] for payer, amount in found.items())
     assert_laws(replay)
+    assert_pods_are_the_loss(replay)

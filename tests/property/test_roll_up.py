@@ -1,9 +1,10 @@
 """Over random histories, sums of whole days are the same before and after they are rolled up into daily rows."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.ledger.open import open_reader
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, Window
 from gputally.ledger.sqlite.retention import roll_up
@@ -22,7 +24,9 @@ from gputally.model.allocation import End, Outcome, Result, State
 from gputally.model.measured.usage_record import AssignmentHour
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
-from tests.contract.records import BALANCED, OPENED_S, PRICE, line, pod, segment, step, us
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostPod, LostWork
+from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_usage import reported
 from tests.core.closings import close
@@ -122,7 +126,60 @@ def all_sums(reader: LedgerReader, window: Window, cuts: Sequence[int]) -> Itera
         yield by, reader.allocated(window, by, cuts=cuts)
     for by in ((), *combinations(MEASURED, 1), MEASURED):
         yield by, reader.measured(window, by, cuts=cuts)
+    yield [reader.lost(window, by, cuts=cuts) for by in ((), MEASURED)]
     yield [levels(each) for each in reader.allocated_steps(window) if levels(each)]
+
+
+@st.composite
+def losses(draw: st.DrawFn, found: Sequence[PodRecord]) -> dict[str, LostWork]:
+    """Some of the pods that ended lost work to the preemption of the first one, since any time."""
+    lost = tuple(
+        LostPod(each.uid, us(draw(times)), each.end_us, draw(st.sampled_from(CheckpointSource)))
+        for each in found
+        if each.end_us and draw(st.booleans())
+    )
+    return {"pod-0": replace(LOST_WORK, victim_uid="pod-0", pods=lost)}
+
+
+def most_lost(reader: LedgerReader, window: Window, by: Sequence[str], cuts: Sequence[int]) -> Iterator[bool]:
+    """Whether no more is lost than there was, by price, dimensions and period."""
+    lost = defaultdict[object, Counter[str]](Counter)
+    for each in reader.lost(window, by, cuts=cuts):
+        amounts = {name: getattr(each, name) for name in ("gpu_time", "measured", "used", "burst")}
+        lost[each.labels, each.price, each.period].update(amounts)
+    for time in reader.allocated(window, by, cuts=cuts):
+        yield time.gpu_time >= lost[time.labels, time.price, time.period].pop("gpu_time", 0)
+    for usage in reader.measured(window, by, cuts=cuts):
+        found = lost[usage.labels, usage.price, usage.period]
+        yield all(getattr(usage, name) >= found.pop(name, 0) for name in ("measured", "used", "burst"))
+    yield not any(map(Counter.total, lost.values()))
+
+
+@given(histories(), st.lists(times, min_size=2, max_size=4, unique=True).map(sorted), st.data())
+@examples(50)
+def test_no_pod_loses_more_than_it_had_and_used(
+    history: tuple[list[PodRecord], list[AssignmentHour]], bounds: list[int], data: st.DataObject
+) -> None:
+    first, *cuts, last = map(us, bounds)
+    lost = data.draw(losses(history[0]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
+            write(ledger, *history)
+            ledger.write(step(at=(DAYS + 1) * DAY, live=None, lost_work=lost))
+            window, names = Window(first, last), MEASURED_DIMENSIONS
+
+            assert all(most_lost(reader, window, names, cuts))
+            parts = [reader.lost(Window(*each), ()) for each in pairwise([first, *cuts, last])]
+            assert amounts(chain.from_iterable(parts)) == amounts(reader.lost(window, names, cuts=cuts))
+
+
+def amounts(found: Iterable[LostTime]) -> Counter[str]:
+    """All of it by basis and measure."""
+    sums = Counter[str]()
+    for each in found:
+        sums.update({f"{each.basis} {name}": getattr(each, name) for name in ("gpu_time", "measured", "used", "burst")})
+    return +sums
 
 
 def levels(node: NodeSteps) -> list[tuple[str, int, int]]:
@@ -150,7 +207,7 @@ def test_sums_of_whole_days_stay_the_same(
             patch.setattr(roll_up, name, size)
         with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
             write(ledger, *history)
-            ledger.write(step(at=(DAYS + 1) * DAY, live=None))
+            ledger.write(step(at=(DAYS + 1) * DAY, live=None, lost_work=data.draw(losses(history[0]))))
             edge_us = us(data.draw(st.integers(OPENED_S + 1, DAYS * DAY)))
             close(ledger, reader, Window(us(OPENED_S), edge_us))
             queries.append((Window(us(OPENED_S), (DAYS + 1) * US_PER_DAY), [edge_us]))

@@ -74,7 +74,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
     counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
     disruptions: dict[str, Disruption | None] = field(default_factory=dict)
-    lost_work: dict[str, LostWork] = field(default_factory=dict)
+    lost_work: dict[str, LostWork | None] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)
     priority_classes: dict[tuple[str, int], ClassVersion] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from typing import Final
 from gputally.accounting.active_pods import Active, read_active
 from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
@@ -73,6 +74,11 @@ class Accountant:
         """The pods that hold GPUs or wait for them, and the nodes, at `now_us`."""
         with self._exclusive():
             return read_active(self.fleet, now_us=now_us)
+
+    def read_risk(self, *, now_us: int) -> RiskNow:
+        """The running pods, whose work a preemption would destroy at `now_us`."""
+        with self._exclusive():
+            return read_risk(self.fleet, now_us=now_us)
 
     def drain(self) -> Changes:
         """Changes to write to the ledger, since the last call."""

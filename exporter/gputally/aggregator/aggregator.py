@@ -17,6 +17,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
+from gputally.aggregator.live_routes import allocations_now, live_routes
 from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
@@ -26,7 +27,6 @@ from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents, with_watched
 from gputally.export import status_page
 from gputally.export.access_policy import AccessPolicy
-from gputally.export.allocations_route import AllocationsNow, allocations_route
 from gputally.export.web import Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
@@ -38,6 +38,7 @@ from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
+from gputally.model.at_risk_document import PATH as AT_RISK_PATH
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -59,6 +60,7 @@ PODS_PATH: Final = "/metrics/pods"
 _LINKS: Final = (
     (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
     (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
+    (AT_RISK_PATH, "the work that a preemption would destroy now, by job and by node, as JSON"),
     (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
     (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
     (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
@@ -257,19 +259,12 @@ async def freeze_heap(intake: Intake) -> None:
     gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
-def _allocations(pipeline: Pipeline, clock: Clock) -> AllocationsNow:
-    at_us = clock()
-    book = pipeline.fleet.pricing.book
-    active = pipeline.accountant.read_active(now_us=at_us)
-    return AllocationsNow(active, at_us, book.currency if book else "")
-
-
 async def _sections(
     running: RunningAggregator, clock: Clock, tenants: frozenset[str] | None
 ) -> Sequence[status_page.StatusTable]:
     """The tables of the status page; a thread derives the pods."""
     pipeline = running.pipeline
-    now = _allocations(pipeline, clock)
+    now = allocations_now(pipeline, clock)
     own = health_sections(pipeline.health, now.at_us) if tenants is None else []
     return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
 
@@ -290,7 +285,7 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         ready=running.ready,
         sections=partial(_sections, running, clock),
         routes=(
-            allocations_route(partial(_allocations, running.pipeline, clock)),
+            *live_routes(running.pipeline, clock),
             *report_routes(running.reports, version=__version__),
         ),
         links=tuple(_links(settings)),

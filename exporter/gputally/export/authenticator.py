@@ -16,6 +16,7 @@ from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
 from gputally.model.allocations_document import PATH as ALLOCATIONS
+from gputally.model.at_risk_document import PATH as AT_RISK
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
@@ -25,6 +26,7 @@ FILTERED: Final = frozenset(
         "/metrics",
         "/metrics/pods",
         ALLOCATIONS,
+        AT_RISK,
         "/report",
         "/api/v1/report",
         "/api/v1/preemptions",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gputally.ledger.records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
 from gputally.model.work.lost_work import LostWork
 
 

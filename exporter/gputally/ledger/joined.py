@@ -10,20 +10,19 @@ from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
+from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
-    DisruptionRecord,
     GapSegment,
     JobSet,
     LedgerState,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
-    PreemptionRecord,
     PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
@@ -98,6 +97,10 @@ class JoinedReader:
         """See `LedgerReader.measured`; what both ledgers have is not added up."""
         return [each for reader, part in self._parts(window) for each in reader.measured(part, by, cuts=cuts)]
 
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """See `LedgerReader.lost`; no preemption of imported jobs is known."""
+        return self._live.lost(window, by, cuts=cuts)
+
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
         return self._live.usage(window)
@@ -137,6 +140,14 @@ class JoinedReader:
     def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
         """See `LedgerReader.victims`."""
         return self._live.victims(job_preemptions)
+
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """See `LedgerReader.bindings`."""
+        return self._live.bindings(window, node_uids)
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """See `LedgerReader.node_ends`."""
+        return self._live.node_ends(node_uids)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

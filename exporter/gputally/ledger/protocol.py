@@ -7,18 +7,17 @@ from typing import Protocol, Self
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
+from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
-    DisruptionRecord,
     GapSegment,
     JobSet,
     LedgerState,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
-    PreemptionRecord,
     PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
@@ -145,6 +144,15 @@ class LedgerReader(Protocol):
         Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
         """
 
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """What preemptions destroyed of `allocated` and of `measured`, by price and the dimensions `by`, in this order.
+
+        It belongs to the time in which it was done, whenever the preemption was, and is never more than was measured by
+        the same price, dimensions and period. Usage is divided as `measured` divides it.
+
+        Raises: ValueError for a dimension that is not in MEASURED_DIMENSIONS.
+        """
+
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """The measured usage of pods, for the hours that begin in the window by the clocks of their nodes.
 
@@ -181,6 +189,12 @@ class LedgerReader(Protocol):
 
     def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
         """All victims of these preemptions of jobs."""
+
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """The pods that were bound in the window to nodes with these UIDs."""
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """When (µs) those of these nodes that are gone were last observed, by UID."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

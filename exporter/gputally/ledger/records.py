@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.allocation import End, Gap, Outcome, Segment
-from gputally.model.disruptions.disruption import Cause, grace_exceeded_us
 from gputally.model.price import Asset, Price
 
 IMPORTED: Final = "imported"
@@ -202,76 +201,6 @@ class NodeSteps(NamedTuple):
 
     node_uid: str
     steps: Sequence[tuple[int, int]]
-
-
-class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One preemption as counted: victim, quantity, preemptor (None if unknown) and times.
-
-    `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time. Its
-    class and priority are None while it is not known; `preemptor_may_preempt` says that its policy is not Never.
-    """
-
-    victim_uid: str
-    victim_namespace: str
-    victim_name: str
-    victim_tier: str
-    victim_tenant: str
-    preemptor_uid: str | None
-    preemptor_namespace: str | None
-    preemptor_name: str | None
-    preemptor_tier: str
-    node: str
-    quantity: int
-    decided_us: int
-    requested_us: int | None
-    released_us: int | None
-    is_inferred: bool
-    victim_class: str | None = None
-    victim_priority: int | None = None
-    preemptor_class: str | None = None
-    preemptor_priority: int | None = None
-    preemptor_may_preempt: bool | None = None
-
-    @property
-    def is_permitted(self) -> bool | None:
-        """Whether the priorities permit it, see `Preemption`; None if they are not known."""
-        if self.preemptor_priority is None or self.victim_priority is None:
-            return None
-        return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
-
-
-class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One pod that lost its GPUs involuntarily, with the steps until it was replaced; see `Disruption`."""
-
-    victim_uid: str
-    victim_namespace: str
-    victim_name: str
-    victim_tier: str
-    victim_tenant: str
-    job_kind: str
-    job: str
-    node: str
-    node_uid: str
-    quantity: int
-    cause: Cause
-    is_certain: bool
-    decided_us: int
-    requested_us: int | None
-    grace_us: int | None
-    stopped_us: int | None
-    released_us: int | None
-    reused_us: int | None
-    replaced_us: int | None
-    replacement_uid: str
-    budget_violated: bool | None = None
-    job_preemption: str = ""
-    exit_code: int | None = None
-    uses_retry: bool = False
-
-    @property
-    def grace_exceeded_us(self) -> int | None:
-        """See `grace_exceeded_us` of the model."""
-        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
 
 
 class PriorityClassRecord(Struct, frozen=True, kw_only=True, gc=False):

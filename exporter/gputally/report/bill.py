@@ -7,11 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.model.allocation import State
-from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
+from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 
-TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle")
+TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle", "lost")
 """The fields of a line that are GPU-time (µs·µGPU)."""
-COSTS: Final = ("cost", "idle_cost", "unallocated_cost")
+COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
 
 
@@ -29,7 +29,8 @@ class Line(Struct, kw_only=True):
     `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
     `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
     `unobserved` is no part of `gpu_time`: allocations may have had it in the gaps in which they ended, at most, and it
-    costs nothing. None if it is not known.
+    costs nothing. None if it is not known. `lost` is the part of `gpu_time` that preemptions destroyed, and `lost_cost`
+    the part of `cost` for it.
     `bound` pods were bound in the period, after `wait_us` since their creation, together.
     `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`. `progress` is that
     of its job, if the line has one.
@@ -45,9 +46,11 @@ class Line(Struct, kw_only=True):
     measured: int = 0
     used: int = 0
     idle: int = 0
+    lost: int = 0
     energy: int = 0
     cost: int = 0
     idle_cost: int = 0
+    lost_cost: int = 0
     unallocated_cost: int = 0
     jobs: int = 0
     bound: int = 0
@@ -67,6 +70,7 @@ def bill_of(
     jobs: Iterable[LineJobs] = (),
     usage: Iterable[UsageCell] = (),
     *,
+    lost: Iterable[LostCell] = (),
     unobserved: Iterable[UnobservedCell] | None = None,
     unpriced: str | None = None,
 ) -> Bill:
@@ -88,6 +92,9 @@ def bill_of(
     for each in measured:
         lines.add_usage(each, each.labels)
         totals.add_usage(each, ())
+    for loss in lost:
+        lines.add_lost(loss, loss.labels)
+        totals.add_lost(loss, ())
     for gap in unobserved or ():
         lines.add_unobserved(gap, gap.labels)
         totals.add_unobserved(gap, ())
@@ -134,6 +141,12 @@ class _Sums:
         line.idle += cell.usage.idle
         line.energy += cell.usage.energy
         line.idle_cost += cell.idle_cost
+
+    def add_lost(self, cell: LostCell, labels: tuple[str, ...]) -> None:
+        """Add time that preemptions destroyed to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.lost += cell.gpu_time
+        line.lost_cost += cell.cost
 
     def add_unobserved(self, cell: UnobservedCell, labels: tuple[str, ...]) -> None:
         """Add unobserved time to the line of these labels."""

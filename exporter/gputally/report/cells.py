@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.node import CapacityState
@@ -24,7 +25,7 @@ _KIND: Final = ("gpu_model", "tier")
 _STATE: Final = "state"
 
 
-_Found = TypeVar("_Found", AllocatedTime, JobSet, MeasuredTime)
+_Found = TypeVar("_Found", AllocatedTime, JobSet, MeasuredTime, LostTime)
 
 
 class _LinePart(Struct, frozen=True, kw_only=True, gc=False):
@@ -78,6 +79,10 @@ class UnobservedCell(_LinePart, frozen=True, kw_only=True, gc=False):
     """GPU-time (µs·µGPU) that allocations may have had in the gaps in which they ended, at most; it costs nothing."""
 
     gpu_time: int
+
+
+class LostCell(_LineTime, frozen=True, kw_only=True, gc=False):
+    """Allocated time that preemptions destroyed; it is part of a `Cell`."""
 
 
 class UsageCell(_LinePart, frozen=True, kw_only=True, gc=False):
@@ -170,6 +175,16 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
     found = reader.measured(query.window, stored_names(columns), cuts=query.periods.cuts)
     for usage, values in included(found, columns, query):
         yield UsageCell(labels=labels_of(values, query), price=usage.price, usage=usage)
+
+
+def read_lost(reader: LedgerReader, query: ReportQuery) -> Iterator[LostCell]:
+    """What preemptions destroyed of the query's period, whenever they were. Raises: LedgerError."""
+    if query.window.start_us >= query.window.end_us:
+        return
+    columns = read_columns(query)
+    found = reader.lost(query.window, stored_names(columns), cuts=query.periods.cuts)
+    for lost, values in included(found, columns, query):
+        yield LostCell(labels=labels_of(values, query), price=lost.price, gpu_time=lost.gpu_time)
 
 
 def read_columns(query: ReportQuery, more: Sequence[str] = ()) -> tuple[str, ...]:

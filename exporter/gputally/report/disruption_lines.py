@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import DisruptionRecord, PreemptionRecord
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.work.lost_work import LostWork
+from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery
 
 FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")
@@ -16,20 +17,24 @@ FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "nod
 
 
 class DisruptionLine(Struct, frozen=True):
-    """A disruption, with the preemption as it was counted and the work that it destroyed; None for other causes."""
+    """A disruption, and of a preemption, how it was counted, what it destroyed and what it bought, as far as read."""
 
     disruption: DisruptionRecord
     preemption: PreemptionRecord | None
     lost: LostWork | None
+    value: PreemptionValue | None = None
 
 
 def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collection[Cause]) -> Iterator[DisruptionLine]:
     """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError."""
     preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
     lost = reader.lost_work(query.window)
-    for each in reader.disruptions(query.window):
+    found = list(reader.disruptions(query.window))
+    values = read_values(reader, found, preemptions)
+    for each in found:
         if each.cause in causes and query.includes(victim_values(each)):
-            yield DisruptionLine(each, preemptions.get(each.victim_uid), lost.get(each.victim_uid))
+            uid = each.victim_uid
+            yield DisruptionLine(each, preemptions.get(uid), lost.get(uid), values.get(uid))
 
 
 def victim_values(each: DisruptionRecord) -> Mapping[str, str]:

@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from gputally.ledger.records import PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, to_datetime
 from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine
+from gputally.report.preemptions.preemption_value import PreemptionValue
 from gputally.report.rounding import decimal_of, gpus
 
 PLACES: Final = 6
@@ -26,7 +27,8 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     inferred one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that
     of `lost_pods`, the victim and the pods that restarted with it. It is an upper bound if no checkpoint is known, and
     final once it is known what became of the group; `lost_gpu_hours_at_10m` is what would have been lost with a
-    checkpoint every ten minutes.
+    checkpoint every ten minutes. Of the victim's GPUs, the preemptor took `taken_gpus`, which it has had for
+    `bought_gpu_hours`; they were stranded from their release until a pod was bound to them.
     """
 
     id: str
@@ -62,6 +64,9 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     lost_gpu_hours_at_1h: Decimal | None = None
     stalled_gpu_hours: Decimal | None = None
     is_lost_final: bool | None = None
+    taken_gpus: Decimal | None = None
+    bought_gpu_hours: Decimal | None = None
+    stranded_gpu_hours: Decimal | None = None
     preemptor_tier: str | None = None
     preemptor_namespace: str | None = None
     preemptor: str | None = None
@@ -70,8 +75,10 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
 
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
-    """The row in this time zone; with `tiers_only` without names of preemptors."""
+    """The row in this time zone; with `tiers_only`, of preemptors only the tier and the GPUs that they took."""
     row = _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
+    if line.value:
+        row = _with_value(row, line.value, tiers_only=tiers_only)
     return _with_lost_work(row, line.lost) if line.lost else row
 
 
@@ -142,6 +149,15 @@ def _with_lost_work(row: PreemptionRow, lost: LostWork) -> PreemptionRow:
         lost_gpu_hours_at_1h=at_1h,
         stalled_gpu_hours=_hours(lost.stalled_gpu_time),
         is_lost_final=lost.is_final,
+    )
+
+
+def _with_value(row: PreemptionRow, value: PreemptionValue, *, tiers_only: bool) -> PreemptionRow:
+    return structs.replace(
+        row,
+        taken_gpus=None if value.taken is None else gpus(value.taken),
+        bought_gpu_hours=None if value.bought is None or tiers_only else _hours(value.bought),
+        stranded_gpu_hours=_hours(value.stranded),
     )
 
 

@@ -21,7 +21,8 @@ class BillRow(Struct, frozen=True, kw_only=True):
     """One line, rounded.
 
     `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
-    used and idle ones; `unobserved` ones are not in `gpu_hours`, see `Line`. `utilisation` is used over measured in
+    used and idle ones; `lost` ones were destroyed by preemptions, and `lost_cost` is their part of `cost`; `unobserved`
+    ones are not in `gpu_hours`, see `Line`. `utilisation` is used over measured in
     percent, None if nothing was measured. `pods` were bound in the period, on average `mean_wait_seconds` after their
     creation; None if there were none.
     `progress` is that of the row's job, None if it states none; so is `cost_per_unit` if `cost` may not be all of it.
@@ -37,10 +38,12 @@ class BillRow(Struct, frozen=True, kw_only=True):
     measured: Decimal
     used: Decimal
     idle: Decimal
+    lost: Decimal
     utilisation: Decimal | None
     energy_kwh: Decimal
     cost: Decimal
     idle_cost: Decimal
+    lost_cost: Decimal
     unallocated_cost: Decimal
     share: Decimal
     jobs: int
@@ -142,10 +145,12 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         measured=decimals["measured"],
         used=decimals["used"],
         idle=decimals["idle"],
+        lost=decimals["lost"],
         utilisation=_tenths(Fraction(100 * line.used), line.measured),
         energy_kwh=decimals["energy"],
         cost=decimals["cost"],
         idle_cost=decimals["idle_cost"],
+        lost_cost=decimals["lost_cost"],
         unallocated_cost=decimals["unallocated_cost"],
         share=decimals["share"],
         jobs=line.jobs,

@@ -7,7 +7,7 @@ from typing import Final
 
 from gputally.report.bill import Bill, Line, bill_of
 from gputally.report.calendar.periods import TIME_DIMENSIONS
-from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
+from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 from gputally.report.report_query import ReportQuery
 from gputally.report.rounding import apportioned
 
@@ -29,18 +29,19 @@ def bill_with_unallocated(
     query: ReportQuery,
     *,
     sharing: str,
+    lost: Iterable[LostCell] = (),
     unobserved: Iterable[UnobservedCell] | None = None,
 ) -> Bill:
     """The bill of allocated cells, their jobs and usage, with the `free` capacity by one of `SHARINGS`.
 
-    What is `unobserved` of the allocations is None if it is not known.
+    What was `lost` is a part of the allocations; what is `unobserved` of them is None if it is not known.
 
     It is shared among the lines of the same period, GPU model, pool and purchase option, where the query divides by
     these. Capacity that is unpriced, or has no such line with a cost, keeps rows of its own.
     """
     cells, jobs, usage = parts[0], parts[1], list(parts[2])
     if sharing == ROWS:
-        return bill_of([*cells, *free], jobs, usage, unobserved=unobserved)
+        return bill_of([*cells, *free], jobs, usage, lost=lost, unobserved=unobserved)
     places = [place for place, column in enumerate(query.columns) if column in OF_CAPACITY]
     lines = _with_cost(bill_of(cells), places)
     costs, rest = Counter[_Group](), list[Cell]()
@@ -50,7 +51,7 @@ def bill_with_unallocated(
             costs[group] += cell.cost
         else:
             rest.append(cell)
-    bill = bill_of([*cells, *rest], jobs, usage, unobserved=unobserved)
+    bill = bill_of([*cells, *rest], jobs, usage, lost=lost, unobserved=unobserved)
     for group, cost in costs.items():
         _share(bill, {line.labels: 1 if sharing == EVEN else line.cost for line in lines[group]}, group[1], cost)
     return bill

@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.report.bill import Bill, bill_of, currency_of_unpriced
-from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
+from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 
 TEAM_BY: Final = ("tenant", "job")
 """The dimensions by which the cells of a team bill are read: the tenant is the first column."""
 
-Part = TypeVar("Part", Cell, LineJobs, UsageCell, UnobservedCell)
+Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
 
 
 class TeamBill(Struct, frozen=True, kw_only=True):
@@ -28,13 +28,15 @@ def team_bill_of(
     jobs: Iterable[LineJobs],
     usage: Iterable[UsageCell],
     *,
+    lost: Iterable[LostCell] = (),
     unobserved: Sequence[UnobservedCell] | None = None,
 ) -> TeamBill:
     """Adds up cells by `TEAM_BY`; what is `unobserved` is None if it is not known."""
-    every, sets, measured = list(cells), list(jobs), list(usage)
+    every, sets, measured, losses = list(cells), list(jobs), list(usage), list(lost)
     gaps = None if unobserved is None else _by_tenant(unobserved)
-    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured), unobserved=gaps)
+    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured), lost=_by_tenant(losses), unobserved=gaps)
     of_cells, of_sets, of_usage = _of_tenants(every), _of_tenants(sets), _of_tenants(measured)
+    of_losses = _of_tenants(losses)
     of_gaps, unpriced = _of_tenants(unobserved or ()), currency_of_unpriced(every)
     bills = (
         (
@@ -43,6 +45,7 @@ def team_bill_of(
                 of_cells[each],
                 of_sets[each],
                 of_usage[each],
+                lost=of_losses[each],
                 unobserved=None if unobserved is None else of_gaps[each],
                 unpriced=unpriced,
             ),

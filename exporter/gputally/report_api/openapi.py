@@ -4,12 +4,16 @@ from typing import Any, Final
 
 import msgspec
 
-from gputally.export.allocations_route import FILTERS
+from gputally.export.live.allocations_route import FILTERS
+from gputally.export.live.at_risk_route import FILTERS as AT_RISK_FILTERS
 from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.allocations_document import AllocationsDocument
+from gputally.model.at_risk_document import PATH as AT_RISK_PATH
+from gputally.model.at_risk_document import AtRiskDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow
+from gputally.report.preemptions.preemption_totals import TierTotal
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
@@ -38,16 +42,16 @@ _REPORT: Final[dict[str, Any]] = {
 }
 
 
-_OF_REPORTS: Final = ("compared_to", "by", "totals")
+_OF_REPORTS: Final = ("compared_to", "by")
 
 
 def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, Any]:
     """The document for this version of the program."""
-    types = [AllocationsDocument, PreemptionRow, JobPreemptionRow]
+    types = [AllocationsDocument, AtRiskDocument, PreemptionRow, JobPreemptionRow, TierTotal]
     _, components = msgspec.json.schema_components(types, ref_template=_REF)
-    kinds = [{"$ref": _REF.format(name=each)} for each in ("PreemptionRow", "JobPreemptionRow")]
-    rows = {"type": "array", "items": {"anyOf": kinds}}
-    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS} | {"rows": rows}
+    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
+    for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
+        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": _REF.format(name=each)} for each in kinds]}}
     schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
     content["application/json"] = {"schema": {"$ref": _REF.format(name="Report")}}
@@ -55,12 +59,18 @@ def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, 
         "application/json": {"schema": {"$ref": _REF.format(name="Preemptions")}},
         "text/csv": {"schema": _TEXT},
     }
-    allocations = {"application/json": {"schema": {"$ref": _REF.format(name="AllocationsDocument")}}}
+    allocations, at_risk = (
+        {"application/json": {"schema": {"$ref": _REF.format(name=name)}}}
+        for name in ("AllocationsDocument", "AtRiskDocument")
+    )
     return {
         "openapi": "3.1.0",
         "info": {"title": "gputally aggregator", "version": version},
         "paths": {
             ALLOCATIONS_PATH: _operation("Who holds or wants which GPUs now.", _filters(FILTERS), allocations),
+            AT_RISK_PATH: _operation(
+                "The work that a preemption would destroy now, by job and by node.", _filters(AT_RISK_FILTERS), at_risk
+            ),
             report_path: _operation(
                 "GPU-hours and cost of a period.", [*_report_parameters(), *_filters(FILTERED)], content
             ),

@@ -64,6 +64,8 @@ _BILL: Final = (
     _Column("utilisation", "used %"),
     _Column("cost", "cost"),
     _Column("idle_cost", "idle cost"),
+    _Column("lost", "lost GPU-hours"),
+    _Column("lost_cost", "lost cost"),
     _Column("unallocated_cost", "unallocated cost"),
     _Column("jobs", "jobs"),
     _Column("mean_wait_seconds", "mean wait s"),

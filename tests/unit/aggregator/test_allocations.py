@@ -9,9 +9,12 @@ import msgspec
 
 from gputally.aggregator.settings import Settings
 from gputally.model.allocations_document import PATH, AllocationsDocument
+from gputally.model.at_risk_document import PATH as AT_RISK_PATH
+from gputally.model.at_risk_document import AtRiskDocument
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import get, run, scrape, sum_of
+from tests.fakes.until import until
 
 
 async def test_the_document_agrees_with_the_metrics(settings: Settings, cluster: SimCluster) -> None:
@@ -41,6 +44,26 @@ async def test_parameters_filter_pods_and_unknown_ones_are_named(settings: Setti
     expected = {pod.uid for pod in pods if (pod.tier, pod.node) == (chosen.tier, chosen.node)}
     assert {pod.uid for pod in msgspec.json.decode(some, type=AllocationsDocument).pods} == expected
     assert (status, text) == (400, "unknown parameter teir; use namespace, tier, tenant, node, state\n")
+
+
+async def test_the_work_at_risk_by_job_and_by_node_agrees_with_the_metrics(
+    settings: Settings, cluster: SimCluster
+) -> None:
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        await until(lambda: running.pipeline.accountant.read_risk(now_us=cluster.clock.now_us()).pods)
+        before = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")
+        _, text = await get(f"{url}{AT_RISK_PATH}")
+        after = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")
+        _, some = await get(f"{url}{AT_RISK_PATH}?job=no-such-job")
+        status, problem = await get(f"{url}{AT_RISK_PATH}?teir=a")
+
+    found, none = (msgspec.json.decode(each, type=AtRiskDocument) for each in (text, some))
+    assert found.total
+    for rows in (found.jobs, found.nodes):
+        assert before <= sum(row.risk.gpu_hours for row in rows) * 3600 <= after
+    assert (none.total, none.jobs, none.nodes) == (None, [], [])
+    assert (status, problem) == (400, "unknown parameter teir; use namespace, tier, tenant, job_kind, job, node\n")
 
 
 async def test_top_prints_one_table_into_a_pipe(settings: Settings, cluster: SimCluster) -> None:

@@ -30,6 +30,7 @@ async def test_it_shows_the_fleet_and_the_health_of_its_sources(settings: Settin
     assert cells(page, "Agents")[0][0] == "0 of 0 reachable"
     assert cells(page, "Ledger")[0][0] == "writable"
     assert 'href="/api/v1/allocations"' in page
+    assert 'href="/api/v1/at-risk"' in page
     assert 'href="/metrics/pods"' in page
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from gputally.accounting.active_pods import Active, ActivePod, read_active
-from gputally.export.allocations_route import AllocationsNow, cost_per_hour, document
+from gputally.export.live.allocations_route import AllocationsNow, cost_per_hour, document
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU, PICO
 from tests.core.manifests import NodeForm, PodForm, us

@@ -59,7 +59,8 @@ def path(tmp_path: Path) -> Path:
         ledger.bind(CLUSTER)
         ledger.write(
             step(
-                pod("a", segment(900, 1035)),
+                pod("a", segment(900, 1035), node_uid="uid-n1"),
+                pod("b", segment(1071, 1791), node_uid="uid-n1", scheduled_us=us(1071)),
                 at=2000,
                 disruptions={each.victim_uid: each for each in (PREEMPTED, RECLAIMED, DELETED)},
                 lost_work={"a": LOST},
@@ -91,7 +92,32 @@ def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     ]
     assert lines[1][2:] == ["preemption", "ml/pod-a", "low", "1", "high", "34", "90", "<6.00", "9.00", "EUR"]
     assert lines[2][2:] == ["spot_reclaim?", "ml/pod-c", "low", "1"]
-    assert found.out.endswith("2 pods with 2 GPUs, 1 of an uncertain cause (?)\n")
+    assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?)\n\n" in found.out
+    assert max(map(len, found.out.splitlines())) <= 120
+
+
+def test_totals_say_what_each_tier_bought_destroyed_and_left_stranded(path: Path, run: Runner) -> None:
+    found = run("preemptions", "--ledger", path, "--window", "all").out
+    document = json.loads(run("preemptions", "--ledger", path, "--window", "all", "--output", "json").out)
+
+    [head, total] = found.splitlines()[-2:]
+    assert head.split("  ")[0] == "by tier"
+    assert total.split() == ["high", "1", "1", "0.20", "6.00", "0.50", "0.01"]
+    [first, second] = document["rows"]
+    assert (first["taken_gpus"], first["bought_gpu_hours"], first["stranded_gpu_hours"]) == (1, 0.2, 0.01)
+    assert (second["bought_gpu_hours"], second["stranded_gpu_hours"]) == (None, None)
+    assert document["totals"] == [
+        {
+            "preemptor_tier": "high",
+            "preemptions": 1,
+            "preempted_gpus": 1,
+            "lost_gpu_hours": 6,
+            "stalled_gpu_hours": 0.5,
+            "bought_gpu_hours": 0.2,
+            "valued_preemptions": 1,
+            "stranded_gpu_hours": 0.01,
+        }
+    ]
 
 
 def test_json_has_every_time_and_the_preemptor(path: Path, run: Runner) -> None:
@@ -123,6 +149,7 @@ def test_without_names_a_preemptor_is_its_tier_alone(path: Path, run: Runner) ->
     [first, _] = csv.DictReader(io.StringIO(found))
     assert first["preemptor_tier"] == "high"
     assert (first["preemptor_namespace"], first["preemptor"], first["preemptor_uid"]) == ("", "", "")
+    assert (first["taken_gpus"], first["bought_gpu_hours"]) == ("1", "")
     assert "pod-b" not in found
 
 

@@ -57,7 +57,7 @@ def test_with_a_filter_it_begins_with_what_was_allocated(run: Runner, ledger: Pa
     found = json.loads(run("report", *flags).out)
 
     assert [row["step"] for row in found["rows"] if not row["cause"]] == [
-        *("allocated", "running", "measured", "used", "succeeded", "billed")
+        *("allocated", "running", "measured", "used", "not_lost", "succeeded", "billed")
     ]
     assert found["rows"][0]["gpu_hours"] == 6
     [total] = found["totals"]

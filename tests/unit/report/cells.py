@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU_HOUR, PICO
-from gputally.report.cells import Cell, JobCell, LineJobs, UnobservedCell, UsageCell
+from gputally.report.cells import Cell, JobCell, LineJobs, LostCell, UnobservedCell, UsageCell
 
 
 def price(per_hour: str, *, currency: str = "USD") -> Price:
@@ -76,6 +76,11 @@ unobserved_cells = st.lists(
     st.builds(UnobservedCell, labels=_lines, price=st.sampled_from(PRICES), gpu_time=st.integers(1, 10**19)), max_size=8
 )
 """Any time in gaps."""
+
+lost_cells = st.lists(
+    st.builds(LostCell, labels=_lines, price=st.sampled_from(PRICES), gpu_time=st.integers(1, 10**19)), max_size=8
+)
+"""Any time that preemptions destroyed."""
 
 usages = st.lists(
     st.builds(

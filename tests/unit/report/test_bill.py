@@ -11,15 +11,17 @@ from gputally.ledger.records import MeasuredTime
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
-from gputally.report.cells import Cell, LineJobs, UnobservedCell, UsageCell
+from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 from gputally.report.rounded_rows import OTHERS, RowChoice, rows_of
-from tests.unit.report.cells import cell, cells, line_jobs, price, unobserved_cells, usage_cell, usages
+from tests.unit.report.cells import cell, cells, line_jobs, lost_cells, price, unobserved_cells, usage_cell, usages
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
 FIELDS = (
-    *("gpu_hours", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle"),
-    *("energy_kwh", "cost", "idle_cost", "share"),
+    *("gpu_hours", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle", "lost"),
+    *("energy_kwh", "cost", "idle_cost", "lost_cost", "share"),
 )
+
+choices = st.builds(RowChoice, places=st.integers(0, 6), top=st.none() | st.integers(1, 3), time_columns=st.just(()))
 
 
 def of(line: str, *numbers: int, paid: Price | None = USD) -> LineJobs:
@@ -158,19 +160,21 @@ def test_unobserved_time_that_is_not_known_is_not_0(gaps: tuple[UnobservedCell, 
     assert [row.unobserved for row in (*bill.rows, bill.total)] == [shown] * 3
 
 
-@given(cells, line_jobs, usages, unobserved_cells, st.integers(0, 6), st.none() | st.integers(1, 3))
+@given(cells, line_jobs, usages, unobserved_cells, lost_cells, choices)
 def test_shown_rows_add_up_to_the_shown_total(
     found: list[Cell],
     jobs: list[LineJobs],
     usage: list[UsageCell],
     gaps: list[UnobservedCell],
-    places: int,
-    top: int | None,
+    lost: list[LostCell],
+    choice: RowChoice,
 ) -> None:
-    bill = bill_of(found, jobs, usage, unobserved=gaps)
+    bill = bill_of(found, jobs, usage, lost=lost, unobserved=gaps)
 
+    assert sum(total.lost for total in bill.totals) == sum(each.gpu_time for each in lost)
+    assert sum(total.lost_cost for total in bill.totals) == sum(each.cost for each in lost)
     assert sum(total.unobserved or 0 for total in bill.totals) == sum(each.gpu_time for each in gaps)
-    for each in rows_of(bill, RowChoice(places, top)):
+    for each in rows_of(bill, choice):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
 

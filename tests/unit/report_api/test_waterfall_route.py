@@ -32,7 +32,7 @@ async def test_it_begins_with_the_capacity_of_the_cluster(ledger: Path) -> None:
         document = await answer.json()
 
     levels = [row["step"] for row in document["rows"] if row["tenant"] == "(all)" and not row["cause"]]
-    assert levels == ["capacity", "allocated", "running", "measured", "used", "succeeded", "billed"]
+    assert levels == ["capacity", "allocated", "running", "measured", "used", "not_lost", "succeeded", "billed"]
     assert {row["tenant"] for row in document["rows"]} == {"(all)", "red", "blue"}
 
 

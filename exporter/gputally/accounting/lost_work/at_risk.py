@@ -1,8 +1,8 @@
 """The work that a preemption of all running pods would destroy now: lines a + b·t by tier and tenant."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
 
 if TYPE_CHECKING:
     from gputally.model.price import Price
@@ -30,6 +30,15 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
     gpu_time: Mapping[Labels, int]
     cost: Mapping[Labels, int]
     overdue: Mapping[Labels, int]
+
+
+class PodAtRisk(NamedTuple):
+    """A running pod, its last checkpoint (µs), when the next one is assumed, and how the last one is known."""
+
+    record: PodRecord
+    from_us: int
+    due_us: int | None
+    basis: CheckpointSource
 
 
 class AtRisk:
@@ -48,8 +57,8 @@ class AtRisk:
         self._rules = rules
         self._lines: dict[tuple[Labels, Price | None], list[int]] = {}
         """a, b and the number of contributions, by labels of segments and price."""
-        self._counted: dict[str, tuple[PodRecord, int, int | None]] = {}
-        """Each running pod as counted, with its last checkpoint and when the next one is assumed."""
+        self._counted: dict[str, PodAtRisk] = {}
+        """Each running pod as counted."""
         self._outdated: set[str] = set()
         self._steps: list[tuple[int, str]] = []
         self._of_group: dict[PodGroup, WorkCheckpoint] = {}
@@ -92,6 +101,19 @@ class AtRisk:
                 cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
         return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
 
+    def pods(self) -> tuple[PodAtRisk, ...]:
+        """Each running pod, as of the last `advance`."""
+        return tuple(self._counted.values())
+
+    def overdue(self, now_us: int) -> Iterator[PodAtRisk]:
+        """Running pods that declare an interval and have stated no checkpoint for 1.5 times it."""
+        for uid, checkpoint in self._checkpoints.known.items():
+            if checkpoint.interval_us and (counted := self._counted.get(uid)):
+                last_us = max((each.at_us for each in self._stated(uid)), default=0)
+                last_us = max(last_us, counted.record.started_us or 0)
+                if 2 * (now_us - last_us) > 3 * checkpoint.interval_us:
+                    yield counted
+
     def stated_in(self, group: PodGroup | None) -> tuple[WorkCheckpoint, ...]:
         """The latest checkpoint that a pod of the group stated before the last `advance`."""
         stated = self._of_group.get(group) if group else None
@@ -112,21 +134,21 @@ class AtRisk:
         before = self._remove(uid)
         record = self._pods.get(uid)
         if record and is_running(record):
-            self._add(record, now_us, scheduled_us=before[2] if before else None)
+            self._add(record, now_us, scheduled_us=before.due_us if before else None)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
-        from_us, due_us = record.started_us or now_us, None
+        from_us, due_us, basis = record.started_us or now_us, None, CheckpointSource.START
         stated = self._stated(record.uid)
         interval_us = None if stated else self._interval_of(record)
         if stated or interval_us:
             latest_us = max(now_us, from_us)
             last = last_checkpoint(stated, start_us=from_us, end_us=latest_us, interval_us=interval_us)
-            from_us = last.at_us
+            from_us, basis = last.at_us, last.source
         if interval_us:
             due_us = from_us + interval_us
             if due_us != scheduled_us:
                 heappush(self._steps, (due_us, record.uid))
-        self._counted[record.uid] = record, from_us, due_us
+        self._counted[record.uid] = PodAtRisk(record, from_us, due_us, basis)
         self._post(record, from_us, 1)
 
     def _interval_of(self, record: PodRecord) -> int | None:
@@ -137,9 +159,9 @@ class AtRisk:
         found = self._checkpoints.of(uid).stated, self._of_group.get(group) if group else None
         return [each for each in found if each]
 
-    def _remove(self, uid: str) -> tuple[PodRecord, int, int | None] | None:
+    def _remove(self, uid: str) -> PodAtRisk | None:
         if counted := self._counted.pop(uid, None):
-            self._post(counted[0], counted[1], -1)
+            self._post(counted.record, counted.from_us, -1)
         return counted
 
     def _post(self, record: PodRecord, from_us: int, sign: int) -> None:
@@ -163,25 +185,21 @@ class AtRisk:
         Whoever may patch a pod may add such entries by changing its interval, so that they are dropped now and then.
         """
         if len(self._steps) > 2 * len(self._counted) + _MOST_STALE:
-            self._steps = [(due_us, uid) for uid, (_, _, due_us) in self._counted.items() if due_us is not None]
+            self._steps = [(each.due_us, uid) for uid, each in self._counted.items() if each.due_us is not None]
             heapify(self._steps)
         while self._steps and self._steps[0][0] <= now_us:
             due_us, uid = heappop(self._steps)
             counted = self._counted.get(uid)
-            if counted and counted[2] == due_us:
+            if counted and counted.due_us == due_us:
                 self._replace(uid, now_us)
 
     def _count_overdue(self, now_us: int) -> dict[Labels, int]:
-        """Running pods by tier and tenant that declare an interval and have stated no checkpoint for 1.5 times it."""
-        found: dict[Labels, int] = {}
-        for uid, checkpoint in self._checkpoints.known.items():
-            if checkpoint.interval_us and (counted := self._counted.get(uid)):
-                record = counted[0]
-                last_us = max((each.at_us for each in self._stated(uid)), default=0)
-                last_us = max(last_us, record.started_us or 0)
-                labels = record.terms[-1].labels[:2]
-                is_overdue = 2 * (now_us - last_us) > 3 * checkpoint.interval_us
-                found[labels] = found.get(labels, 0) + is_overdue
+        """Overdue pods by tier and tenant, with 0 where all that declare an interval keep to it."""
+        known = self._checkpoints.known.items()
+        declaring = (self._counted.get(uid) for uid, checkpoint in known if checkpoint.interval_us)
+        found: dict[Labels, int] = {each.record.terms[-1].labels[:2]: 0 for each in declaring if each}
+        for each in self.overdue(now_us):
+            found[each.record.terms[-1].labels[:2]] += 1
         return found
 
 

@@ -78,10 +78,10 @@ class LossBook:
             is_final=victim.is_final,
         )
 
-    def drain_lost(self) -> dict[str, LostWork]:
-        """New and corrected losses since the last call, by victim."""
+    def drain_lost(self) -> dict[str, LostWork | None]:
+        """New and corrected losses since the last call, by victim; None for a pod that proved to be none."""
         changed, self._changed = self._changed, set()
-        return {uid: lost for uid in changed if (lost := self.lost_work(uid))}
+        return {uid: self.lost_work(uid) for uid in changed if uid in self.losses}
 
     def drain(self) -> dict[str, PodLoss | None]:
         """Losses that changed since the last call; None for dropped ones."""

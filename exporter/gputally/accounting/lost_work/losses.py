@@ -1,6 +1,6 @@
 """The formulas: what running time since a checkpoint amounts to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
@@ -9,7 +9,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
 from gputally.model.units import US_PER_SECOND
 from gputally.model.work.checkpoint import WorkCheckpoint
-from gputally.model.work.lost_work import LostWork, WorkSpan
+from gputally.model.work.lost_work import LostPod, LostWork, WorkSpan
 
 Amounts = dict[tuple[Total, Labels], int]
 """What is counted, by family and labels."""
@@ -101,10 +101,19 @@ def lost_work(
         basis=own.source,
         checkpoint_us=own.at_us,
         members=len(lost),
+        pods=tuple(_lost_pods(lost)),
         stalled_gpu_time=stalled_gpu_time,
         at_intervals=tuple((each, _gpu_time_at(each, lost.values())) for each in COMPARED_US),
         is_final=is_final,
     )
+
+
+def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]]) -> Iterator[LostPod]:
+    """Those with any running time since their checkpoint."""
+    for uid, (work, checkpoint) in lost.items():
+        starts = [each.start_us for each in work.spans if each.end_us > checkpoint.at_us]
+        if starts:
+            yield LostPod(uid, max(checkpoint.at_us, min(starts)), work.end_us, checkpoint.source)
 
 
 def _gpu_time_at(interval_us: int, lost: Iterable[tuple[PodWork, WorkCheckpoint]]) -> int:

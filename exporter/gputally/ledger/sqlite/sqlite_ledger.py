@@ -21,13 +21,13 @@ from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
+from gputally.ledger.sqlite.losses import lost_work_rows
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.class_version_rows import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.sums.delivery_rows import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
-from gputally.ledger.sqlite.sums.lost_work_rows import INSERT_LOST_WORK, lost_work
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -169,7 +169,10 @@ class SqliteLedger:
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
         many(INSERT_DELIVERY, deliveries(changes))
-        many(INSERT_LOST_WORK, lost_work(changes))
+        many(lost_work_rows.WITHDRAW_LOST_WORK, lost_work_rows.withdrawn(changes))
+        many(lost_work_rows.INSERT_LOST_WORK, lost_work_rows.lost_work(changes))
+        many(lost_work_rows.REVISE_LOST_PODS, lost_work_rows.revised(changes))
+        many(lost_work_rows.INSERT_LOST_POD, lost_work_rows.lost_pods(changes))
         many(INSERT_CLASS_VERSION, class_versions(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))

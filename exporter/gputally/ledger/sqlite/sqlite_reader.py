@@ -1,29 +1,22 @@
 """The reader of a ledger in one SQLite file."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from sqlite3 import Connection
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
-from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
+from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
     AllocatedTime,
     AllocationRecord,
     CapacityRecord,
-    DisruptionRecord,
     GapSegment,
     GapSubject,
     JobSet,
-    LedgerState,
     MeasuredTime,
     NodeSteps,
     ObservationGap,
-    PreemptionRecord,
     PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
@@ -31,70 +24,26 @@ from gputally.ledger.records import (
 )
 from gputally.ledger.sqlite import queries, usage_rows
 from gputally.ledger.sqlite.closed_rows import read_closed
-from gputally.ledger.sqlite.schema import connect_reading
-from gputally.ledger.sqlite.segment_rows import Row
-from gputally.ledger.sqlite.sqlite_errors import converted_errors
+from gputally.ledger.sqlite.losses.lost_time import read_lost
+from gputally.ledger.sqlite.losses.lost_work_rows import read_lost_work
+from gputally.ledger.sqlite.losses.node_bindings import read_bindings, read_node_ends
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan, Sums, SumsBy, allocated_times, by_labels, read_sums
 from gputally.ledger.sqlite.sums.class_version_rows import CLASS_VERSIONS
 from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.delivery_rows import read_pending, read_victims
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
-from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK, lost_work_of
 from gputally.ledger.sqlite.sums.measured_time import read_measured
-from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
+from gputally.ledger.sqlite.sums.short_reads import SqliteRows
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.units import US_PER_DAY, to_datetime
+from gputally.model.units import US_PER_DAY
 from gputally.model.work.lost_work import LostWork
 
-Found = TypeVar("Found")
-_LAST: Final = b""
-"""Sorts after every text."""
 
-
-class _Page(NamedTuple):
-    """Pods whose UID is in (after, upto]."""
-
-    after: str
-    upto: str | bytes
-
-
-class SqliteLedgerReader:
+class SqliteLedgerReader(SqliteRows):
     """See `LedgerReader`. It never changes the file, even if this process is killed."""
-
-    page_pods = 5_000
-    """Pods read in one transaction: a longer one would prevent SQLite from reusing the WAL."""
-
-    def __init__(self, path: Path, connection: Connection | None = None) -> None:
-        """Read `path`, through `connection` if it is open already.
-
-        Raises: LedgerError if it is not a ledger with the current schema.
-        """
-        self.path = path
-        self._connection = connection or connect_reading(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self._connection.close()
-
-    def state(self) -> LedgerState:
-        """See `LedgerReader.state`. Raises: LedgerError before the start of accounting."""
-        meta: dict[str, str] = dict(self._rows(queries.META))
-        if "accounting_start_us" not in meta:
-            raise LedgerError(f"{self.path}: contains no accounting yet; wait until its aggregator is ready")
-        accounted_us = max(int(meta[key]) for key in ("accounting_start_us", "at_us", "evaluated_us") if key in meta)
-        return LedgerState(
-            cluster=meta.get("cluster"),
-            accounting_start_us=int(meta["accounting_start_us"]),
-            accounted_us=accounted_us,
-            detail_start_us=int(meta["detail_start_us"]) if "detail_start_us" in meta else None,
-        )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""
@@ -135,17 +84,22 @@ class SqliteLedgerReader:
         _expect(by, MEASURED_DIMENSIONS)
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
-        def read() -> dict[Key, list[int]]:
+        def read() -> list[MeasuredTime]:
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_measured(self._rows, bounds, by, plan)
 
-        sums = self._undisturbed(read)
-        found = [
-            MeasuredTime(labels, price, measured, used, burst, energy, period)
-            for (labels, price, period), (measured, used, burst, energy) in sums.items()
-            if measured or used or energy
-        ]
-        return sorted(found, key=by_labels)
+        return sorted(self._undisturbed(read), key=by_labels)
+
+    def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
+        """See `LedgerReader.lost`."""
+        _expect(by, MEASURED_DIMENSIONS)
+        bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
+
+        def read() -> list[LostTime]:
+            expect_whole_days(self._rows, bounds, by, cuts)
+            return read_lost(self._rows, bounds, by, plan)
+
+        return sorted(self._undisturbed(read), key=lambda each: (*by_labels(each), each.basis))
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
@@ -185,8 +139,15 @@ class SqliteLedgerReader:
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
-        return {each.victim_uid: each for each in found}
+        return read_lost_work(self._rows, self._bounds(window))
+
+    def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
+        """See `LedgerReader.bindings`."""
+        return read_bindings(self._rows, self._detailed(window), node_uids)
+
+    def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
+        """See `LedgerReader.node_ends`."""
+        return read_node_ends(self._rows, node_uids)
 
     def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
         """See `LedgerReader.pending_deliveries`."""
@@ -221,19 +182,6 @@ class SqliteLedgerReader:
         """See `LedgerReader.closed_periods`."""
         return read_closed(self._rows)
 
-    def _bounds(self, window: Window) -> dict[str, int]:
-        return {"start": window.start_us, "end": window.end_us, "accounted": self.state().accounted_us}
-
-    def _detailed(self, window: Window) -> dict[str, int]:
-        """The bounds of a window of which single allocations are known. Raises: DetailRolledUp."""
-        detail_us = self.state().detail_start_us
-        if detail_us is not None and window.start_us < detail_us:
-            raise DetailRolledUp(
-                f"single allocations and hours are known only from {to_datetime(detail_us):%Y-%m-%d} UTC on; use a "
-                "later period, or a backup from before"
-            )
-        return self._bounds(window)
-
     def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, list[JobSet]]:
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
@@ -245,21 +193,6 @@ class SqliteLedgerReader:
 
         return self._undisturbed(read)
 
-    def _undisturbed(self, read: Callable[[], Found]) -> Found:
-        """The result of a read that sees each allocation once.
-
-        Allocations that are rolled up while their pages are read would count twice or not at all. Then the read is
-        repeated in one transaction, at the price of a larger WAL.
-        """
-        before, found = self._rows(queries.ROLL_UPS), read()
-        if self._rows(queries.ROLL_UPS) == before:
-            return found
-        self._rows("BEGIN")
-        try:
-            return read()
-        finally:
-            self._rows("ROLLBACK")
-
     def _last_allocated(self, bounds: Mapping[str, int]) -> dict[str, int]:
         """The end (µs) of the last allocation on each node that was deleted at an unknown time in the window."""
         ends = dict[str, int]()
@@ -270,21 +203,6 @@ class SqliteLedgerReader:
             for uid, end_us in self._rows(queries.LAST_ROLLED_UP, bounds):
                 ends[uid] = max(end_us, ends.get(uid, 0))
         return ends
-
-    def _pages(self) -> Iterator[_Page]:
-        """Pages of all pods, by UID."""
-        after = ""
-        while found := self._rows(queries.NEXT_PAGE, {"after": after, "pods": self.page_pods - 1}):
-            [(upto,)] = found
-            yield _Page(after, upto)
-            after = upto
-        yield _Page(after, _LAST)
-
-    def _rows(self, sql: str, bounds: Mapping[str, Any] | None = None, page: _Page | None = None) -> list[Row]:
-        """All rows of one statement, which is one transaction."""
-        values = {**(bounds or {}), **(page._asdict() if page else {})}
-        with converted_errors(self.path):
-            return self._connection.execute(sql, values).fetchall()
 
 
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:

@@ -13,10 +13,13 @@ from gputally.ledger_commands.report.report_text import Scope, times
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow
+from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
+
+_TOTAL_HEAD: Final = ("by tier", "pods", "gpus", "bought GPU-h", "lost GPU-h", "stalled GPU-h", "stranded GPU-h")
 
 
 def write_preemptions(
@@ -25,8 +28,9 @@ def write_preemptions(
     """Write them; with `tiers_only` without names of preemptors."""
     zone = scope.query.calendar.zone
     rows = [preemption_row(line, zone, tiers_only=tiers_only) for line in lines]
+    totals = tier_totals(lines, tiers_only=tiers_only)
     if output == "json":
-        write_document(file, document(rows, scope))
+        write_document(file, document(rows, scope) | {"totals": totals})
     elif output == "csv":
         write_rows(file, PreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
     else:
@@ -34,6 +38,9 @@ def write_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         file.write(f"\n{_total(rows)}\n" if rows else "none\n")
+        if totals:
+            file.write("\n")
+            write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
 
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
@@ -53,6 +60,13 @@ def _total(rows: Sequence[PreemptionRow]) -> str:
     taken = sum((row.gpus for row in rows), Decimal(0))
     doubtful = sum(not row.is_certain for row in rows)
     return f"{len(rows):,} pods with {taken:f} GPUs" + (f", {doubtful:,} of an uncertain cause (?)" if doubtful else "")
+
+
+def _total_cells(total: TierTotal) -> Sequence[object]:
+    bought = "" if total.bought_gpu_hours is None else f"{total.bought_gpu_hours:.2f}"
+    others = (total.lost_gpu_hours, total.stalled_gpu_hours, total.stranded_gpu_hours)
+    amounts = (bought, *(f"{each:.2f}" for each in others))
+    return total.preemptor_tier, total.preemptions, total.preempted_gpus, *amounts
 
 
 def _cells(row: PreemptionRow) -> Sequence[object]:

@@ -25,7 +25,7 @@ from gputally.model.units import GPU_HOUR, US_PER_HOUR
 from gputally.report.bill import Bill, bill_of
 from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS
 from gputally.report.calendar.windows import previous
-from gputally.report.cells import read_cells, read_job_cells, read_unallocated, read_usage
+from gputally.report.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
 from gputally.report.cost_change import compare
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.job_progress_lines import add_progress
@@ -139,18 +139,20 @@ def _waterfall(reader: LedgerReader, scope: Scope, options: ReportOptions) -> Wa
 def _teams(reader: LedgerReader, scope: Scope, options: ReportOptions) -> TeamReport:
     cells, jobs = read_cells(reader, scope.query)
     unobserved = read_unobserved(reader, scope.query)
-    bill = team_bill_of(cells, jobs, read_usage(reader, scope.query), unobserved=unobserved)
+    bill = team_bill_of(
+        cells, jobs, read_usage(reader, scope.query), lost=read_lost(reader, scope.query), unobserved=unobserved
+    )
     return TeamReport(scope=scope, bill=bill, top=options.top or TOP_JOBS, places=options.places)
 
 
 def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill:
     parts = (*read_cells(reader, query), read_usage(reader, query))
-    unobserved = read_unobserved(reader, query)
+    lost, unobserved = read_lost(reader, query), read_unobserved(reader, query)
     if sharing is None:
-        found = bill_of(*parts, unobserved=unobserved)
+        found = bill_of(*parts, lost=lost, unobserved=unobserved)
     else:
         free = read_unallocated(reader, query)
-        found = bill_with_unallocated(parts, free, query, sharing=sharing, unobserved=unobserved)
+        found = bill_with_unallocated(parts, free, query, sharing=sharing, lost=lost, unobserved=unobserved)
     add_progress(found, query, reader.progress)
     return found
 

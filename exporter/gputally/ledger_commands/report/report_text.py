@@ -23,13 +23,23 @@ PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 _BAR: Final = 12
 MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
-_HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %", "utilisation": "used %", "mean_wait_seconds": "wait s"}
+_HEADS: Final = {
+    "gpu_hours": "GPU-hours",
+    "share": "share %",
+    "utilisation": "used %",
+    "mean_wait_seconds": "wait s",
+    "lost": "lost GPU-h",
+}
 _SHOWN: Final = (
-    *("gpu_hours", "unpriced", "unobserved", "utilisation", "cost", "idle_cost", "unallocated_cost", "share", "jobs"),
+    *("gpu_hours", "unpriced", "unobserved", "utilisation", "cost", "idle_cost", "lost", "lost_cost"),
+    *("unallocated_cost", "share", "jobs"),
     *("mean_wait_seconds", "progress", "progress_unit", "cost_per_unit"),
 )
 """The columns of tables for people, so that they fit a terminal. They omit those of the next lines without values."""
-_OPTIONAL: Final = ("unpriced", "unobserved", "utilisation", "idle_cost", "unallocated_cost", "mean_wait_seconds")
+_OPTIONAL: Final = (
+    *("unpriced", "unobserved", "utilisation", "idle_cost", "lost", "lost_cost", "unallocated_cost"),
+    "mean_wait_seconds",
+)
 _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 

@@ -18,13 +18,23 @@ class WorkSpan(Struct, frozen=True, kw_only=True, gc=False):
     price: Price | None
 
 
+class LostPod(Struct, frozen=True, gc=False):
+    """A pod that lost what it did in [from_us, to_us): from its last checkpoint, or its start, to its end."""
+
+    uid: str
+    from_us: int
+    to_us: int
+    basis: CheckpointSource
+
+
 class LostWork(Struct, frozen=True, kw_only=True, gc=False):
     """The work lost to the preemption of one victim, by it and by the members of its group that restarted with it.
 
     `gpu_time` and `stalled_gpu_time` are µs·µGPU; `costs` are exact (see `Price.cost`), by currency. `basis` and
-    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work. `at_intervals` is the
-    GPU-time that would have been lost with a checkpoint every so many µs. The group stalled while members that stayed
-    waited for the replacement of the victim. `is_final` says that what became of the group is known.
+    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work; `pods` are those that had
+    run since their checkpoint. `at_intervals` is the GPU-time that would have been lost with a checkpoint every so many
+    µs. The group stalled while members that stayed waited for the replacement of the victim. `is_final` says that what
+    became of the group is known.
     """
 
     victim_uid: str
@@ -33,6 +43,7 @@ class LostWork(Struct, frozen=True, kw_only=True, gc=False):
     basis: CheckpointSource
     checkpoint_us: int
     members: int
+    pods: Sequence[LostPod]
     stalled_gpu_time: int
     at_intervals: Sequence[tuple[int, int]]
     is_final: bool

@@ -1,6 +1,6 @@
 """The rule that permitted a preemption: a higher priority, by a class whose policy is not Never."""
 
-from gputally.ledger.records import PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 
 
 def rule_of(found: PreemptionRecord | None, *, tiers_only: bool) -> str:

@@ -12,8 +12,11 @@ from gputally.report.waterfall.waterfall_parts import (
     ALLOCATED,
     IDLE,
     MEASURED,
+    NOT_LOST,
     OVERCOMMITTED,
     RUNNING,
+    SINCE_CHECKPOINT,
+    SINCE_START,
     SUCCEEDED,
     UNMEASURED,
     USED,
@@ -29,6 +32,7 @@ CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
     RUNNING: (State.STARTING.value, State.TERMINATING.value),
     MEASURED: (UNMEASURED, USED_BEYOND),
     USED: (IDLE,),
+    NOT_LOST: (SINCE_CHECKPOINT, SINCE_START),
     SUCCEEDED: ("failed", "failed_early", "completed_early", "deleted", "preempted", "lost", "running", "unknown"),
 }
 """The causes of the difference to the step before, by step; the last ones are outcomes of jobs."""

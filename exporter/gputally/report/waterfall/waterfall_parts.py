@@ -11,6 +11,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.model.allocation import State
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
+from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.capacity.node_assets import NodeAssets
 from gputally.report.capacity.offered_nodes import OfferedNodes
@@ -21,10 +22,14 @@ ALLOCATED: Final = "allocated"
 RUNNING: Final = "running"
 MEASURED: Final = "measured"
 USED: Final = "used"
+NOT_LOST: Final = "not_lost"
 SUCCEEDED: Final = "succeeded"
 UNMEASURED: Final = "unmeasured"
 USED_BEYOND: Final = "used_beyond_running"
 IDLE: Final = "idle"
+SINCE_CHECKPOINT: Final = "lost_since_checkpoint"
+SINCE_START: Final = "lost_since_start"
+"""Work lost by pods of which no checkpoint is known: an upper bound."""
 OVERCOMMITTED: Final = CapacityState.OVERCOMMITTED.value
 
 _NODE: Final = "node_uid"
@@ -56,11 +61,12 @@ class Billed(NamedTuple):
 
 
 class _Held(Struct):
-    """Allocated time by state, and what agents measured of it."""
+    """Allocated time by state, what agents measured of it, and what preemptions destroyed of `used`, by cause."""
 
     states: Counter[str] = field(default_factory=Counter)
     idle: int = 0
     used: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
 
 
 _HeldKey = tuple[tuple[str, ...], Price | None, tuple[str, ...]]
@@ -91,6 +97,10 @@ def read_waterfall_parts(reader: LedgerReader, query: ReportQuery) -> tuple[list
         found, idle = held[key_of(values, usage.period)], max(0, usage.idle)  # an hour is divided into integers
         found.idle += idle
         found.used += usage.measured - idle
+    losses = reader.lost(query.window, stored_names(columns), cuts=periods.cuts)
+    for lost, values in included(losses, columns, query, periods):
+        cause = SINCE_START if lost.basis is CheckpointSource.START else SINCE_CHECKPOINT
+        held[key_of(values, lost.period)].lost[cause] += max(0, lost.used - lost.burst)
     capacity = () if query.filters else _capacity(reader, query, offered)
     parts = chain(capacity, chain.from_iterable(_parts(key, found) for key, found in held.items()))
     return [each for each in parts if each.gpu_time], [Billed(*key, cost) for key, cost in billed.items()]
@@ -106,7 +116,8 @@ def _capacity(reader: LedgerReader, query: ReportQuery, nodes: OfferedNodes) -> 
 def _parts(key: _HeldKey, held: _Held) -> Iterator[WaterfallPart]:
     """Usage is not stored by state: what was measured beyond the running time was measured before or after it.
 
-    The time before and after is a loss already, so it is not idle, too; what was even used beyond it is a gain.
+    The time before and after is a loss already, so it is not idle, too; what was even used beyond it is a gain. Of lost
+    work, only what was used counts here: the rest is idle or unmeasured already. No outcome has it, too.
     """
     labels, price, (outcome, *_) = key
     for state, gpu_time in held.states.items():
@@ -117,4 +128,9 @@ def _parts(key: _HeldKey, held: _Held) -> Iterator[WaterfallPart]:
     yield WaterfallPart(labels, MEASURED, UNMEASURED, price, max(0, unmeasured))
     yield WaterfallPart(labels, MEASURED, USED_BEYOND, price, max(0, -unmeasured) - outside)
     yield WaterfallPart(labels, USED, IDLE, price, held.idle - outside)
-    yield WaterfallPart(labels, SUCCEEDED, outcome, price, held.used)
+    rest = held.used
+    for cause, lost in sorted(held.lost.items()):
+        part = min(lost, rest)  # sums of divided hours differ by the rounding of each
+        yield WaterfallPart(labels, NOT_LOST, cause, price, part)
+        rest -= part
+    yield WaterfallPart(labels, SUCCEEDED, outcome, price, rest)

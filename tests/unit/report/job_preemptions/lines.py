@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gputally.ledger.records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from gputally.ledger.records import PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.disruptions.preemption_window import CLOSED_US
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.report.disruption_lines import DisruptionLine

@@ -8,7 +8,7 @@ from typing import Final
 
 from gputally.ledger.cuts import pieces
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.retention.day_parts import day_parts
+from gputally.ledger.sqlite.retention.day_parts import day_parts, numbers_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedSegment
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.measured_hours import Amounts, MeasuredHour, divided, parts_of
@@ -23,8 +23,6 @@ _ADD: Final = f"""
 INSERT INTO daily_rows VALUES ({", ".join("?" * (_KEY + len(_AMOUNTS)))})
 ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _AMOUNTS)}
 """  # noqa: S608 (literals only)
-_ADD_PERIOD: Final = "INSERT OR IGNORE INTO rolled_periods (start_us, end_us) VALUES (?, ?)"
-_PERIOD: Final = "SELECT id FROM rolled_periods WHERE start_us = ?"
 _ADD_STEP: Final = "INSERT INTO node_steps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET change = change + excluded.change"
 _NO_STEP: Final = "DELETE FROM node_steps WHERE node_uid_text = ? AND at_us = ? AND change = 0"
 
@@ -80,10 +78,7 @@ class DailyRows:
     def write(self, connection: sqlite3.Connection) -> None:
         """Add everything to the file, in the transaction of the caller."""
         keys = self._gpu_time.keys() | self._measured.keys()
-        connection.executemany(_ADD_PERIOD, sorted({period for period, _ in keys}))
-        numbers = {
-            period: connection.execute(_PERIOD, period[:1]).fetchone()[0] for period in {period for period, _ in keys}
-        }
+        numbers = numbers_of(connection, {period for period, _ in keys})
         connection.executemany(_ADD, sorted((numbers[key[0]], *key[1], *self._amounts(key)) for key in keys))
         steps = [(*at, change) for at, change in sorted(self._steps.items()) if change]
         connection.executemany(_ADD_STEP, steps)

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gputally.ledger.sqlite.retention.daily_lost import DailyLost
 from gputally.ledger.sqlite.retention.daily_rows import DailyRows, hour_of
 from gputally.ledger.sqlite.retention.ended_pods import EndedPods, EndedPodsReader
 from gputally.ledger.sqlite.retention.free_pages import Transaction
@@ -35,6 +36,7 @@ UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_period
 _DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
 _DELETE: Final = (
     f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM lost_pods WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
     f"DELETE FROM pod_segments WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
     f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
     f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
@@ -79,14 +81,19 @@ class RollUp:
             return True
         uids = {"uids": json.dumps(found.uids)}
         rows = DailyRows(self._edges())
+        lost = DailyLost(self._connection, found.uids, self._edges())
         hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
-        rows.add_measured([hour_of(row[2:]) for row in hours], found.segments)
+        measured = [hour_of(row[2:]) for row in hours]
+        rows.add_measured(measured, found.segments)
+        lost.add_measured(measured, found.segments)
         self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
         is_done = len(hours) < _HOURS
         if is_done:
             rows.add_allocated(found.segments)
+            lost.add_allocated(found.segments)
             self._delete(found.uids)
         rows.write(self._connection)
+        lost.write(self._connection)
         self._connection.execute(MARK, {"before": str(self._before_us)})
         return is_done
 

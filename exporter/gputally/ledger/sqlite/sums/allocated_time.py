@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import json
 
 from gputally.ledger.cuts import pieces
+from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import price_of
 from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime
 from gputally.ledger.sqlite.segment_rows import TERMS, Row
@@ -132,6 +133,6 @@ def allocated_times(sums: Sums) -> list[AllocatedTime]:
     return sorted(found, key=by_labels)
 
 
-def by_labels(found: AllocatedTime | MeasuredTime) -> tuple[Row, str, int]:
+def by_labels(found: AllocatedTime | MeasuredTime | LostTime) -> tuple[Row, str, int]:
     """The order of sums."""
     return found.labels, found.price.key if found.price else "", found.period

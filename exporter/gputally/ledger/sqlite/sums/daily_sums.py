@@ -20,6 +20,8 @@ _PERIODS: Final = """
 SELECT id, start_us, end_us FROM rolled_periods WHERE start_us < :end AND end_us > :start ORDER BY start_us
 """
 _MEASURED: Final = ("measured", "used", "burst")
+_LOST_COLUMNS: Final = 1 + 2 * (1 + len(_MEASURED))
+"""Basis, and the parts of the sums of `daily_lost`."""
 
 
 def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], cuts: Sequence[int]) -> None:
@@ -65,8 +67,7 @@ def daily_measured(
     rows: Rows, bounds: Mapping[str, int], by: Sequence[str], cuts: Sequence[int]
 ) -> Iterator[tuple[Key, Amounts]]:
     """What was measured, by the dimensions `by`, price and period."""
-    own = [each for each in dict.fromkeys(by) if each not in TERMS]
-    key = ", ".join((*(f"{each}_text" for each in own), "terms", "nullif(price, 0)"))
+    own, key = _own_key(by)
     sums = ", ".join(f"sum({each}_seconds), sum({each}_microseconds)" for each in _MEASURED)
     sql = f"SELECT {key}, {sums}, sum(energy) FROM daily_rows WHERE period = :period GROUP BY {key}"  # noqa: S608 (dimensions only)
     found: dict[Row, list[int]] = {}
@@ -78,6 +79,31 @@ def daily_measured(
     names.load(found)
     for values, amounts in found.items():
         yield names.key(values, by), tuple(amounts)
+
+
+def daily_lost(
+    rows: Rows, bounds: Mapping[str, int], by: Sequence[str], cuts: Sequence[int]
+) -> Iterator[tuple[tuple[Key, str], Amounts]]:
+    """The lost part by the dimensions `by`, price and period, and by basis: allocated, measured, used and burst."""
+    own, key = _own_key(by)
+    sums = ", ".join(f"sum({each}seconds), sum({each}microseconds)" for each in ("", *(f"{m}_" for m in _MEASURED)))
+    sql = f"SELECT basis, {sums}, {key} FROM daily_lost WHERE period = :period GROUP BY basis, {key}"  # noqa: S608 (dimensions only)
+    found = [
+        ((*row[_LOST_COLUMNS:], bisect_right(cuts, start_us)), row[0], row[1:_LOST_COLUMNS])
+        for number, start_us, _ in rows(_PERIODS, bounds)
+        for row in rows(sql, {"period": number})
+    ]
+    names = Names(rows, own)
+    names.load(values for values, *_ in found)
+    for values, basis, amounts in found:
+        pairs = zip(amounts[::2], amounts[1::2], strict=True)
+        yield (names.key(values, by), basis), tuple(seconds * US_PER_SECOND + rest for seconds, rest in pairs)
+
+
+def _own_key(by: Sequence[str]) -> tuple[list[str], str]:
+    """The dimensions of pods and revisions, and the columns by which daily rows are added up."""
+    own = [each for each in dict.fromkeys(by) if each not in TERMS]
+    return own, ", ".join((*(f"{each}_text" for each in own), "terms", "nullif(price, 0)"))
 
 
 def _joined(amounts: Sequence[int]) -> Amounts:

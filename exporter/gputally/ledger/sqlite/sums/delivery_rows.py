@@ -6,10 +6,10 @@ from typing import Final
 
 from gputally.accounting.changes import Changes
 from gputally.ledger.delivery_records import PendingDeliveries, PendingDelivery, VictimRecords
-from gputally.ledger.records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.sqlite.losses.lost_work_rows import read_lost_work
 from gputally.ledger.sqlite.queries import records_of
 from gputally.ledger.sqlite.segment_rows import Row
-from gputally.ledger.sqlite.sums.lost_work_rows import LOST_WORK_COLUMNS, lost_work_of
 from gputally.ledger.sqlite.sums.names import Rows
 
 INSERT_DELIVERY: Final = "INSERT OR IGNORE INTO preemption_deliveries VALUES (?, ?, NULL, NULL)"
@@ -37,9 +37,6 @@ SELECT {", ".join(PreemptionRecord.__struct_fields__)} FROM preemptions p
 WHERE victim_uid IN {_VICTIMS}
   AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
 """  # noqa: S608 (literals only)
-_LOST_WORK: Final = f"""
-SELECT {LOST_WORK_COLUMNS} FROM lost_work WHERE victim_uid IN {_VICTIMS}
-"""  # noqa: S608 (literals only)
 
 
 def read_pending(rows: Rows, *, after: str, limit: int) -> PendingDeliveries:
@@ -56,7 +53,7 @@ def read_victims(rows: Rows, job_preemptions: Sequence[str]) -> VictimRecords:
     return VictimRecords(
         list(records_of(DisruptionRecord, rows(_DISRUPTIONS, ids))),
         {each.victim_uid: each for each in records_of(PreemptionRecord, rows(_PREEMPTIONS, ids))},
-        {each.victim_uid: each for each in map(lost_work_of, rows(_LOST_WORK, ids))},
+        read_lost_work(rows, ids, victims=f"victim_uid IN {_VICTIMS}"),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import Window
+from gputally.ledger.records import MeasuredTime, Window
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.allocated_time import ReadPlan
 from gputally.ledger.sqlite.sums.daily_sums import daily_measured
@@ -28,7 +28,7 @@ WHERE {_PAGE} AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) 
 """  # noqa: S608 (literals only)
 
 
-def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> dict[Key, list[int]]:
+def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[MeasuredTime]:
     """The amounts by the dimensions `by`, price and period; a page has a number of assignments.
 
     Each hour is divided in proportion to time where the window, a period or the labels of its pod end.
@@ -47,7 +47,11 @@ def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan
                     sums[key][:] = map(int.__add__, sums[key], some)
     for key, some in daily_measured(rows, bounds, by, plan.cuts):
         sums[key][:] = map(int.__add__, sums[key], some)
-    return dict(sums)
+    return [
+        MeasuredTime(labels, price, measured, used, burst, energy, period)
+        for (labels, price, period), (measured, used, burst, energy) in sums.items()
+        if measured or used or energy
+    ]
 
 
 def _segments(by: Sequence[str]) -> str:

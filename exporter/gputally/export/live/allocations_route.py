@@ -1,17 +1,13 @@
 """`/api/v1/allocations` of the aggregator: who holds or wants which GPUs now."""
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-import msgspec
 from aiohttp import web
 
 from gputally.accounting.active_pods import Active, ActiveNode, ActivePod
-from gputally.export.authenticator import TENANTS
-from gputally.export.negotiate import gzip_accepted
-from gputally.export.web import compressed, joined
+from gputally.export.live.filtered_route import filtered_route
 from gputally.model.allocations_document import PATH, AllocationsDocument, NodeCapacity, PodAllocation
 from gputally.model.units import GPU, PICO, to_datetime
 
@@ -29,25 +25,7 @@ class AllocationsNow(NamedTuple):
 
 def allocations_route(read: Callable[[], AllocationsNow]) -> web.AbstractRouteDef:
     """A route that serves the document as JSON. `read` must not block; a thread does the rest."""
-
-    async def allocations(request: web.Request) -> web.Response:
-        filters = {name: frozenset(request.query.getall(name)) for name in request.query}
-        if unknown := filters.keys() - set(FILTERS):
-            text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(FILTERS)}\n"
-            return web.Response(status=400, text=text)
-        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
-        body = await asyncio.to_thread(_body, read(), filters, tenants=TENANTS.get(), gzipped=gzipped)
-        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
-        return web.Response(body=body, content_type="application/json", headers=headers)
-
-    return web.get(PATH, allocations)
-
-
-def _body(
-    now: AllocationsNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None, gzipped: bool
-) -> bytes:
-    body = msgspec.json.encode(document(now, filters, tenants=tenants))
-    return compressed(body) if gzipped else body
+    return filtered_route(PATH, FILTERS, read=read, document=document)
 
 
 def document(

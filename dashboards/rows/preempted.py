@@ -1,0 +1,78 @@
+"""Panels on preemptions that several dashboards show."""
+
+from typing import Any
+
+from monitoring.link import Link
+from monitoring.panel import Column, Look, Query, counts, stat, table
+from monitoring.selector import grown_in_all
+from monitoring.unit import COUNT, GPUS
+
+_OF_TIERS = '{cluster=~"$cluster", victim_tier=~"$tier"}'
+OF_VICTIMS = '{cluster=~"$cluster", victim_tier=~"$tier", victim_tenant=~"$tenant"}'
+PREEMPTIONS = f"gputally_preemptions_total{_OF_TIERS}"
+PREEMPTED_GPUS = f"gputally_preempted_gpus_total{_OF_TIERS}"
+TENANT_PREEMPTIONS = f"gputally_tenant_preemptions_total{OF_VICTIMS}"
+
+
+def preemption_count(*, width: int | None = None, height: int | None = None) -> Any:  # noqa: ANN401 - grafanalib has no types
+    """How many there were."""
+    look = Look(
+        "Preemptions",
+        "Pods with GPUs that the scheduler preempted in the time range, of all tenants.",
+        unit=COUNT,
+        empty="no data from the exporter",
+        width=width,
+        height=height,
+    )
+    return stat(look, Query(grown_in_all(PREEMPTIONS), "preemptions"))
+
+
+def preempted_gpus(*, height: int | None = None) -> Any:  # noqa: ANN401 - as above
+    """How many GPUs they took."""
+    look = Look(
+        "Preempted GPUs",
+        "GPUs that those pods had when they were preempted.",
+        unit=GPUS,
+        empty="no data from the exporter",
+        height=height,
+    )
+    return stat(look, Query(grown_in_all(PREEMPTED_GPUS), "GPUs"))
+
+
+def by_victim_tier() -> Any:  # noqa: ANN401 - as above
+    """When they were."""
+    look = Look(
+        "Preemptions by victim tier",
+        "By the tier of the pods that lost their GPUs. Each bar is an hour, or longer in long time ranges.",
+        unit=COUNT,
+        empty="no data from the exporter",
+        width=16,
+    )
+    query = f"sum by (victim_tier) (round(increase({PREEMPTIONS}[$__interval])))"
+    return counts(look, Query(query, "{{victim_tier}}"))
+
+
+def by_preemptor(title: str, *, order: str) -> Any:  # noqa: ANN401 - as above
+    """Who took GPUs from whom."""
+    look = Look(
+        title,
+        "GPUs that preempted pods of all tenants had, by the tier that took them. One that loses GPUs to a lower tier "
+        "has the wrong priority. `unknown` is a preemptor that no Event named.",
+        empty="no preemptions",
+        links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
+        width=12,
+    )
+    pair = ("preemptor_tier", "victim_tier")
+    return table(
+        look,
+        {"preemptor_tier": "Preemptor", "victim_tier": "Victim"},
+        Column(head="Preemptions", expression=f"{grown_in_all(PREEMPTIONS, *pair)} > 0", unit=COUNT),
+        Column(head="Preempted GPUs", expression=f"{grown_in_all(PREEMPTED_GPUS, *pair)} > 0", unit=GPUS),
+        order=order,
+    )
+
+
+def preemptions_of_tenants() -> Column:
+    """How many, by tenant and tier of the victims."""
+    expression = f"{grown_in_all(TENANT_PREEMPTIONS, 'victim_tenant', 'victim_tier')} > 0"
+    return Column(head="Preemptions", expression=expression, unit=COUNT)

@@ -1,0 +1,107 @@
+"""The work at risk of single pods, added up."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct, field
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
+from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.lost_work.losses import costs_of_spans, gpu_time_of
+from gputally.accounting.lost_work.pod_work import spans_of
+from gputally.model.work.checkpoint import CheckpointSource
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class RiskNow(NamedTuple):
+    """All running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up."""
+
+    pods: Collection[PodAtRisk]
+    overdue: Collection[str]
+    at_us: int
+
+
+class RiskLine(Struct, kw_only=True):
+    """The sum of some pods: quantities in µGPU, GPU-time in µs·µGPU, exact costs (see `COST_UNIT`) by currency."""
+
+    pods: int = 0
+    quantity: int = 0
+    gpu_time: int = 0
+    unpriced: int = 0
+    costs: dict[str, int] = field(default_factory=dict)
+    oldest_us: int | None = None
+    is_upper_bound: bool = False
+    overdue: int = 0
+
+    def add(self, other: "RiskLine") -> None:
+        """Add other pods."""
+        self.pods += other.pods
+        self.quantity += other.quantity
+        self.gpu_time += other.gpu_time
+        self.unpriced += other.unpriced
+        for currency, cost in other.costs.items():
+            self.costs[currency] = self.costs.get(currency, 0) + cost
+        if other.oldest_us is not None:
+            self.oldest_us = other.oldest_us if self.oldest_us is None else min(self.oldest_us, other.oldest_us)
+        self.is_upper_bound |= other.is_upper_bound
+        self.overdue += other.overdue
+
+
+PodLines = Collection[tuple[PodAtRisk, RiskLine]]
+"""Each pod with its own work."""
+
+
+def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
+    """The pods at `now_us`."""
+    fleet.reconcile()
+    fleet.advance(now_us)
+    at_risk = fleet.ends.lost_work.at_risk
+    overdue = {each.record.uid for each in at_risk.overdue(fleet.now_us)}
+    return RiskNow(at_risk.pods(), overdue, fleet.now_us)
+
+
+def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:
+    """The work of each of these pods."""
+    return [(each, _line_of(each, now)) for each in pods]
+
+
+def risk_lines(pods: PodLines, key: Callable[[PodAtRisk], Key]) -> dict[Key, RiskLine]:
+    """The sums of these pods by key."""
+    found: defaultdict[Key, RiskLine] = defaultdict(RiskLine)
+    for pod, line in pods:
+        found[key(pod)].add(line)
+    return dict(found)
+
+
+def risk_by_node(pods: PodLines) -> Mapping[str, tuple[RiskLine, RiskLine]]:
+    """By node, the sum of its pods, and of these with the pods elsewhere that restart with any of them."""
+    with_groups, groups = defaultdict[str, RiskLine](RiskLine), defaultdict[PodGroup, RiskLine](RiskLine)
+    nodes = defaultdict[PodGroup, set[str]](set)
+    for pod, line in pods:
+        if (group := group_of(pod.record)) and group.on_loss is OnLoss.RESTART:
+            groups[group].add(line)
+            nodes[group].add(pod.record.node)
+        else:
+            with_groups[pod.record.node].add(line)
+    for group, line in groups.items():
+        for node in nodes[group]:
+            with_groups[node].add(line)
+    own = risk_lines(pods, lambda each: each.record.node)
+    return {node: (line, with_groups[node]) for node, line in own.items()}
+
+
+def _line_of(pod: PodAtRisk, now: RiskNow) -> RiskLine:
+    spans = tuple(spans_of(pod.record, until_us=now.at_us))
+    return RiskLine(
+        pods=1,
+        quantity=sum(each.quantity for each in pod.record.segments if each.end_us is None),
+        gpu_time=gpu_time_of(spans, from_us=pod.from_us),
+        unpriced=gpu_time_of((each for each in spans if each.price is None), from_us=pod.from_us),
+        costs=costs_of_spans(spans, from_us=pod.from_us),
+        oldest_us=pod.from_us,
+        is_upper_bound=pod.basis is CheckpointSource.START,
+        overdue=pod.record.uid in now.overdue,
+    )

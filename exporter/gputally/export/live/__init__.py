@@ -1,0 +1,1 @@
+"""JSON documents of what is so now."""

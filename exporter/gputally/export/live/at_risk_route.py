@@ -1,0 +1,100 @@
+"""`/api/v1/at-risk` of the aggregator: the work that a preemption would destroy now, by job and by node."""
+
+from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeVar
+
+from aiohttp import web
+
+from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
+from gputally.export.live.filtered_route import filtered_route
+from gputally.model.allocation import Segment
+from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, Risk
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
+
+FILTERS: Final = ("namespace", "tier", "tenant", "job_kind", "job", "node")
+"""Query parameters: only pods with one of the given values."""
+
+
+Key = TypeVar("Key", "_JobKey", str)
+Value = TypeVar("Value")
+
+
+class _JobKey(NamedTuple):
+    namespace: str
+    job_kind: str
+    job: str
+    tier: str
+    tenant: str
+
+
+def at_risk_route(read: Callable[[], RiskNow]) -> web.AbstractRouteDef:
+    """A route that serves the document as JSON. `read` must not block; a thread does the rest."""
+    return filtered_route(PATH, FILTERS, read=read, document=document)
+
+
+def document(
+    now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
+) -> AtRiskDocument:
+    """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
+    pods = pod_lines(now, (pod for pod in now.pods if _is_included(pod, filters, tenants)))
+    nodes = {pod.record.node: pod for pod, _ in pods}
+    jobs = risk_lines(pods, _job_of)
+    by_node = risk_by_node(pods)
+    total = risk_lines(pods, lambda _: "").get("")
+    return AtRiskDocument(
+        at=to_datetime(now.at_us),
+        total=_risk(total, now) if total else None,
+        jobs=[JobAtRisk(**key._asdict(), risk=_risk(line, now)) for key, line in _ordered(jobs, lambda line: line)],
+        nodes=[
+            _node(nodes[name], _risk(own, now), _risk(with_groups, now))
+            for name, (own, with_groups) in _ordered(by_node, lambda lines: lines[1])
+        ],
+    )
+
+
+def _is_included(pod: PodAtRisk, filters: Mapping[str, Collection[str]], tenants: Collection[str] | None) -> bool:
+    values = _job_of(pod)._asdict() | {"node": pod.record.node}
+    return (tenants is None or values["tenant"] in tenants) and all(
+        values[name] in wanted for name, wanted in filters.items()
+    )
+
+
+def _job_of(pod: PodAtRisk) -> _JobKey:
+    record, last = pod.record, _last(pod)
+    return _JobKey(record.namespace, record.job_kind, record.job, last.tier, last.tenant)
+
+
+def _last(pod: PodAtRisk) -> Segment:
+    """The segment whose tier, tenant and GPU model are those of the pod now."""
+    return next((each for each in pod.record.segments if each.end_us is None), pod.record.segments[-1])
+
+
+def _node(pod: PodAtRisk, own: Risk, with_groups: Risk) -> NodeAtRisk:
+    last = _last(pod)
+    return NodeAtRisk(node=pod.record.node, pool=last.pool, gpu_model=last.gpu_model, risk=own, with_groups=with_groups)
+
+
+def _risk(line: RiskLine, now: RiskNow) -> Risk:
+    oldest_us = now.at_us if line.oldest_us is None else line.oldest_us
+    return Risk(
+        pods=line.pods,
+        gpus=line.quantity / GPU,
+        gpu_hours=line.gpu_time / GPU_HOUR,
+        costs={currency: _cost(cost) for currency, cost in sorted(line.costs.items())},
+        unpriced_gpu_hours=line.unpriced / GPU_HOUR,
+        oldest_checkpoint=to_datetime(oldest_us),
+        checkpoint_age_seconds=max(0, now.at_us - oldest_us) / US_PER_SECOND,
+        is_upper_bound=line.is_upper_bound,
+        overdue_pods=line.overdue,
+    )
+
+
+def _cost(cost: int) -> str:
+    return f"{Decimal(cost) / COST_UNIT:.6f}"
+
+
+def _ordered(found: Mapping[Key, Value], line: Callable[[Value], RiskLine]) -> list[tuple[Key, Value]]:
+    """The most GPU-time first."""
+    return sorted(found.items(), key=lambda item: (-line(item[1]).gpu_time, item[0]))

@@ -1,0 +1,104 @@
+"""The records of a ledger that say who was disrupted by whom, and what that destroyed and bought; see `records`."""
+
+from msgspec import Struct
+
+from gputally.model.disruptions.disruption import Cause, grace_exceeded_us
+from gputally.model.price import Price
+from gputally.model.work.checkpoint import CheckpointSource
+
+
+class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """One preemption as counted: victim, quantity, preemptor (None if unknown) and times.
+
+    `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time. Its
+    class and priority are None while it is not known; `preemptor_may_preempt` says that its policy is not Never.
+    """
+
+    victim_uid: str
+    victim_namespace: str
+    victim_name: str
+    victim_tier: str
+    victim_tenant: str
+    preemptor_uid: str | None
+    preemptor_namespace: str | None
+    preemptor_name: str | None
+    preemptor_tier: str
+    node: str
+    quantity: int
+    decided_us: int
+    requested_us: int | None
+    released_us: int | None
+    is_inferred: bool
+    victim_class: str | None = None
+    victim_priority: int | None = None
+    preemptor_class: str | None = None
+    preemptor_priority: int | None = None
+    preemptor_may_preempt: bool | None = None
+
+    @property
+    def is_permitted(self) -> bool | None:
+        """Whether the priorities permit it, see `Preemption`; None if they are not known."""
+        if self.preemptor_priority is None or self.victim_priority is None:
+            return None
+        return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
+
+
+class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """One pod that lost its GPUs involuntarily, with the steps until it was replaced; see `Disruption`."""
+
+    victim_uid: str
+    victim_namespace: str
+    victim_name: str
+    victim_tier: str
+    victim_tenant: str
+    job_kind: str
+    job: str
+    node: str
+    node_uid: str
+    quantity: int
+    cause: Cause
+    is_certain: bool
+    decided_us: int
+    requested_us: int | None
+    grace_us: int | None
+    stopped_us: int | None
+    released_us: int | None
+    reused_us: int | None
+    replaced_us: int | None
+    replacement_uid: str
+    budget_violated: bool | None = None
+    job_preemption: str = ""
+    exit_code: int | None = None
+    uses_retry: bool = False
+
+    @property
+    def grace_exceeded_us(self) -> int | None:
+        """See `grace_exceeded_us` of the model."""
+        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
+
+
+class LostTime(Struct, frozen=True, gc=False):
+    """What the segments with the same `labels` and `price` did in one `period`, and preemptions destroyed.
+
+    GPU-time is in µs·µGPU: `gpu_time` was allocated, and agents measured `measured`, of which `used` was used, with
+    `burst` above the share of a container. `basis` says how the checkpoint before it is known.
+    """
+
+    labels: tuple[str, ...]
+    price: Price | None
+    basis: CheckpointSource
+    gpu_time: int
+    measured: int
+    used: int
+    burst: int
+    period: int = 0
+
+
+class NodeBinding(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that was bound to a node and got `quantity` µGPU there, from `start_us` to `end_us`."""
+
+    node_uid: str
+    pod_uid: str
+    start_us: int
+    end_us: int
+    quantity: int

@@ -1,0 +1,1 @@
+"""What preemptions destroyed and what they bought."""
