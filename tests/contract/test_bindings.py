@@ -1,11 +1,15 @@
 """The pods that were bound to a node, on all back-ends."""
 
+from msgspec.structs import replace
+
 from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import State
-from gputally.model.units import GPU
-from tests.contract.records import ACCOUNTED_S, pod, segment, step, us
+from gputally.model.disruptions.disruption import Cause
+from gputally.model.units import GPU, US_PER_DAY
+from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
+from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, pod, segment, step, us
 
 
 def test_a_pod_has_what_it_was_bound_with_until_it_ends(ledger: Ledger, reader: LedgerReader) -> None:
@@ -33,3 +37,40 @@ def test_a_corrected_binding_counts_once(ledger: Ledger, reader: LedgerReader) -
 
     [found] = reader.bindings(Window(0, us(2000)), ["node-1"])
     assert found.end_us == us(1100)
+
+
+def preempted(ledger: Ledger, *, released: int = 1035) -> None:
+    """Pod `a` on node-1 is preempted by `b`, which needs none of its 2 GPUs."""
+    victim = replace(
+        DISRUPTION,
+        cause=Cause.PREEMPTION,
+        node_uid="node-1",
+        quantity=2 * GPU,
+        decided_us=us(1000),
+        released_us=us(released),
+    )
+    ended = pod("a", segment(900, released, quantity=2 * GPU), end_us=us(released), gap=None, scheduled_us=us(900))
+    preemption = replace(PREEMPTION, decided_us=us(1000), quantity=2 * GPU)
+    ledger.write(step(ended, at=released, disruptions={"a": victim}, counted_preemptions={"a": preemption}))
+
+
+def values(reader: LedgerReader) -> dict[str, PreemptionValue]:
+    preemptions = {each.victim_uid: each for each in reader.preemptions(ALWAYS)}
+    return read_values(reader, reader.disruptions(ALWAYS), preemptions)
+
+
+def test_gpus_are_stranded_until_now_or_until_their_node_is_gone(ledger: Ledger, reader: LedgerReader) -> None:
+    preempted(ledger)
+    ledger.write(step(at=1135, live=None))
+    assert values(reader) == {"a": PreemptionValue(taken=0, bought=0, stranded=2 * GPU * us(100))}
+
+    ledger.write(step(at=2000, live=None, nodes={NODE.uid: replace(NODE, gone_us=us(1095), gone_by_us=us(1095))}))
+    assert values(reader)["a"].stranded == 2 * GPU * us(60)
+
+
+def test_nothing_is_known_of_victims_that_the_retention_rolled_up(ledger: Ledger, reader: LedgerReader) -> None:
+    preempted(ledger)
+    ledger.write(step(at=10 * 86_400, live=None))
+    assert [*ledger.roll_up(US_PER_DAY)][-1] == 1
+
+    assert values(reader) == {}

@@ -98,8 +98,8 @@ class JoinedReader:
         return [each for reader, part in self._parts(window) for each in reader.measured(part, by, cuts=cuts)]
 
     def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
-        """See `LedgerReader.lost`; no preemption of imported jobs is known."""
-        return self._live.lost(window, by, cuts=cuts)
+        """See `LedgerReader.lost`; imported jobs lost nothing that is known."""
+        return [each for reader, part in self._parts(window) for each in reader.lost(part, by, cuts=cuts)]
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
