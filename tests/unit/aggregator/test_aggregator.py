@@ -21,8 +21,10 @@ from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
+from gputally.model.rules import OPTIONAL_RESOURCES
 from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster
+from tests.cluster.manifests import resource_quota
 from tests.contract.records import pod, segment, step, us
 from tests.core.ledgers import ALWAYS
 from tests.fakes.aggregating import aggregating, until_ready
@@ -31,6 +33,7 @@ from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
 
+WATCHED = [kind for kind in Kind if kind.value not in OPTIONAL_RESOURCES]
 CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
 
 
@@ -44,7 +47,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 
     assert health == (200, "ok\n")
     assert status == 503
-    listed = [kind for kind in Kind if kind is not Kind.EVENTS]  # the Events asked for are a selection, not held
+    listed = [kind for kind in WATCHED if kind is not Kind.EVENTS]  # the Events asked for are a selection, not held
     assert set(reasons.splitlines()) >= {f"watch {kind}: no complete list yet" for kind in listed}
     assert ready == (200, "ok\n")
 
@@ -57,7 +60,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
 
     assert sum_of(samples, "gputally_nodes") == 8
     assert sum_of(samples, "gputally_allocated_gpus") == 8
-    assert sum_of(samples, "gputally_watch_connected") == len(Kind)
+    assert sum_of(samples, "gputally_watch_connected") == len(WATCHED)
     assert {value for name, value in samples.items() if name.startswith("gputally_reconciliation_difference")} == {0}
 
 
@@ -208,7 +211,7 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
         await until(lambda: running.pipeline.intake.size == 6 and len(taken) == 2)
         early = list(taken)
         listed.set()
-        await until(lambda: len(taken) == len(Kind))
+        await until(lambda: len(taken) == len(WATCHED))
 
     assert set(early) == {Kind.NAMESPACES, Kind.PRIORITY_CLASSES}
     assert taken[2] is Kind.NODES
@@ -280,6 +283,27 @@ async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
     assert sum_of(without, "gputally_allocated_gpus") == sum_of(samples, "gputally_allocated_gpus") == 8
     assert sum_of(without, "gputally_watch_available") == 0
     assert sum_of(samples, "gputally_watch_available") == 3
+
+
+async def test_an_optional_watch_is_taken_up_when_its_right_is_granted(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
+    cluster.faults.forbidden = {*OPTIONAL_RESOURCES}
+    cluster.registry.create("resourcequotas", resource_quota("gpus", "default", gpus=5), "default")
+    async with aggregating(replace(settings, watched=OPTIONAL_RESOURCES), cluster) as (running, url):
+        await until_ready(running)
+        without = await scrape(url)
+        cluster.faults.forbidden = set()
+        await until(lambda: all(watch.synced for watch in running.pipeline.health.watches))
+        samples = await scrape(url)
+
+    for resource in OPTIONAL_RESOURCES:
+        assert sum_of(without, "gputally_watch_available", f'resource="{resource}"') == 0
+        assert sum_of(samples, "gputally_watch_available", f'resource="{resource}"') == 1
+    assert not [name for name in without if name.startswith("gputally_quota")]
+    assert sum_of(samples, "gputally_quota_hard_gpus") == 5
 
 
 async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, cluster: SimCluster) -> None:
