@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from gputally.accounting.policy.disruption_budgets import MOST_BUDGETS
 from gputally.accounting.totals.totals import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, PodDisruptionBudget
@@ -107,6 +108,13 @@ def test_an_empty_selector_selects_all_pods_of_the_namespace() -> None:
     replay.see(PREEMPTED, at=50.4)
 
     assert found(replay).budget_violated is True
+
+
+def test_in_a_namespace_with_very_many_budgets_it_is_unknown() -> None:
+    replay = watching(*(budget(0, f"guard-{number}") for number in range(MOST_BUDGETS + 1)))
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is None
 
 
 def test_without_the_watch_it_is_unknown() -> None:
