@@ -114,24 +114,7 @@ class Settings:
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all problems."""
-    problems = [
-        *_no_ledger(values),
-        *not_a_number(values, "api.patience"),
-        *unknown_entries(values, "watch", OPTIONAL_RESOURCES),
-        *no_addresses(values, "web.listen-address"),
-        *not_a_number(values, "web.max-requests"),
-        *no_url(values, "web.grafana-url"),
-        *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
-        *_no_job_cost(values),
-        *no_pairs(values, "agents.selector", "KEY=VALUE"),
-        *no_port(values, "agents.port"),
-        *not_a_number(values, "agents.interval"),
-        *key_without_certificate(values),
-        *no_pairs(values, "agents.urls", "NODE=URL"),
-        *no_urls(values, "agents.urls"),
-        *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
-    ]
-    if problems:
+    if problems := _problems(values):
         raise ConfigError(problems)
     return Settings(
         config=file(values["config.file"]),
@@ -154,6 +137,26 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         log_level=values["log.level"],
         log_format=values["log.format"],
     )
+
+
+def _problems(values: Mapping[str, Any]) -> list[Problem]:
+    return [
+        *_no_ledger(values),
+        *not_a_number(values, "api.patience"),
+        *unknown_entries(values, "watch", OPTIONAL_RESOURCES),
+        *no_addresses(values, "web.listen-address"),
+        *not_a_number(values, "web.max-requests"),
+        *no_url(values, "web.grafana-url"),
+        *beyond(values, "metrics.zero-seconds", 86_400, "", least=0),
+        *_no_job_cost(values),
+        *no_pairs(values, "agents.selector", "KEY=VALUE"),
+        *no_port(values, "agents.port"),
+        *not_a_number(values, "agents.interval"),
+        *key_without_certificate(values),
+        *no_pairs(values, "agents.urls", "NODE=URL"),
+        *no_urls(values, "agents.urls"),
+        *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
+    ]
 
 
 def _days(text: str) -> int | None:
