@@ -70,14 +70,14 @@ class Fleet:
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
-        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
+        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, self.coverage, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
-        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self.limiter.look(self.totals.growth)

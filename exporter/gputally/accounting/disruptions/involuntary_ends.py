@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
@@ -13,7 +14,7 @@ from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.model.kube import Pod
+from gputally.model.kube import Kind, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import Rules
@@ -22,11 +23,20 @@ from gputally.model.rules import Rules
 class InvoluntaryEnds:
     """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
 
-    def __init__(self, totals: Totals, pods: Pods, nodes: Nodes, limiter: LabelLimiter, *, rules: Rules) -> None:
+    def __init__(
+        self,
+        totals: Totals,
+        pods: Pods,
+        nodes: Nodes,
+        limiter: LabelLimiter,
+        coverage: Coverage,
+        *,
+        rules: Rules,
+    ) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
-        self.budgets = DisruptionBudgets()
+        self.budgets = DisruptionBudgets(lambda: coverage.complete_us(Kind.DISRUPTION_BUDGETS))
         self._covered = CoveredPods(self.budgets)
         self.disruptions = Disruptions(
             totals,
