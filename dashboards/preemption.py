@@ -1,12 +1,13 @@
 """What preemption cost, who paid and who gained, why pods lost their GPUs, and how long it took."""
 
+from dashboards.rows.policy import POLICY
 from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, preemption_count, preemptions_of_tenants
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, Column, Look, Query, bars, counts, stat, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, RATIO, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, MONEY, RATIO, SECONDS
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -21,11 +22,6 @@ STEP_BUCKETS = 'gputally_preemption_step_seconds_bucket{cluster=~"$cluster"}'
 AT_RISK = select.now("gputally_work_at_risk_gpu_seconds")
 AT_RISK_COST = select.now("gputally_work_at_risk_cost")
 OVERDUE = select.now("gputally_checkpoints_overdue")
-VIOLATIONS = select("gputally_disruption_budget_violations_total")
-QUOTA = select.now("gputally_quota_hard_gpus")
-QUOTA_USED = select.now("gputally_quota_used_gpus")
-GPUS_NOW = select.now("gputally_capacity_gpus")
-CLASS_VALUE = select("gputally_priority_class_value")
 _NONE = "no preemptions"
 _WORK = "Work since the last checkpoint, or since the start of pods that state none."
 
@@ -212,72 +208,6 @@ STEPS = Row(
                 steps={1: ORANGE},
             ),
             Query(f"sum({REPEATED})", "jobs"),
-        ),
-    ),
-)
-
-POLICY = Row(
-    "Policy",
-    (
-        counts(
-            Look(
-                "Violated disruption budgets",
-                "Disrupted pods of which a PodDisruptionBudget allowed no disruption when that was decided. Each bar "
-                "is an hour, or longer in long time ranges.",
-                unit=COUNT,
-                empty="none, or PodDisruptionBudgets are not watched",
-            ),
-            Query(f"sum by (cause) (round(increase({VIOLATIONS}[$__interval])))", "{{cause}}"),
-            every="1h",
-        ),
-        timeseries(
-            Look(
-                "GPU quotas and physical GPUs",
-                "The limits of all tenants by tier, and the GPUs of the nodes: above them, tenants may all be within "
-                "their quotas and still wait. `any` limits several tiers at once.",
-                unit=GPUS,
-                empty="ResourceQuotas are not watched",
-            ),
-            Query(f"sum by (tier) ({QUOTA})", "quotas of {{tier}}"),
-            Query(f"sum({GPUS_NOW})", "GPUs"),
-        ),
-        table(
-            Look(
-                "GPU quotas by tenant and tier",
-                "Use counts running and pending pods. `any` limits several tiers at once.",
-                empty="ResourceQuotas are not watched",
-                links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
-                width=12,
-            ),
-            {"tenant": "Tenant", "tier": "Tier"},
-            Column(head="Limit", expression=f"sum by (tenant, tier) ({QUOTA})", unit=GPUS),
-            Column(head="Used", expression=f"sum by (tenant, tier) ({QUOTA_USED})", unit=GPUS),
-            Column(
-                head="Headroom",
-                expression=f"sum by (tenant, tier) ({QUOTA}) - sum by (tenant, tier) ({QUOTA_USED})",
-                unit=GPUS,
-            ),
-            order="Limit",
-        ),
-        table(
-            Look(
-                "PriorityClasses",
-                "Pods of a class may preempt those of lower ones, unless its preemptionPolicy is Never.",
-                empty="PriorityClasses cannot be read",
-                width=12,
-            ),
-            {
-                "priority_class": "Class",
-                "tier": "Tier",
-                "preemption_policy": "preemptionPolicy",
-                "global_default": "globalDefault",
-            },
-            Column(
-                head="Value",
-                expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
-                unit=COUNT,
-            ),
-            order="Value",
         ),
     ),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputally.model.kube import Kind
+from gputally.model.rules import OPTIONAL_RESOURCES
 from tests.behaviour.product import Product, Samples, total
 from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
@@ -125,6 +126,33 @@ async def test_the_aggregator_starts_without_optional_permissions_and_uses_them_
     samples = await product.until(lambda samples: total(samples, "gputally_watch_synced") == len(Kind))
     assert all(total(samples, "gputally_watch_available", resource=each) == 1 for each in missing)
     await revoke(api, more)
+
+
+async def test_optional_watches_work_with_what_the_chart_grants_for_them(
+    launch: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUTALLY_WATCH", ",".join(OPTIONAL_RESOURCES))
+    values = {"watch": {"podDisruptionBudgets": True, "resourceQuotas": True}}
+    product = await launch(rights_of(of_kind(objects(rendered(values, tmp_path)), "ClusterRole")["rules"]))
+    await product.ready()
+
+    every = len(LISTED) + len(OPTIONAL_RESOURCES)
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == every)
+    assert total(samples, "gputally_watch_synced") == every
+    assert refused_watches(samples) == 0
+
+
+async def test_optional_watches_without_a_right_take_nothing_else_down(
+    launch: Started, rights: list[Right], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUTALLY_WATCH", ",".join(OPTIONAL_RESOURCES))
+    product = await launch(rights)
+    await product.ready()
+
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == len(LISTED))
+    for resource, group in (("poddisruptionbudgets", "policy"), ("resourcequotas", "")):
+        assert total(samples, "gputally_watch_available", resource=resource) == 0
+        assert f"grant list,watch on {resource} in API group '{group}'" in product.log.read_text()
 
 
 @pytest.mark.parametrize("resource", LISTED)

@@ -167,6 +167,7 @@ def an_hour() -> Snapshot:
     tape.scrape(60)
 
     preempt(tape)
+    tape.fleet.apply(Bookmark(kind=Kind.DISRUPTION_BUDGETS, version="600", at_us=us(640), since_us=us(640)))
     preempt_worker(tape)
     waits = pod("wide", "normal", 8, created=900)
     tape.seen(900, waits)

@@ -33,6 +33,11 @@ _JOBS_PANELS: Final = {
     "Top 10 tenants by GPU-hours that did not succeed": "A",
 }
 _PREEMPTION_PANELS: Final = {"Overdue checkpoints": "A", "Stalled GPU-hours": "A", "Beyond the grace period": "A"}
+_POLICY_PANELS: Final = {
+    "Violated disruption budgets": "A",
+    "GPU quotas and physical GPUs": "A",
+    "GPU quotas by tenant and tier": "ABC",
+}
 _HOURLY_PANELS: Final = {
     ("preemption", "Disrupted pods by cause"): "A",
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
@@ -53,7 +58,8 @@ def expected_empty(window: Window) -> Mapping[Key, str]:
     preemption = _all_of(
         "preemption", _PREEMPTION_PANELS, "no pod is in a group or states a checkpoint, and all stop in time"
     )
-    return {**_ALWAYS, **budgets, **jobs, **preemption, **_by_the_clock(window)}
+    policy = _all_of("preemption", _POLICY_PANELS, "neither disruption budgets nor quotas are watched")
+    return {**_ALWAYS, **budgets, **jobs, **preemption, **policy, **_by_the_clock(window)}
 
 
 def _all_of(board: str, panels: Mapping[str, str], reason: str) -> Mapping[Key, str]:

@@ -29,7 +29,7 @@ GROUPS = st.lists(st.builds(Group, st.integers(100, 4_000), st.integers(1, 4), s
 @examples(300)
 @given(GROUPS, st.integers(0, 6))
 def test_all_victims_beyond_what_a_budget_allows_violate_it_and_no_others(groups: list[Group], allowed: int) -> None:
-    budgets = DisruptionBudgets()
+    budgets = DisruptionBudgets(lambda: us(100))
     budgets.seen(budget(allowed), at_us=us(1))
     budgets.listed(["uid-guard"], at_us=us(1))
     time_us, victims, violated = us(10), 0, 0

@@ -31,6 +31,11 @@ class Coverage:
         if kind in self._listing:
             self._listing[kind].add(uid)
 
+    def complete_us(self, kind: Kind) -> int:
+        """Up to when the watch of a kind was complete at its last bookmark, change or list; 0 if it never was."""
+        resume = self.resumes.get(kind)
+        return resume.at_us if resume else 0
+
     def complete(self, listed: RelistFinished) -> tuple[set[str], int]:
         """A list is complete: returns its UIDs, and up to when the watch was complete before."""
         since_us = self._complete_us(listed)
@@ -46,11 +51,6 @@ class Coverage:
             return False
         self.resumes[kind] = self._updated_resumes[kind] = resume
         return True
-
-    def complete_us(self, kind: Kind) -> int:
-        """Up to when the watch of a kind is complete; 0 before its first list."""
-        resume = self.resumes.get(kind)
-        return resume.at_us if resume else 0
 
     def drain(self) -> tuple[dict[Kind, Checkpoint], dict[tuple[Kind, int], int]]:
         """Changes since the last call: checkpoints, and observation gaps as (kind, start) to end."""

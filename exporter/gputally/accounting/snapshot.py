@@ -85,11 +85,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     `ledger` is the live allocated GPU-time minus the sum of the ledger's own segments, as the line (a, b); None while
     unknown.
     """
-    fleet.reconcile()
-    fleet.advance(now_us)
-    fleet.catch_up()
-    fleet.known_series.declare(at_us=now_us)
-    totals, evaluated_us = fleet.totals.publish(now_us), fleet.totals.evaluated_us
+    totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
     pods = pending(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pods)
@@ -121,6 +117,14 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         quotas=fleet.policy.quotas.read(),
         book=fleet.pricing.book,
     )
+
+
+def _published(fleet: Fleet, now_us: int) -> Mapping[Total, Published]:
+    fleet.reconcile()
+    fleet.advance(now_us)
+    fleet.catch_up()
+    fleet.known_series.declare(at_us=now_us)
+    return fleet.totals.publish(now_us)
 
 
 def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:

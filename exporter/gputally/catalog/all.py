@@ -16,7 +16,6 @@ from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import pod_metrics as pods
-from gputally.catalog.aggregator import policy_metrics as policy
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
@@ -32,7 +31,6 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *pending.METRICS,
     *preemption.METRICS,
     *lost_work.METRICS,
-    *policy.METRICS,
     *prices.METRICS,
     *accounting.METRICS,
 )
@@ -50,7 +48,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
     "Pending": pending.METRICS,
-    "Preemption": (*preemption.METRICS, *lost_work.METRICS, *policy.METRICS),
+    "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,
     "Budgets": BUDGETS,

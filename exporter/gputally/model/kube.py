@@ -11,7 +11,7 @@ from msgspec import field
 
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
-from gputally.model.objects.disruption_budget import BudgetSpec, BudgetStatus
+from gputally.model.objects.disruption_budget import DisruptionBudgetSpec, DisruptionBudgetStatus
 from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
@@ -246,8 +246,8 @@ class PodDisruptionBudget(Camel, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
     metadata: GeneratedMeta
-    spec: BudgetSpec = field(default_factory=BudgetSpec)
-    status: BudgetStatus = field(default_factory=BudgetStatus)
+    spec: DisruptionBudgetSpec = field(default_factory=DisruptionBudgetSpec)
+    status: DisruptionBudgetStatus = field(default_factory=DisruptionBudgetStatus)
 
 
 class ResourceQuota(Camel, frozen=True):

@@ -7,7 +7,7 @@ from msgspec import field
 
 from gputally.model.kube import AnnotatedMeta, Condition, Container, Namespace, Node, Pod, PodSpec, PodStatus
 from gputally.model.objects.camel import Camel
-from gputally.model.objects.disruption_budget import BudgetSpec
+from gputally.model.objects.disruption_budget import DisruptionBudgetSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
@@ -56,7 +56,7 @@ class DisruptionBudget(Camel, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
     metadata: AnnotatedMeta
-    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    spec: DisruptionBudgetSpec = field(default_factory=DisruptionBudgetSpec)
 
 
 class JobTerms(Camel, frozen=True):

@@ -30,7 +30,7 @@ class Written:
 
         self.replay.memory.write = keep  # type: ignore[method-assign]  # a memory keeps no classes
         self.replay.flush()
-        self.replay.memory.write = write  # type: ignore[method-assign]
+        self.replay.memory.write = write  # type: ignore[method-assign]  # as above
 
     def rows(self) -> list[tuple[str, int, float, float | None]]:
         self.flush()

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from gputally.accounting.policy.disruption_budgets import MOST_BUDGETS
 from gputally.accounting.totals.totals import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, PodDisruptionBudget
 from gputally.model.objects.label_selector import Selector
-from tests.core.manifests import NodeForm, PodForm
+from gputally.model.observation import Bookmark
+from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.policies import budget
 from tests.core.replay import Replay
 
@@ -109,6 +111,13 @@ def test_an_empty_selector_selects_all_pods_of_the_namespace() -> None:
     assert found(replay).budget_violated is True
 
 
+def test_in_a_namespace_with_very_many_budgets_it_is_unknown() -> None:
+    replay = watching(*(budget(0, f"guard-{number}") for number in range(MOST_BUDGETS + 1)))
+    replay.see(PREEMPTED, at=50.4)
+
+    assert found(replay).budget_violated is None
+
+
 def test_without_the_watch_it_is_unknown() -> None:
     replay = Replay()
     replay.see(NodeForm(), at=1)
@@ -124,6 +133,15 @@ def test_before_the_first_complete_list_it_is_unknown() -> None:
     replay.see(PREEMPTED, at=50.4)
 
     assert found(replay).budget_violated is None
+
+
+@pytest.mark.parametrize(("bookmark", "known"), [(100, None), (250, True)])
+def test_while_the_watch_reports_nothing_it_is_unknown(bookmark: int, known: bool | None) -> None:  # noqa: FBT001 - a parameter
+    replay = watching(budget(0))
+    replay.apply(Bookmark(kind=KIND, version="9", at_us=us(bookmark), since_us=us(bookmark)))
+    replay.see(replace(PREEMPTED, marked=300, deleted=300), at=300.4)
+
+    assert found(replay).budget_violated is known
 
 
 def test_a_budget_whose_status_is_not_computed_yet_is_unknown() -> None:

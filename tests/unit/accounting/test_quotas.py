@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import Kind, ResourceQuota
+from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import GPU
-from tests.core.manifests import GPU_NAME
+from tests.core.manifests import GPU_NAME, Json
 from tests.core.policies import priority_class, quota
 from tests.core.replay import Replay
 
@@ -61,7 +62,23 @@ def test_of_several_quotas_for_the_same_pods_the_smallest_one_counts() -> None:
     assert found(replay) == {("any", "ml"): (4, 3)}
 
 
-def test_quotas_of_several_namespaces_of_a_tenant_and_of_mig_devices_add_up() -> None:
+def test_quotas_of_several_namespaces_of_a_tenant_add_up_and_follow_its_labels() -> None:
+    replay = Replay(rules=Rules(tenants=(TenantRule(source=TenantSource.NAMESPACE_LABEL, key="team"),)))
+    for name in ("ml", "web"):
+        replay.see_namespace(namespace(name, "red"), at=2)
+    quotas = [quota("a", {GPU_NAME: 4}, namespace=name, used={GPU_NAME: 1}) for name in ("ml", "web")]
+    replay.relist_objects(KIND, *quotas, at=5)
+    assert found(replay, 10) == {("any", "red"): (8, 2)}
+
+    replay.see_namespace(namespace("web", "blue"), at=20)
+    assert found(replay, 30) == {("any", "red"): (4, 1), ("any", "blue"): (4, 1)}
+
+
+def namespace(name: str, team: str) -> Json:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "labels": {"team": team}}}
+
+
+def test_mig_devices_and_whole_gpus_add_up() -> None:
     replay = observed(
         quota("a", {GPU_NAME: 4, "nvidia.com/mig-1g.10gb": 7}, used={GPU_NAME: 1, "nvidia.com/mig-1g.10gb": 0}),
     )

@@ -37,7 +37,7 @@ class InvoluntaryEnds:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, others.jobs, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
-        self.budgets = DisruptionBudgets()
+        self.budgets = DisruptionBudgets(lambda: others.coverage.complete_us(Kind.DISRUPTION_BUDGETS))
         self._covered = CoveredPods(self.budgets)
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),

@@ -21,11 +21,12 @@ class CoveredPods(StatePart[Struct]):
 
     def __init__(self, budgets: DisruptionBudgets) -> None:
         self._budgets = budgets
-        self._selecting: dict[str, tuple[str, ...]] = {}
+        self._guarded = budgets.in_namespace
+        self._selecting: dict[str, tuple[str, ...] | None] = {}
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
-        """See `StatePart.seen`; a pod that goes on costs one look."""
-        if not isinstance(found, Pod) or not self._budgets.covers(found.metadata.namespace):
+        """See `StatePart.seen`; without budgets, or in a namespace without any, a pod costs one look."""
+        if not self._guarded or not isinstance(found, Pod) or found.metadata.namespace not in self._guarded:
             return
         if found.metadata.deletion_timestamp is not None or found.status.phase in _ENDED:
             self.last_seen(found)
@@ -33,7 +34,7 @@ class CoveredPods(StatePart[Struct]):
     def last_seen(self, pod: Pod) -> None:
         """The last state of a pod that ends or is deleted."""
         meta = pod.metadata
-        if meta.uid not in self._selecting and self._budgets.covers(meta.namespace):
+        if meta.uid not in self._selecting and meta.namespace in self._guarded:
             self._selecting[meta.uid] = self._budgets.selecting(meta.namespace, meta.labels or {})
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

@@ -6,7 +6,7 @@ disruption itself nor its status update is mistaken for the state before.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +21,10 @@ _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""
 _SETTLED_US: Final = 2 * US_PER_SECOND
 """After so long, the status shows a disruption. Until then it does if it was observed after the disruption."""
+MOST_BUDGETS: Final = 500
+"""In a namespace with more, verdicts are unknown: tenants create budgets, and each one costs time for each victim."""
+_SILENT_US: Final = 150 * US_PER_SECOND
+"""A watch without a bookmark for so long is interrupted: servers send one about every minute."""
 _MOST: Final = 1_000
 """Limit of the states that are kept of a budget; a disruption before the oldest one has an unknown verdict."""
 
@@ -68,13 +72,18 @@ class BudgetHistory:
 
 
 class DisruptionBudgets(StatePart[Struct]):
-    """The budgets that exist, and those deleted a moment ago, by namespace and UID; listed anew at each start."""
+    """The budgets that exist, and those deleted a moment ago; listed anew at each start.
+
+    `complete_us` says up to when their watch was complete.
+    """
 
     name = "disruption-budget"
     kinds = (Kind.DISRUPTION_BUDGETS,)
 
-    def __init__(self) -> None:
-        self._in_namespace: dict[str, dict[str, BudgetHistory]] = {}
+    def __init__(self, complete_us: Callable[[], int]) -> None:
+        self._complete_us = complete_us
+        self.in_namespace: dict[str, dict[str, BudgetHistory]] = {}
+        """By namespace and UID; namespaces without budgets are not in it."""
         self._known: dict[str, BudgetHistory] = {}
         self._listed_us: int | None = None
         """When all budgets were known for the first time."""
@@ -85,7 +94,7 @@ class DisruptionBudgets(StatePart[Struct]):
             uid = found.metadata.uid
             history = self._known.get(uid) or BudgetHistory(found, at_us)
             history.observe(found, at_us)
-            self._known[uid] = self._in_namespace.setdefault(history.namespace, {})[uid] = history
+            self._known[uid] = self.in_namespace.setdefault(history.namespace, {})[uid] = history
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
@@ -104,17 +113,15 @@ class DisruptionBudgets(StatePart[Struct]):
         for uid, each in tuple(self._known.items()):
             if each.gone_us is not None and each.gone_us < now_us - _KEEP_US:
                 del self._known[uid]
-                del self._in_namespace[each.namespace][uid]
-                if not self._in_namespace[each.namespace]:
-                    del self._in_namespace[each.namespace]
+                del self.in_namespace[each.namespace][uid]
+                if not self.in_namespace[each.namespace]:
+                    del self.in_namespace[each.namespace]
 
-    def covers(self, namespace: str) -> bool:
-        """Whether the namespace has budgets."""
-        return namespace in self._in_namespace
-
-    def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...]:
-        """UIDs of the budgets that select a pod with these labels."""
-        budgets = self._in_namespace.get(namespace, {})
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...] | None:
+        """UIDs of the budgets that select a pod with these labels; None in a namespace with too many."""
+        budgets = self.in_namespace.get(namespace, {})
+        if len(budgets) > MOST_BUDGETS:
+            return None
         return tuple(uid for uid, each in budgets.items() if selects(each.selector, labels))
 
     def violated(
@@ -123,13 +130,12 @@ class DisruptionBudgets(StatePart[Struct]):
         """Whether a budget allowed no disruption when this one was decided; counts it from now on.
 
         `selecting` are the UIDs of the budgets that select the pod, None if its labels are not known. The Eviction API
-        keeps budgets itself. None if it is unknown: no complete list was observed before, or no state of the budget.
+        keeps budgets itself. None if it is unknown: no complete list was observed before, or no state of the budget, or
+        the watch reports nothing.
         """
         decided_us = reported.at_us
-        existing = {
-            uid: each for uid, each in self._in_namespace.get(namespace, {}).items() if each.existed(decided_us)
-        }
-        if self._listed_us is None or self._listed_us >= decided_us or (existing and selecting is None):
+        existing = {uid: each for uid, each in self.in_namespace.get(namespace, {}).items() if each.existed(decided_us)}
+        if not self._knows(decided_us) or (existing and selecting is None):
             return None
         allowed = [existing[uid].charge(decided_us, at_us) for uid in selecting or () if uid in existing]
         if reported.cause is Cause.EVICTION:
@@ -137,3 +143,8 @@ class DisruptionBudgets(StatePart[Struct]):
         if any(each is not None and each <= 0 for each in allowed):
             return True
         return None if None in allowed else False
+
+    def _knows(self, decided_us: int) -> bool:
+        """Whether all budgets of that time are known."""
+        is_listed = self._listed_us is not None and self._listed_us < decided_us
+        return is_listed and self._complete_us() >= decided_us - _SILENT_US

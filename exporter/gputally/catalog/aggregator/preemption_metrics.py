@@ -142,8 +142,17 @@ REPEAT_VICTIMS = Metric[Snapshot](
     rows=repeat_victims,
 )
 
+BUDGET_VIOLATIONS = Metric[Snapshot](
+    name="gputally_disruption_budget_violations_total",
+    kind=MetricType.COUNTER,
+    help="Disrupted pods of which a PodDisruptionBudget allowed no disruption when that was decided, if "
+    "PodDisruptionBudgets are watched.",
+    labels=("tier", "tenant", "cause"),
+    rows=counts(Total.BUDGET_VIOLATIONS),
+)
+
 METRICS = (
     *(PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS),
     *(PREEMPTING_VICTIMS, PREEMPTING_GPUS, PREEMPTING_OLDEST),
-    *(DISRUPTIONS, GRACE_EXCEEDED, REPEAT_VICTIMS, PREEMPTION_STEPS),
+    *(DISRUPTIONS, GRACE_EXCEEDED, BUDGET_VIOLATIONS, REPEAT_VICTIMS, PREEMPTION_STEPS),
 )

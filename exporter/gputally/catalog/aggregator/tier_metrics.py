@@ -1,9 +1,10 @@
-"""Existing tiers, and which of them serve user traffic."""
+"""Existing tiers, which of them serve user traffic, their PriorityClasses and GPU quotas."""
 
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.units import GPU
 
 
 def tier_info(snapshot: Snapshot) -> Iterator[Row]:
@@ -20,6 +21,23 @@ def serving_expected(snapshot: Snapshot) -> Iterator[Row]:
 def serving_patterns_unmatched(snapshot: Snapshot) -> Iterator[Row]:
     """0 without a configuration."""
     yield Row((), snapshot.serving.unmatched)
+
+
+def class_values(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for each class, up to a limit."""
+    for tier, each in snapshot.priority_classes:
+        default = "true" if each.is_default else "false"
+        yield Row((each.name, tier, each.preemption_policy, default), each.value)
+
+
+def quota_hard(snapshot: Snapshot) -> Iterator[Row]:
+    """None if quotas are not watched."""
+    return (Row(labels, use.hard / GPU) for labels, use in sorted(snapshot.quotas.items()))
+
+
+def quota_used(snapshot: Snapshot) -> Iterator[Row]:
+    """None for quotas whose use is not counted yet."""
+    return (Row(labels, use.used / GPU) for labels, use in sorted(snapshot.quotas.items()) if use.used is not None)
 
 
 TIER_INFO = Metric[Snapshot](
@@ -44,4 +62,33 @@ SERVING_PATTERNS_UNMATCHED = Metric[Snapshot](
     rows=serving_patterns_unmatched,
 )
 
-METRICS = (TIER_INFO, SERVING_EXPECTED, SERVING_PATTERNS_UNMATCHED)
+PRIORITY_CLASS_VALUE = Metric[Snapshot](
+    name="gputally_priority_class_value",
+    kind=MetricType.GAUGE,
+    help="Value of each PriorityClass, with its tier, preemptionPolicy and whether it is the globalDefault; up to 100 "
+    "classes, without those of the system.",
+    labels=("priority_class", "tier", "preemption_policy", "global_default"),
+    rows=class_values,
+)
+
+QUOTA_HARD = Metric[Snapshot](
+    name="gputally_quota_hard_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that the ResourceQuotas of a tenant allow, by the tier of the pods that they count (`any`: of several "
+    "tiers), if ResourceQuotas are watched.",
+    labels=("tier", "tenant"),
+    rows=quota_hard,
+)
+
+QUOTA_USED = Metric[Snapshot](
+    name="gputally_quota_used_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that running and pending pods request under these quotas, if ResourceQuotas are watched.",
+    labels=("tier", "tenant"),
+    rows=quota_used,
+)
+
+METRICS = (
+    *(TIER_INFO, SERVING_EXPECTED, SERVING_PATTERNS_UNMATCHED),
+    *(PRIORITY_CLASS_VALUE, QUOTA_HARD, QUOTA_USED),
+)

@@ -4,7 +4,7 @@ from gputally.model.objects.camel import Camel
 from gputally.model.objects.label_selector import Selector
 
 
-class BudgetSpec(Camel, frozen=True):
+class DisruptionBudgetSpec(Camel, frozen=True):
     """A number or a percentage of the pods that it selects; at most one of the two is set."""
 
     min_available: str | int | None = None
@@ -12,7 +12,7 @@ class BudgetSpec(Camel, frozen=True):
     selector: Selector | None = None
 
 
-class BudgetStatus(Camel, frozen=True):
+class DisruptionBudgetStatus(Camel, frozen=True):
     """What the disruption controller computed for the spec of the observed generation."""
 
     disruptions_allowed: int = 0
