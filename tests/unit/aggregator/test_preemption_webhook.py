@@ -55,14 +55,19 @@ async def test_the_preemptor_is_only_its_tier(path: Path) -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429, DROP])
 @pytest.mark.usefixtures("at_once")
-async def test_a_failed_delivery_is_repeated_under_the_same_id(path: Path, status: int) -> None:
+async def test_a_failed_delivery_is_repeated_under_the_same_id_and_logged_once(
+    path: Path, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     receiver = Receiver(status, status)
-    async with delivering(record(path, "a"), receiver) as process:
-        for _ in range(3):
-            await process.once()
-        assert process.results == {"failed": 2, "delivered": 1}
+    with caplog.at_level(logging.INFO):
+        async with delivering(record(path, "a"), receiver) as process:
+            for _ in range(3):
+                await process.once()
+            assert process.results == {"failed": 2, "delivered": 1}
 
     assert receiver.attempts == ["a"] * 3
+    logged = [each.levelname for each in caplog.records if "preemption webhook" in each.getMessage()]
+    assert logged == ["WARNING", "INFO"]
     assert pending(path) == set()
 
 
@@ -73,7 +78,7 @@ async def test_a_failed_delivery_is_repeated_after_growing_pauses(path: Path, mo
     times: list[float] = []
     async with delivering(record(path, "a"), receiver) as process:
         for now[0] in range(1000):
-            await process.webhook.deliver_due(process._session)
+            await process.once()
             times += [now[0]] * (len(receiver.attempts) - len(times))
 
     assert times == [0, 5, 15, 35, 75, 155, 315, 615, 915]

@@ -58,7 +58,7 @@ class PreemptionWebhook:
         )
         self._retries: dict[str, _Retry] = {}
         self._answered: dict[str, str] = {}
-        """Results that could not be written, by ID; at most one, as no other record is posted before."""
+        """A result that could not be written yet, by ID: no other record is posted before."""
         self._failures = Once(logger, "preemption webhook")
         self._rejections = Once(logger, "preemption webhook")
         pipeline.fleet.ends.disruptions.announces = True
@@ -85,6 +85,8 @@ class PreemptionWebhook:
             return True  # further pods may have been preempted since the last process
         after: str | None = ""
         try:
+            for job_preemption, result in tuple(self._answered.items()):
+                await self._finish(job_preemption, result)
             while after is not None:
                 page = await asyncio.to_thread(due_records, self._ledger, after=after, now_us=self._clock())
                 if not await self._deliver_page(session, page):
@@ -93,6 +95,8 @@ class PreemptionWebhook:
         except (LedgerError, msgspec.MsgspecError, OSError) as error:
             self._failures.warn(f"records cannot be read or marked as delivered, which is repeated: {error}")
             return False
+        if not self._retries:
+            self._failures.forget()
         return True
 
     async def _deliver_page(self, session: ClientSession, page: DueRecords) -> bool:
@@ -110,19 +114,16 @@ class PreemptionWebhook:
 
     async def _deliver(self, session: ClientSession, record: DueRecord) -> bool:
         """Post one record; False if that has to be repeated."""
-        result = self._answered.get(record.id) or await self._posted(session, record)
+        result = await self._posted(session, record)
         if result == FAILED:
             return False
-        self._answered[record.id] = result
         await self._finish(record.id, result)
-        del self._answered[record.id]
         return True
 
     async def _posted(self, session: ClientSession, record: DueRecord) -> str:
         result = DELIVERED
         try:
             await post(session, self._url(), record.document, headers=headers_of(record))
-            self._failures.forget()
         except DeliveryRejected as error:
             result = REJECTED
             self._rejections.warn(f"a record is not delivered, it stays in the ledger: {error}")
@@ -135,8 +136,10 @@ class PreemptionWebhook:
 
     async def _finish(self, job_preemption: str, result: str) -> None:
         """Store the result. Raises: LedgerUnwritable; then the record is pending still."""
+        self._answered[job_preemption] = result
         finish = self._pipeline.writer.ledger.finish_delivery
         await self._pipeline.writer.run_between(partial(finish, job_preemption, result, at_us=self._clock()))
+        del self._answered[job_preemption]
         self._retries.pop(job_preemption, None)
         self._health.pending -= 1
 
