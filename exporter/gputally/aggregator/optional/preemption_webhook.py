@@ -1,11 +1,11 @@
 """Delivers the record of each preemption of a job to a webhook, at least once."""
 
-import asyncio
 import logging
-import time
+from asyncio import sleep, to_thread
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final, NamedTuple
 
 import msgspec
@@ -72,7 +72,7 @@ class PreemptionWebhook:
                 has_tried_all = await self.deliver_due(session)
                 is_up = has_tried_all or self._done > before
                 pause_seconds = INTERVAL_SECONDS if is_up else min(2 * pause_seconds, LONGEST_SECONDS)
-                await asyncio.sleep(pause_seconds)
+                await sleep(pause_seconds)
 
     @property
     def _done(self) -> int:
@@ -88,7 +88,7 @@ class PreemptionWebhook:
             for job_preemption, result in tuple(self._answered.items()):
                 await self._finish(job_preemption, result)
             while after is not None:
-                page = await asyncio.to_thread(due_records, self._ledger, after=after, now_us=self._clock())
+                page = await to_thread(due_records, self._ledger, after=after, now_us=self._clock())
                 if not await self._deliver_page(session, page):
                     return False
                 after = page.last
@@ -145,12 +145,12 @@ class PreemptionWebhook:
 
     def _is_waiting(self, job_preemption: str) -> bool:
         retry = self._retries.get(job_preemption)
-        return retry is not None and time.monotonic() < retry.at_seconds
+        return retry is not None and monotonic() < retry.at_seconds
 
     def _retry_later(self, job_preemption: str) -> None:
         before = self._retries.pop(job_preemption, None)
         pause_seconds = min(2 * before.pause_seconds, LONGEST_SECONDS) if before else INTERVAL_SECONDS
-        self._retries[job_preemption] = _Retry(time.monotonic() + pause_seconds, pause_seconds)
+        self._retries[job_preemption] = _Retry(monotonic() + pause_seconds, pause_seconds)
         if len(self._retries) > _MOST_RETRIES:
             del self._retries[next(iter(self._retries))]
 
