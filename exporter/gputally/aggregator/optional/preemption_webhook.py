@@ -27,6 +27,8 @@ LONGEST_SECONDS: Final = 300.0
 """Limit of the pauses, which double with each failure."""
 MOST_FAILURES: Final = 5
 """After so many failures in a row the webhook is taken to be down, and other records wait too."""
+REST: Final = 4
+"""Ratio of the pause before the next page to the time that reading one took: thousands may be pending for an hour."""
 _MOST_RETRIES: Final = 1_000
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -88,10 +90,13 @@ class PreemptionWebhook:
             for job_preemption, result in tuple(self._answered.items()):
                 await self._finish(job_preemption, result)
             while after is not None:
+                started = monotonic()
                 page = await to_thread(due_records, self._ledger, after=after, now_us=self._clock())
+                rest_seconds = REST * (monotonic() - started)
                 if not await self._deliver_page(session, page):
                     return False
-                after = page.last
+                if (after := page.last) is not None:
+                    await sleep(rest_seconds)
         except (LedgerError, msgspec.MsgspecError, OSError) as error:
             self._failures.warn(f"records cannot be read or marked as delivered, which is repeated: {error}")
             return False
