@@ -74,10 +74,10 @@ class Delivering:
     def __init__(self, path: Path, pipeline: Pipeline, url: Path, session: ClientSession) -> None:
         self.pipeline = pipeline
         self.webhook = PreemptionWebhook(str(path), pipeline, url_source(url), clock=lambda: NOW)
-        self._session = session
+        self.session = session
 
     async def once(self) -> bool:
-        return await self.webhook.deliver_due(self._session)
+        return await self.webhook.deliver_due(self.session)
 
     @property
     def results(self) -> dict[str, int]:

@@ -117,6 +117,19 @@ def test_a_pod_is_not_added_to_a_preemption_that_may_have_been_delivered() -> No
     assert together(replay) == sets("a", "b")
 
 
+def test_what_becomes_known_of_a_pod_later_leaves_it_where_it_is() -> None:
+    a, b = running("a"), running("b")
+    replay = cluster(a, b)
+    replay.see(preempted(a, 50), preempted(b, 50), at=51)
+    replay.see(running("other"), at=90)
+    replay.flush()
+    replay.restart(at=91)
+
+    replay.lose(replace(preempted(b, 50), finished=80, version=3), at=92)
+
+    assert together(replay) == sets("a b")
+
+
 def test_only_the_first_pod_is_announced_and_only_if_a_webhook_is_to_get_it() -> None:
     a, b, c, d = (running(name) for name in "abcd")
     replay = cluster(a, b, c, d)

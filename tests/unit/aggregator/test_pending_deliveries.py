@@ -24,10 +24,8 @@ def path(tmp_path: Path) -> Path:
 async def test_a_killed_process_delivers_again_what_it_had_not_marked(path: Path) -> None:
     receiver = Receiver()
     async with delivering(record(path, "a"), receiver) as process:
-        await process.webhook._posted(
-            process._session,
-            due_records(str(path), after="", now_us=NOW).due[0],
-        )
+        [due] = due_records(str(path), after="", now_us=NOW).due
+        await process.webhook._posted(process.session, due)  # as far as the killed process comes
     async with delivering(path, receiver) as process:
         await process.once()
 
@@ -47,6 +45,7 @@ async def test_a_ledger_that_cannot_be_written_makes_no_second_delivery(
             full.setattr(SqliteLedger, "finish_delivery", refuse)
             assert not await process.once()
             assert not await process.once()
+            assert receiver.ids == ["a"]
         assert await process.once()
         assert process.results == {"delivered": 2}
 

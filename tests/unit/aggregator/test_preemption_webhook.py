@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from gputally.aggregator.optional.due_records import PAGE
 from gputally.aggregator.optional.preemption_webhook import MOST_FAILURES, url_source
 from gputally.errors import ConfigError
 from tests.fakes.delivering import delivering, pending, record
+from tests.fakes.until import until
 from tests.fakes.webhook import DROP, SECRET, Receiver, listening
 
 
@@ -55,25 +57,30 @@ async def test_the_preemptor_is_only_its_tier(path: Path) -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429, DROP])
 @pytest.mark.usefixtures("at_once")
-async def test_a_failed_delivery_is_repeated_under_the_same_id(path: Path, status: int) -> None:
+async def test_a_failed_delivery_is_repeated_under_the_same_id_and_logged_once(
+    path: Path, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     receiver = Receiver(status, status)
-    async with delivering(record(path, "a"), receiver) as process:
-        for _ in range(3):
-            await process.once()
-        assert process.results == {"failed": 2, "delivered": 1}
+    with caplog.at_level(logging.INFO):
+        async with delivering(record(path, "a"), receiver) as process:
+            for _ in range(3):
+                await process.once()
+            assert process.results == {"failed": 2, "delivered": 1}
 
     assert receiver.attempts == ["a"] * 3
+    logged = [each.levelname for each in caplog.records if "preemption webhook" in each.getMessage()]
+    assert logged == ["WARNING", "INFO"]
     assert pending(path) == set()
 
 
 async def test_a_failed_delivery_is_repeated_after_growing_pauses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("gputally.aggregator.optional.preemption_webhook.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(preemption_webhook, "monotonic", lambda: now[0])
     receiver = Receiver(answer=lambda _: 500)
     times: list[float] = []
     async with delivering(record(path, "a"), receiver) as process:
         for now[0] in range(1000):
-            await process.webhook.deliver_due(process._session)
+            await process.once()
             times += [now[0]] * (len(receiver.attempts) - len(times))
 
     assert times == [0, 5, 15, 35, 75, 155, 315, 615, 915]
@@ -145,9 +152,7 @@ async def test_the_task_repeats_until_it_is_cancelled(path: Path, monkeypatch: p
     receiver = Receiver(500, 500, 500)
     async with delivering(record(path, "a"), receiver) as process:
         task = asyncio.create_task(process.webhook.run())
-        async with asyncio.timeout(20):
-            while not receiver.accepted:  # noqa: ASYNC110 - the receiver sends no signal
-                await asyncio.sleep(0.01)
+        await until(lambda: receiver.accepted)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -166,20 +171,18 @@ def test_a_file_without_one_url_is_an_error_at_the_start(tmp_path: Path, text: s
 async def test_a_webhook_that_takes_some_records_is_not_taken_to_be_down(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preemption_webhook, "INTERVAL_SECONDS", 0.01)
-    pauses: list[float] = []
-    sleep = asyncio.sleep
+    seconds, pauses = count(step=1000), list[float]()
 
-    async def noting(seconds: float) -> None:
-        pauses.append(seconds)
-        await sleep(0)
+    async def noting(pause: float) -> None:
+        pauses.append(pause)
+        await asyncio.sleep(0.001)
 
-    receiver = Receiver(*[200, *[500] * MOST_FAILURES] * 3, *[500] * MOST_FAILURES)
+    monkeypatch.setattr(preemption_webhook, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(preemption_webhook, "sleep", noting)
+    receiver = Receiver(*[200, *[500] * MOST_FAILURES] * 3, *[500] * 2 * MOST_FAILURES)
     async with delivering(record(path, *"abcdefghijkl"), receiver) as process:
-        monkeypatch.setattr("gputally.aggregator.optional.preemption_webhook.asyncio.sleep", noting)
         task = asyncio.create_task(process.webhook.run())
-        while len(pauses) < 4:
-            await sleep(0.01)
+        await until(lambda: len(pauses) == 5)
         task.cancel()
 
-    assert pauses[:4] == [0.01, 0.01, 0.01, 0.02]
+    assert pauses == [5, 5, 5, 10, 20]

@@ -1,11 +1,11 @@
 """Delivers the record of each preemption of a job to a webhook, at least once."""
 
-import asyncio
 import logging
-import time
+from asyncio import sleep, to_thread
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,6 +27,8 @@ LONGEST_SECONDS: Final = 300.0
 """Limit of the pauses, which double with each failure."""
 MOST_FAILURES: Final = 5
 """After so many failures in a row the webhook is taken to be down, and other records wait too."""
+REST: Final = 4
+"""Ratio of the pause before the next page to the time that reading one took: thousands may be pending for an hour."""
 _MOST_RETRIES: Final = 1_000
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -58,7 +60,7 @@ class PreemptionWebhook:
         )
         self._retries: dict[str, _Retry] = {}
         self._answered: dict[str, str] = {}
-        """Results that could not be written, by ID; at most one, as no other record is posted before."""
+        """A result that could not be written yet, by ID: no other record is posted before."""
         self._failures = Once(logger, "preemption webhook")
         self._rejections = Once(logger, "preemption webhook")
         pipeline.fleet.ends.disruptions.announces = True
@@ -72,7 +74,7 @@ class PreemptionWebhook:
                 has_tried_all = await self.deliver_due(session)
                 is_up = has_tried_all or self._done > before
                 pause_seconds = INTERVAL_SECONDS if is_up else min(2 * pause_seconds, LONGEST_SECONDS)
-                await asyncio.sleep(pause_seconds)
+                await sleep(pause_seconds)
 
     @property
     def _done(self) -> int:
@@ -85,14 +87,21 @@ class PreemptionWebhook:
             return True  # further pods may have been preempted since the last process
         after: str | None = ""
         try:
+            for job_preemption, result in tuple(self._answered.items()):
+                await self._finish(job_preemption, result)
             while after is not None:
-                page = await asyncio.to_thread(due_records, self._ledger, after=after, now_us=self._clock())
+                started = monotonic()
+                page = await to_thread(due_records, self._ledger, after=after, now_us=self._clock())
+                rest_seconds = REST * (monotonic() - started)
                 if not await self._deliver_page(session, page):
                     return False
-                after = page.last
+                if (after := page.last) is not None:
+                    await sleep(rest_seconds)
         except (LedgerError, msgspec.MsgspecError, OSError) as error:
             self._failures.warn(f"records cannot be read or marked as delivered, which is repeated: {error}")
             return False
+        if not self._retries:
+            self._failures.forget()
         return True
 
     async def _deliver_page(self, session: ClientSession, page: DueRecords) -> bool:
@@ -110,19 +119,16 @@ class PreemptionWebhook:
 
     async def _deliver(self, session: ClientSession, record: DueRecord) -> bool:
         """Post one record; False if that has to be repeated."""
-        result = self._answered.get(record.id) or await self._posted(session, record)
+        result = await self._posted(session, record)
         if result == FAILED:
             return False
-        self._answered[record.id] = result
         await self._finish(record.id, result)
-        del self._answered[record.id]
         return True
 
     async def _posted(self, session: ClientSession, record: DueRecord) -> str:
         result = DELIVERED
         try:
             await post(session, self._url(), record.document, headers=headers_of(record))
-            self._failures.forget()
         except DeliveryRejected as error:
             result = REJECTED
             self._rejections.warn(f"a record is not delivered, it stays in the ledger: {error}")
@@ -135,19 +141,21 @@ class PreemptionWebhook:
 
     async def _finish(self, job_preemption: str, result: str) -> None:
         """Store the result. Raises: LedgerUnwritable; then the record is pending still."""
+        self._answered[job_preemption] = result
         finish = self._pipeline.writer.ledger.finish_delivery
         await self._pipeline.writer.run_between(partial(finish, job_preemption, result, at_us=self._clock()))
+        del self._answered[job_preemption]
         self._retries.pop(job_preemption, None)
         self._health.pending -= 1
 
     def _is_waiting(self, job_preemption: str) -> bool:
         retry = self._retries.get(job_preemption)
-        return retry is not None and time.monotonic() < retry.at_seconds
+        return retry is not None and monotonic() < retry.at_seconds
 
     def _retry_later(self, job_preemption: str) -> None:
         before = self._retries.pop(job_preemption, None)
         pause_seconds = min(2 * before.pause_seconds, LONGEST_SECONDS) if before else INTERVAL_SECONDS
-        self._retries[job_preemption] = _Retry(time.monotonic() + pause_seconds, pause_seconds)
+        self._retries[job_preemption] = _Retry(monotonic() + pause_seconds, pause_seconds)
         if len(self._retries) > _MOST_RETRIES:
             del self._retries[next(iter(self._retries))]
 
