@@ -17,11 +17,13 @@ from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
 from gputally.kube.reflector.reflector import Resource
 from gputally.kube.reflector.watch import Batches
+from gputally.kube.watched import resources
 from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
+from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster
 from tests.contract.records import pod, segment, step, us
@@ -32,6 +34,7 @@ from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
 
+WATCHED = [each.kind for each in resources(Rules())]
 CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
 
 
@@ -45,7 +48,7 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
 
     assert health == (200, "ok\n")
     assert status == 503
-    listed = [kind for kind in Kind if kind not in EVENT_KINDS]  # the Events asked for are a selection, not held
+    listed = [kind for kind in WATCHED if kind not in EVENT_KINDS]  # the Events asked for are a selection, not held
     assert set(reasons.splitlines()) >= {f"watch {kind}: no complete list yet" for kind in listed}
     assert ready == (200, "ok\n")
 
@@ -58,7 +61,7 @@ async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings,
 
     assert sum_of(samples, "gputally_nodes") == 8
     assert sum_of(samples, "gputally_allocated_gpus") == 8
-    assert sum_of(samples, "gputally_watch_connected") == len(Kind)
+    assert sum_of(samples, "gputally_watch_connected") == len(WATCHED)
     assert {value for name, value in samples.items() if name.startswith("gputally_reconciliation_difference")} == {0}
 
 
@@ -206,10 +209,10 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
     monkeypatch.setattr(aggregator, "run_reflector", nodes_last)
     monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
-        await until(lambda: running.pipeline.intake.size == 2 * (len(Kind) - 3) and len(taken) == 2)
+        await until(lambda: running.pipeline.intake.size == 2 * (len(WATCHED) - 3) and len(taken) == 2)
         early = list(taken)
         listed.set()
-        await until(lambda: len(taken) == len(Kind))
+        await until(lambda: len(taken) == len(WATCHED))
 
     assert set(early) == {Kind.NAMESPACES, Kind.PRIORITY_CLASSES}
     assert taken[2] is Kind.NODES
