@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.model.kube import Kind
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.kube.watched import resources
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.behaviour.product import Product, Samples, total
 from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
@@ -24,11 +24,12 @@ NUMBERS = count(1)
 REQUIRED = ("pods", "nodes", "namespaces")
 OPTIONAL = ("events", "jobs", "priorityclasses")
 LISTED = REQUIRED + OPTIONAL
+WATCHED = [each.kind for each in resources(Rules())]
 
 
 def watches_of(*resources: str) -> list[str]:
     """Events are watched by reason."""
-    return [kind.value for kind in Kind if kind.value.partition("/")[0] in resources]
+    return [kind.value for kind in WATCHED if kind.value.partition("/")[0] in resources]
 
 
 JOBS = """
@@ -120,10 +121,10 @@ async def test_the_aggregator_starts_without_optional_permissions_and_uses_them_
     samples = await product.scrape()
     assert total(samples, "gputally_watch_available", resource=resource) == 0
     missing = watches_of(resource)
-    assert total(samples, "gputally_watch_synced") == len(Kind) - len(missing)
+    assert total(samples, "gputally_watch_synced") == len(WATCHED) - len(missing)
     assert f"grant list,watch on {resource} in API group" in product.log.read_text()
     more = await bind(api, account, place, [right for right in rights if right[1] == resource], role=f"{account}-more")
-    samples = await product.until(lambda samples: total(samples, "gputally_watch_synced") == len(Kind))
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_synced") == len(WATCHED))
     assert all(total(samples, "gputally_watch_available", resource=each) == 1 for each in missing)
     await revoke(api, more)
 
@@ -161,7 +162,7 @@ async def test_a_missing_watch_permission_is_reported(resource: str, launch: Sta
     await product.ready()
 
     missing = watches_of(resource)
-    connected = len(Kind) - len(missing)
+    connected = len(WATCHED) - len(missing)
     await product.until(lambda samples: all(refused_watches(samples, resource=each) > 0 for each in missing))
     samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == connected)
     assert refused_watches(samples) == sum(refused_watches(samples, resource=each) for each in missing)

@@ -17,12 +17,13 @@ from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
 from gputally.kube.reflector.reflector import Resource
 from gputally.kube.reflector.watch import Batches
+from gputally.kube.watched import resources
 from gputally.ledger.open import open_ledger, open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND, US_PER_DAY
 from gputally_sim.cluster import SimCluster
 from tests.contract.records import pod, segment, step, us
@@ -33,7 +34,7 @@ from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
 
-WATCHED = [kind for kind in Kind if kind.value not in OPTIONAL_RESOURCES]
+WATCHED = [each.kind for each in resources(Rules())]
 CONFIGURATION = "kind: Configuration\ntenants:\n  rules:\n    - from: namespace-label\n      key: team\n"
 
 
