@@ -166,9 +166,10 @@ class TruePreemptions:
         }
 
     def _reused(self, victim: TruePod) -> float | None:
-        """The first binding to its node since it stopped; one in the same second counts as later."""
+        """The first binding of GPUs of its node since it stopped; one in the same second counts as later."""
         assert victim.stopped is not None
-        later = (pod.bound for pod in self.pods.values() if pod.node == victim.node and pod is not victim)
+        others = (pod for pod in self.pods.values() if pod.node == victim.node and pod.gpus and pod is not victim)
+        later = (pod.bound for pod in others)
         return min((bound for bound in later if bound is not None and bound >= victim.stopped), default=None)
 
     def replacements(self, job: str) -> list[TruePod]:

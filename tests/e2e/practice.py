@@ -30,9 +30,10 @@ _STOP = conduct(stop_after="1s")
 class Practice:
     """Names of nodes, tiers and namespaces begin with `place`, which is a namespace itself."""
 
-    def __init__(self, api: Api, place: str, product: Product, recorder: Recorder) -> None:
+    def __init__(self, api: Api, place: str, *, account: str, product: Product, recorder: Recorder) -> None:
         self.api = api
         self.place = place
+        self.account = account
         self.product = product
         self.recorder = recorder
         self.namespaces = [place]
@@ -53,6 +54,10 @@ class Practice:
         await self.api.create(namespace(full, labels={"team": full}))
         self.namespaces.append(full)
         return full
+
+    def on(self, node: str) -> dict[str, str]:
+        """The nodeSelector of pods for that node."""
+        return {"kubernetes.io/hostname": f"{self.place}-{node}"}
 
     def tier(self, name: str) -> str:
         return f"{self.place}-{name}" if name else ""
@@ -154,7 +159,7 @@ async def practised(
         await until_granted(api, account, place, rights)
         product = Product(scratch, await logged_in(api, control_plane, account, place, scratch / "kubeconfig"))
         recorder = await stack.enter_async_context(Recorder(api, labelSelector=f"{SCENE}={place}"))
-        practice = Practice(api, place, product, recorder)
+        practice = Practice(api, place, account=account, product=product, recorder=recorder)
         stack.push_async_callback(left, practice)
         stack.push_async_callback(product.kill)
         await product.start()

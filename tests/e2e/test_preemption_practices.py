@@ -81,11 +81,11 @@ async def test_s1_inference_takes_six_gpus_of_training_whose_handler_exits_with_
 
 def night_job(practice: Practice, team: str, number: int) -> Json:
     """Every other one waits for the end of its pods before it counts them."""
-    waits = {"podReplacementPolicy": "Failed"} if number % 2 else {}
+    policy = "Failed" if number % 2 else "TerminatingOrFailed"
     annotations = conduct(stop_after="2s", exit_on_term="0") | SAVES
     labels = {"workload-type": "training"}
     pod = practice.pod(f"train-{number}", "training-low", team=team, labels=labels, annotations=annotations)
-    return job(pod, backoffLimit=3, **waits)
+    return job(pod, backoffLimit=3, podReplacementPolicy=policy)
 
 
 async def inference_of(practice: Practice, team: str, tier: str) -> Json:
@@ -193,7 +193,7 @@ async def test_s4_a_pod_of_one_gpu_destroys_the_work_of_four_and_inverted_infere
     await practice.api.patch(pod_path(stated), {"metadata": {"annotations": {ANNOTATION: now}}})
 
     for name in ways:
-        await practice.api.create(practice.pod(f"serve-{name}", "inference", nodeSelector=on(practice, name)))
+        await practice.api.create(practice.pod(f"serve-{name}", "inference", nodeSelector=practice.on(name)))
     await practice.running(3, "inference")
     for name in ways:
         await practice.node(f"more-{name}", gpus=4)
@@ -216,10 +216,6 @@ def hours_of_training(practice: Practice, name: str, annotations: Mapping[str, s
     stop = conduct(stop_after="6s")
     pod = practice.pod(name, "training", gpus=4, labels={"job": name}, annotations=stop | dict(annotations))
     return job(pod, backoffLimit=6)
-
-
-def on(practice: Practice, name: str) -> dict[str, str]:
-    return {"kubernetes.io/hostname": f"{practice.place}-{name}"}
 
 
 def replaced(truth: TruePreemptions, victim: TruePod) -> Json:
