@@ -49,14 +49,13 @@ class TruePod:
 
     @property
     def decided(self) -> float:
-        """When the scheduler marked it."""
-        [target] = {
-            each["lastTransitionTime"]
+        """When the scheduler first marked it: if two pods choose the same victim, it may write the time again."""
+        return min(
+            seconds(each["lastTransitionTime"])
             for pod in self.forms
             for each in conditions(pod, "DisruptionTarget")
             if each["reason"] == "PreemptionByScheduler"
-        }
-        return seconds(target)
+        )
 
     @property
     def requested(self) -> float:

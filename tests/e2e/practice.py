@@ -1,7 +1,5 @@
 """A cluster as practitioners run it, with the product beside it, and the truth that its records are compared with."""
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
@@ -9,17 +7,16 @@ from pathlib import Path
 
 import yaml
 
+from tests.behaviour.compared import Compared
 from tests.behaviour.conftest import RBAC
-from tests.behaviour.product import Product, Samples, total
+from tests.behaviour.product import Product
 from tests.behaviour.recorder import Recorder
-from tests.behaviour.true_preemptions import TruePreemptions, differences, preemptors
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import POOL, Json, conduct, gpu_node, gpu_pod, namespace, path, priority_class
 from tests.cluster.objects import Items, in_phase
 from tests.e2e.conftest import vacate
 from tests.e2e.rights import Right, grant, logged_in, revoke, rights_of, until_granted
-from tests.fakes.command import run
 
 SCENE = "gputally.io/scene"
 """The label of all pods of a practice."""
@@ -27,16 +24,12 @@ ACCOUNTS = count(1)
 _STOP = conduct(stop_after="1s")
 
 
-class Practice:
+class Practice(Compared):
     """Names of nodes, tiers and namespaces begin with `place`, which is a namespace itself."""
 
     def __init__(self, api: Api, place: str, *, account: str, product: Product, recorder: Recorder) -> None:
-        self.api = api
-        self.place = place
+        super().__init__(api, place, product=product, recorder=recorder)
         self.account = account
-        self.product = product
-        self.recorder = recorder
-        self.namespaces = [place]
 
     async def furnish(self, tiers: Mapping[str, int], *, nodes: int = 1, gpus: int = 1) -> None:
         """Create PriorityClasses by value, and nodes."""
@@ -97,50 +90,6 @@ class Practice:
 
     async def scale(self, deployment: Json, replicas: int) -> None:
         await self.api.patch(path(deployment), {"spec": {"replicas": replicas}})
-
-    async def truth(self) -> TruePreemptions:
-        """Of now; victims that are still there are left to end first."""
-        async with asyncio.timeout(30):
-            while not all(self.recorder.forms[uid][-1][0] == "DELETED" for uid in self.recorder.victims()):  # noqa: ASYNC110 - no signal
-                await asyncio.sleep(0.05)
-        return TruePreemptions(self.recorder, await preemptors(self.api, *self.namespaces))
-
-    async def listed(self) -> list[Json]:
-        """What `gputally preemptions` shows of the namespaces."""
-        scope = ("--window", "all", "--where", f"namespace={','.join(self.namespaces)}")
-        done = await run("preemptions", "--ledger", self.product.ledger, "--output", "json", *scope)
-        assert done.status == 0, done.err
-        rows: list[Json] = json.loads(done.out)["rows"]
-        return rows
-
-    async def agrees(self, truth: Mapping[str, Json], *, within: float = 30) -> list[Json]:
-        """The records, once they show nothing but the truth."""
-        wrong: list[str] = []
-        try:
-            async with asyncio.timeout(within):
-                while wrong := differences(rows := await self.listed(), truth):  # noqa: ASYNC110 - no signal
-                    await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise AssertionError("\n".join(wrong)) from None
-        return rows
-
-    async def counted(self, truth: TruePreemptions) -> Samples:
-        """A scrape, once the counters of preemptions are those of the truth; nothing else was counted."""
-        matrix = truth.matrix()
-
-        def is_counted(samples: Samples) -> bool:
-            return all(
-                total(samples, "gputally_preemptions_total", victim_tier=victim, preemptor_tier=preemptor) == number
-                for (victim, preemptor), number in matrix.items()
-            )
-
-        samples = await self.product.until(is_counted)
-        number = len(truth.victims)
-        assert total(samples, "gputally_preemptions_total") == number
-        assert total(samples, "gputally_forbidden_preemptions_total") == 0
-        assert total(samples, "gputally_disruptions_total", cause="preemption") == number
-        assert total(samples, "gputally_preempted_gpus_total") == sum(each.gpus for each in truth.victims.values())
-        return samples
 
 
 @asynccontextmanager
