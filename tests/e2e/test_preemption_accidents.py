@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.behaviour.product import Samples, total
+from tests.behaviour.compared import by_tiers
+from tests.behaviour.product import total
 from tests.behaviour.true_preemptions import ANNOTATION, COMPARED, ON_SIGTERM, TruePod, TruePreemptions, hours, loss
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
@@ -57,9 +58,9 @@ async def test_without_its_event_a_preemption_is_recorded_and_waits_for_its_pree
     truth = await blind.truth()
     assert len(truth.victims) == 4
     await blind.agrees({uid: row | NOBODY for uid, row in truth.rows().items()})
-    samples = await blind.product.scrape()
-    assert total(samples, "gputally_disruptions_total", cause="preemption") == 4
-    assert total(samples, "gputally_preemptions_total") == 0
+    samples, tier = await blind.product.scrape(), blind.tier("training")
+    assert total(samples, "gputally_disruptions_total", cause="preemption", tier=tier) == 4
+    assert by_tiers(samples, {tier}) == {}
 
 
 async def test_a_gang_that_restarts_as_a_whole_loses_the_work_of_all_since_their_checkpoint(practice: Practice) -> None:
@@ -199,20 +200,17 @@ async def test_a_minute_later_the_only_nominated_pod_counts_as_the_preemptor_and
     truth = await blind.truth()
     expected = {uid: row | inferred(truth.victims[uid]) for uid, row in truth.rows().items()}
     await blind.agrees(expected, within=90)
-    samples = await blind.product.scrape()
-    assert (counted(samples, blind.tier("urgent")), counted(samples, "unknown")) == (2, 2)
+    tiers, urgent = {blind.tier("training")}, blind.tier("urgent")
+    counted = by_tiers(await blind.product.scrape(), tiers)
+    assert counted == {(*tiers, urgent): 2, (*tiers, "unknown"): 2}
 
     events = [right for right in documented_rights() if right[1] == "events"]
     more = await bind(blind.api, blind.account, blind.place, events, role=f"{blind.account}-events")
 
     await blind.agrees(truth.rows())
-    samples = await blind.product.until(lambda samples: counted(samples, blind.tier("urgent")) == 4)
-    assert counted(samples, "unknown") == 2  # a published counter does not fall
+    corrected = {(*tiers, urgent): 4, (*tiers, "unknown"): 2}  # a published counter does not fall
+    await blind.product.until(lambda samples: by_tiers(samples, tiers) == corrected)
     await revoke(blind.api, more)
-
-
-def counted(samples: Samples, by: str) -> float:
-    return total(samples, "gputally_preemptions_total", preemptor_tier=by)
 
 
 async def lose_events(practice: Practice) -> None:
