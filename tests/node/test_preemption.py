@@ -11,7 +11,7 @@ from tests.behaviour.product import total
 from tests.behaviour.recorder import Recorder
 from tests.behaviour.true_preemptions import ON_SIGTERM, TruePreemptions
 from tests.cluster.manifests import GPU, Json, deployment, job, path, priority_class
-from tests.cluster.objects import Items, condition, in_phase
+from tests.cluster.objects import Items, condition, container_state, in_phase, seconds
 from tests.node.node import Node, eventually, node_pod
 from tests.node.scene import Scene
 
@@ -159,6 +159,48 @@ async def test_a_kubelet_that_does_not_answer_leaves_a_victim_its_gpus_beyond_it
     assert row["grace_exceeded_seconds"] > KUBELET_S
     await compared.counted(truth)
     await scene.product.until(lambda samples: total(samples, EXCEEDED, tenant=scene.place) == 1)
+
+
+async def test_a_kubelet_that_makes_room_for_a_critical_pod_is_a_cause_of_its_own(
+    scene: Scene, compared: Compared
+) -> None:
+    """Of CPU: a pod bound past the scheduler, which a kubelet admits all the same if it is critical."""
+    await tiers(scene, {"training": 100})
+    victim = await scene.api.create(with_cpu(of(scene, "train", "training", gpus=2), "1"))
+    await running(scene, 1, "training")
+    node = await scene.api.get(f"/api/v1/nodes/{scene.node.name}")
+    critical: Json = {"nodeName": scene.node.name, "priorityClassName": "system-node-critical"}
+    await scene.api.create(
+        with_cpu(node_pod("critical", scene.place, **critical), node["status"]["allocatable"]["cpu"])
+    )
+
+    lost = await scene.api.wait_for(
+        path(victim), lambda found: found is not None and found["status"]["phase"] == "Failed"
+    )
+
+    assert lost
+    assert lost["status"]["reason"] == "Preempting"
+    tier = scene.tier("training")
+    truth = {
+        "cause": "kubelet_admission",
+        "is_certain": True,
+        "decided": seconds(condition(lost, "DisruptionTarget")["lastTransitionTime"]),
+        "requested": None,
+        "stopped": seconds(container_state(lost, "terminated")["finishedAt"]),
+        "tier": tier,
+        "gpus": 2,
+        "preemptor": None,
+    }
+    await compared.agrees({lost["metadata"]["uid"]: truth})
+    samples = await scene.product.scrape()
+    assert total(samples, "gputally_disruptions_total", tier=tier, cause="kubelet_admission") == 1
+    assert total(samples, "gputally_preemptions_total", victim_tier=tier) == 0
+
+
+def with_cpu(pod: Json, amount: str) -> Json:
+    """The pod, which requests so much."""
+    pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": amount}
+    return pod
 
 
 async def tiers(scene: Scene, values: dict[str, int]) -> None:
