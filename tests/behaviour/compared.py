@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Collection, Mapping
 
 from tests.behaviour.product import Product, Samples, total
@@ -10,6 +11,11 @@ from tests.behaviour.true_preemptions import TruePreemptions, differences, preem
 from tests.cluster.api import Api
 from tests.cluster.manifests import Json
 from tests.fakes.command import run
+
+logger = logging.getLogger(__name__)
+
+KUBELET_S = 2
+"""By how much a grace period may be exceeded before it counts: kubelets need time, and API times have whole seconds."""
 
 
 class Compared:
@@ -49,6 +55,7 @@ class Compared:
                     await asyncio.sleep(0.2)
         except TimeoutError:
             raise AssertionError("\n".join(wrong)) from None
+        logger.info("%d records with %d fields are true", len(truth), sum(map(len, truth.values())))
         return rows
 
     async def counted(self, truth: TruePreemptions) -> Samples:
@@ -62,6 +69,8 @@ class Compared:
             taken = total(samples, "gputally_preempted_gpus_total", victim_tier=tier)
             assert taken == sum(each.gpus for each in victims)
             assert total(samples, "gputally_forbidden_preemptions_total", victim_tier=tier) == 0
+            late = [each for each in victims if each.grace_exceeded > KUBELET_S]
+            assert total(samples, "gputally_grace_period_exceeded_total", tier=tier) == len(late)
         return samples
 
 

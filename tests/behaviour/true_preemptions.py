@@ -68,6 +68,12 @@ class TruePod:
         first = next(pod["metadata"] for pod in self.forms if "deletionTimestamp" in pod["metadata"])
         return float(first["deletionGracePeriodSeconds"])
 
+    @property
+    def grace_exceeded(self) -> float:
+        """For how many seconds more than its grace period it ran."""
+        assert self.stopped is not None
+        return max(0.0, self.stopped - self.requested - self.grace)
+
     def stated(self) -> Iterator[tuple[float, str]]:
         """Its checkpoints, each with the way that it states them."""
         for pod in self.forms:
@@ -150,7 +156,7 @@ class TruePreemptions:
             "reused": self._reused(victim),
             "stop_seconds": victim.stopped - victim.requested,
             "grace_seconds": victim.grace,
-            "grace_exceeded_seconds": max(0, victim.stopped - victim.requested - victim.grace),
+            "grace_exceeded_seconds": victim.grace_exceeded,
             "preemptor_tier": preemptor.tier,
             "preemptor_namespace": preemptor.namespace,
             "preemptor": preemptor.name,

@@ -96,17 +96,20 @@ async def inference_of(practice: Practice, team: str, tier: str) -> Json:
 
 
 async def outcomes_agree(practice: Practice, team: str) -> None:
-    """What the product says of each Job is what its conditions say; those that are complete were preempted."""
+    """What the product says of each Job is what its conditions say; all Jobs lost their pod."""
     jobs = (await practice.api.list(f"/apis/batch/v1/namespaces/{team}/jobs"))["items"]
     truth = {each["metadata"]["name"]: "completed_early" if is_complete(each) else "running" for each in jobs}
-    assert sorted(truth.values()) == 4 * ["completed_early"] + 4 * ["running"]
+    complete = {name for name, outcome in truth.items() if outcome == "completed_early"}
+    assert len(truth) == 8
+    assert {f"train-{number}" for number in (1, 3, 5, 7)} <= complete  # others, if the Job controller is late
     await practice.product.query_until(
         f"SELECT name, outcome FROM jobs WHERE namespace = '{team}'", lambda rows: dict(rows) == truth
     )
+    early = "gputally_jobs_ended_early_total"
     samples = await practice.product.until(
-        lambda samples: total(samples, "gputally_jobs_ended_early_total", tenant=team, outcome="completed_early") == 4
+        lambda samples: total(samples, early, tenant=team, outcome="completed_early") == len(complete)
     )
-    assert total(samples, "gputally_jobs_ended_early_total") == 4
+    assert total(samples, early) == len(complete)
 
 
 def is_complete(found: Json) -> bool:
@@ -202,7 +205,7 @@ async def test_s4_a_pod_of_one_gpu_destroys_the_work_of_four_and_inverted_infere
     truth = await practice.truth()
     expected = {uid: row | replaced(truth, truth.victims[uid]) for uid, row in truth.rows().items()}
     assert sorted(row["lost_basis"] for row in expected.values()) == ["annotation", "interval", "start"]
-    assert {row["stop_seconds"] for row in expected.values()} == {6}
+    assert min(row["stop_seconds"] for row in expected.values()) >= 6
     await practice.agrees(expected)
     samples = await practice.counted(truth)
     assert {step: number for step in STEPS if (number := total(samples, STEP_COUNT, step=step)) != 3} == {}
