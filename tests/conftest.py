@@ -4,8 +4,13 @@ import difflib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 RECORDED = Path(__file__).parent / "golden" / "recorded"
+
+# A machine that builds or runs other tests meanwhile may stop a test for longer than hypothesis allows by default.
+settings.register_profile("gputally", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gputally")
 
 
 class Golden:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.joined import JoinedReader
@@ -81,7 +81,6 @@ def written(path: Path, revisions: Iterable[PodRecord], *, start: int) -> Ledger
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
-@settings(deadline=None)  # it writes files
 @given(revisions=histories(), page=st.integers(1, 4), cuts=st.sampled_from([(), CUTS]))
 def test_jobs_are_those_of_the_segments(
     back_end: str, revisions: list[PodRecord], page: int, cuts: tuple[int, ...]

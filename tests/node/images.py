@@ -10,7 +10,7 @@ from hack.image import archive
 from tests.node.packages import BUSYBOX
 
 TAG_OF_TESTS = "e2e"
-APPLETS = ("cat", "echo", "env", "false", "sh", "sleep", "true")
+APPLETS = ("cat", "date", "echo", "env", "false", "sh", "sleep", "true")
 
 
 @dataclass(frozen=True)

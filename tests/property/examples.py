@@ -13,4 +13,4 @@ PODS = (12, 30) if LONG else (1, 5)
 def examples(count: int) -> settings:
     """`count` of them, or as many as the campaign asks for."""
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-    return settings(max_examples=max(count, LONG), deadline=None, suppress_health_check=slow)
+    return settings(max_examples=max(count, LONG), suppress_health_check=slow)

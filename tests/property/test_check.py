@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.config.check import check
@@ -42,7 +42,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("check") / "file.yaml"
 
 
-@settings(deadline=None)  # it writes and reads files
 @given(st.sampled_from(EXAMPLES), TREES, st.data())
 def test_whatever_a_field_holds_the_problems_are_listed(
     file: Path, example: Path, value: object, data: st.DataObject
@@ -55,7 +54,6 @@ def test_whatever_a_field_holds_the_problems_are_listed(
         assert problem.text
 
 
-@settings(deadline=None)  # it writes and reads files
 @given(st.binary(max_size=200) | st.text("&*!|>%@-:#[]{}?,'\" \n\tabc").map(str.encode))
 def test_whatever_bytes_a_file_holds_the_problems_are_listed(file: Path, content: bytes) -> None:
     file.write_bytes(content)

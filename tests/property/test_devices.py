@@ -151,7 +151,7 @@ class Node:
 
 
 @given(st.randoms(use_true_random=True))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_books_are_those_of_one_who_looks_every_second(random: Random) -> None:
     node = Node(random)
     report, snapshot = node.books.report(us(0), "n1", "e1"), node.books.snapshot(us(0))

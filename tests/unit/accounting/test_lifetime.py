@@ -276,3 +276,9 @@ def test_a_mark_is_taken_back_only_until_deletion_is_asked_for(*, deleted: int |
     later = as_pod(replace(RUNNING, deleted=deleted, marked=40, mark="DeletionByPodGC"))
 
     assert marks(marked, later, us(41))[0] == (us(30) if stays else None)
+
+
+def test_the_first_of_two_marks_counts_when_two_pods_preempt_the_same_one() -> None:
+    marked = structs.replace(NEW, preempted_us=us(30))
+
+    assert marks(marked, as_pod(replace(RUNNING, marked=31)), us(32))[0] == us(30)

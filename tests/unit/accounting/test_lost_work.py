@@ -123,6 +123,15 @@ def test_a_save_on_sigterm_that_the_termination_message_states_leaves_the_second
     assert counted(replay) == {(*LOW, "termination-message"): 4 * 2}
 
 
+def test_nothing_lost_on_gpus_with_a_price_costs_nothing_instead_of_an_unknown_amount() -> None:
+    replay = cluster()
+    preempted(replay, termination_message=f"gputally-checkpoint={instant(END)}")
+
+    assert loss(replay).gpu_time == 0
+    assert loss(replay).costs == (("EUR", 0),)
+    assert replay.money(END + 20, Total.LOST_COST) == {}
+
+
 @pytest.mark.parametrize(("exit_code", "lost"), [(0, ("sigterm", 30)), (143, ("sigterm", 30)), (137, ("start", None))])
 def test_a_declared_save_on_sigterm_counts_unless_the_pod_was_killed(
     exit_code: int, lost: tuple[str, int | None]

@@ -30,11 +30,11 @@ def gpu_time_of(spans: Iterable[WorkSpan], *, from_us: int) -> int:
 
 
 def costs_of_spans(spans: Iterable[WorkSpan], *, from_us: int) -> dict[str, int]:
-    """The exact cost (see `Price.cost`) of the spans from `from_us` on, by currency."""
+    """The exact cost (see `Price.cost`) of the spans from `from_us` on, by currency; 0 if all was before."""
     found: dict[str, int] = {}
     for each in spans:
         gpu_time = each.quantity * max(0, each.end_us - max(each.start_us, from_us))
-        if each.price and gpu_time:
+        if each.price:
             found[each.price.currency] = found.get(each.price.currency, 0) + each.price.cost(gpu_time)
     return found
 

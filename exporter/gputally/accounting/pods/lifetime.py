@@ -259,12 +259,14 @@ def _preempted_us(record: PodRecord, target: Condition | None, at_us: int) -> in
     """When the pod was marked as preempted; `target` is its newest condition DisruptionTarget, if it is true.
 
     The newest state decides because the condition may be withdrawn, but not after the deletion request: PodGC may
-    overwrite the condition, which does not undo the preemption.
+    overwrite the condition, which does not undo the preemption. As long as it stands, its first time counts: if two
+    pods choose the same victim, kube-scheduler writes the condition again, with a later time.
     """
     if target is None or target.reason not in PREEMPTION_REASONS:
         return record.preempted_us if record.deletion_us is not None else None
     time = target.last_transition_time
-    return min(to_us(time), at_us) if time else record.preempted_us or at_us
+    marked_us = min(to_us(time), at_us) if time else at_us
+    return marked_us if record.preempted_us is None else min(marked_us, record.preempted_us)
 
 
 def _rejected(pod: Pod) -> bool:
