@@ -137,7 +137,7 @@ async def test_optional_watches_work_with_what_the_chart_grants_for_them(
     product = await launch(rights_of(of_kind(objects(rendered(values, tmp_path)), "ClusterRole")["rules"]))
     await product.ready()
 
-    every = len(LISTED) + len(OPTIONAL_RESOURCES)
+    every = len(WATCHED) + len(OPTIONAL_RESOURCES)
     samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == every)
     assert total(samples, "gputally_watch_synced") == every
     assert refused_watches(samples) == 0
@@ -150,7 +150,7 @@ async def test_optional_watches_without_a_right_take_nothing_else_down(
     product = await launch(rights)
     await product.ready()
 
-    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == len(LISTED))
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == len(WATCHED))
     for resource, group in (("poddisruptionbudgets", "policy"), ("resourcequotas", "")):
         assert total(samples, "gputally_watch_available", resource=resource) == 0
         assert f"grant list,watch on {resource} in API group '{group}'" in product.log.read_text()
