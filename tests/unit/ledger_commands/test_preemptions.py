@@ -26,6 +26,7 @@ PREEMPTED = replace(
     reused_us=us(1037),
     replaced_us=us(1090),
     replacement_uid="again",
+    budget_violated=True,
 )
 RECLAIMED = replace(
     PREEMPTED,
@@ -40,6 +41,7 @@ RECLAIMED = replace(
     released_us=us(1110),
     replaced_us=None,
     replacement_uid="",
+    budget_violated=None,
 )
 LOST = replace(
     LOST_WORK,
@@ -70,6 +72,13 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def test_csv_says_what_violated_a_disruption_budget_and_is_empty_where_nobody_knows(path: Path, run: Runner) -> None:
+    arguments = ("preemptions", "--ledger", path, "--window", "all")
+
+    rows = csv.DictReader(io.StringIO(run(*arguments, "--output", "csv").out))
+    assert {row["pod"]: row["budget_violated"] for row in rows} == {"pod-a": "True", "pod-c": ""}
+
+
 def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     found = run("preemptions", "--ledger", path, "--window", "all")
 
@@ -92,7 +101,7 @@ def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     ]
     assert lines[1][2:] == ["preemption", "ml/pod-a", "low", "1", "high", "34", "90", "<6.00", "9.00", "EUR"]
     assert lines[2][2:] == ["spot_reclaim?", "ml/pod-c", "low", "1"]
-    assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?)\n\n" in found.out
+    assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?), 1 against a disruption budget\n\n" in found.out
     assert max(map(len, found.out.splitlines())) <= 120
 
 

@@ -59,7 +59,10 @@ def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
 def _total(rows: Sequence[PreemptionRow]) -> str:
     taken = sum((row.gpus for row in rows), Decimal(0))
     doubtful = sum(not row.is_certain for row in rows)
-    return f"{len(rows):,} pods with {taken:f} GPUs" + (f", {doubtful:,} of an uncertain cause (?)" if doubtful else "")
+    violating = sum(row.budget_violated is True for row in rows)
+    text = f"{len(rows):,} pods with {taken:f} GPUs"
+    text += f", {doubtful:,} of an uncertain cause (?)" if doubtful else ""
+    return text + (f", {violating:,} against a disruption budget" if violating else "")
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:
