@@ -189,6 +189,9 @@ async def test_a_hundred_preemptions_at_once_are_recorded_as_each_was(practice: 
     samples = await practice.counted(truth)
     lost = sum(each.lost_gpu_seconds() for each in truth.victims.values())
     assert total(samples, LOST, basis="start") == pytest.approx(lost, abs=1e-6)
+    for step, took in steps(truth).items():
+        assert total(samples, "gputally_preemption_step_seconds_count", step=step) == len(took)
+        assert total(samples, "gputally_preemption_step_seconds_sum", step=step) == pytest.approx(sum(took), abs=1e-6)
     decided = [each.decided for each in truth.victims.values()]
     logger.info("%d preemptions, decided within %.0f s", CROWD, max(decided) - min(decided))
 
@@ -277,6 +280,17 @@ def cron_job(practice: Practice) -> Json:
 
 def members(truth: TruePreemptions, labels: Mapping[str, str]) -> list[TruePod]:
     return [pod for pod in truth.pods.values() if labels.items() <= pod.labels.items()]
+
+
+def steps(truth: TruePreemptions) -> dict[str, list[float]]:
+    """The durations of the steps of all preemptions, of which none was replaced."""
+    rows = truth.rows().values()
+    return {
+        "request": [max(0, row["requested"] - row["decided"]) for row in rows],
+        "stop": [row["stop_seconds"] for row in rows],
+        "reuse": [row["reused"] - row["released"] for row in rows],
+        "replace": [],
+    }
 
 
 def is_failed(found: Json) -> bool:

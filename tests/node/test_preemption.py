@@ -19,8 +19,10 @@ pytestmark = pytest.mark.node
 
 SAY = "echo gputally-checkpoint=$(date -u +%FT%TZ) > /dev/termination-log"
 WORK = "while :; do sleep 1 & wait $!; done"
-SAVES_AND_EXITS_WITH_0 = ("sh", "-c", f"trap 'sleep 3; {SAY}; exit 0' TERM; {WORK}")
-"""The practitioners' handler; saving takes longer than the second after which the Job controller looks."""
+SAVES_AND_EXITS_WITH_0 = ("sh", "-c", f"trap '{SAY}; exit 0' TERM; {WORK}")
+"""The practitioners' handler."""
+SAVES_SLOWLY = ("sh", "-c", f"trap 'sleep 3; {SAY}; exit 0' TERM; {WORK}")
+"""The same, for longer than the second after which the Job controller looks."""
 SAVES_AND_DIES = ("sh", "-c", f"trap '{SAY}; exit 143' TERM; {WORK}")
 DEAF = ("sh", "-c", f"trap '' TERM; sleep 2; {SAY}; echo saved; {WORK}")
 """It has saved once, before it is asked to stop."""
@@ -39,7 +41,8 @@ async def test_s1_training_that_saves_and_exits_with_0_is_complete_only_for_jobs
     await tiers(scene, {"training-low": 100, "inference-standard": 5_000})
     for number in range(8):
         policy = "Failed" if number % 2 else "TerminatingOrFailed"
-        pod = of(scene, f"train-{number}", "training-low", command=SAVES_AND_EXITS_WITH_0, grace_seconds=30)
+        handler = SAVES_AND_EXITS_WITH_0 if number < 4 else SAVES_SLOWLY
+        pod = of(scene, f"train-{number}", "training-low", command=handler, grace_seconds=30)
         await scene.api.create(job(pod, backoffLimit=3, podReplacementPolicy=policy))
     await running(scene, 8, "training-low")
     inference = await scene.api.create(deployment(of(scene, "inference", "inference-standard"), replicas=0))
@@ -51,7 +54,7 @@ async def test_s1_training_that_saves_and_exits_with_0_is_complete_only_for_jobs
     assert len(truth.victims) == 6
     for victim in truth.victims.values():
         assert (victim.ended["exitCode"], victim.saved()[1]) == (0, "termination-message")
-        assert (victim.stopped or 0) - victim.requested >= 3
+        assert (victim.stopped or 0) - victim.requested >= (3 if victim.name[len("train-")] >= "4" else 0)
         assert victim.lost_gpu_seconds() < 3
     await compared.agrees(truth.rows())
     await compared.counted(truth)
@@ -63,7 +66,7 @@ async def early_completions_agree(scene: Scene, truth: TruePreemptions) -> None:
     jobs = (await scene.api.list(f"/apis/batch/v1/namespaces/{scene.place}/jobs"))["items"]
     complete = {each["metadata"]["name"] for each in jobs if condition(each, "Complete").get("status") == "True"}
     lost = {each.labels["batch.kubernetes.io/job-name"] for each in truth.victims.values()}
-    assert {name for name in lost if int(name[-1]) % 2} <= complete  # others, if the Job controller is late
+    assert {name for name in lost if int(name[-1]) % 2} <= complete  # others, if they end before it looks
     assert complete <= lost
     outcomes = {each["metadata"]["name"]: "running" for each in jobs} | dict.fromkeys(complete, "completed_early")
     query = f"SELECT name, outcome FROM jobs WHERE namespace = '{scene.place}'"
