@@ -215,7 +215,7 @@ async def test_s4_a_pod_of_one_gpu_destroys_the_work_of_four_and_inverted_infere
 
 
 def hours_of_training(practice: Practice, name: str, annotations: Mapping[str, str]) -> Json:
-    """A Job of 4 GPUs; on the nodes that its name is in."""
+    """A Job of 4 GPUs, for any node of the practice."""
     stop = conduct(stop_after="6s")
     pod = practice.pod(name, "training", gpus=4, labels={"job": name}, annotations=stop | dict(annotations))
     return job(pod, backoffLimit=6)
