@@ -1,0 +1,67 @@
+"""What decides where a pod may run."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.objects.toleration import Toleration
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+Amounts = tuple[tuple[str, int], ...]
+"""Integers by resource, sorted: CPU in millicores, memory and storage in bytes, `pods` 1 for each pod, else devices."""
+
+
+class Needs(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
+    """What decides where a pod may run. Pods with equal needs are a class: they have one verdict.
+
+    `amounts` are its effective requests with `pods`. `node_terms` are the terms of its required node affinity: one of
+    them must match; None without any. `gates` are the names of its scheduling gates, `claims` of its ResourceClaims.
+    `unmodelled` names what else restricts it, such as `pod affinity`: only the scheduler knows its effect.
+    """
+
+    namespace: str
+    amounts: Amounts
+    priority: int = 0
+    may_preempt: bool = True
+    class_name: str = ""
+    scheduler: str = "default-scheduler"
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeSelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    unmodelled: tuple[str, ...] = ()
+
+
+class Taken(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a bound pod takes from its node, by `priority`; thousands of pods share one object."""
+
+    amounts: Amounts
+    priority: int
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """A taint; `effect` is NoSchedule, NoExecute or PreferNoSchedule, of which the last one keeps no pod away."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Place(Struct, frozen=True, kw_only=True, gc=False):
+    """A node with GPUs, as the scheduler sees it. `offered` are the allocatable amounts of all resources."""
+
+    uid: str
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    offered: Amounts = ()
+    is_cordoned: bool = False
