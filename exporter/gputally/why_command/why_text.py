@@ -7,6 +7,7 @@ from typing import Final
 from gputally.model.placement.why_document import (
     Help,
     NeededResources,
+    ObstacleText,
     Occupant,
     SimilarWaits,
     Wait,

@@ -15,8 +15,8 @@ WHAT_IF_VERSION: Final = 1
 class PodForecast(Struct, frozen=True, kw_only=True):
     """What would happen to `pods` equal pods, named by `name`, if they were created now.
 
-    `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if there
-    are any; the others would wait for `reason`.
+    `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
+    there are any; the others would wait for `reason`.
     """
 
     name: str

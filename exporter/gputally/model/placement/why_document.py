@@ -11,6 +11,9 @@ WHY_PATH: Final = "/api/v1/why"
 WHY_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 
+NOT_FOUND_HEADER: Final = "X-Gputally-Not-Found"
+"""Distinguishes an answer about something that does not exist from that of another server."""
+
 
 class NeededResources(Struct, frozen=True, kw_only=True, gc=False):
     """What one pod requests, and what restricts its nodes. `devices` are counts by resource name."""
