@@ -8,9 +8,9 @@ from gputally.model.placement.why_document import (
     Help,
     NeededResources,
     ObstacleText,
-    Occupant,
+    OccupantPod,
     SimilarWaits,
-    Wait,
+    PastWait,
     WhyAnswer,
     WhyDocument,
 )
@@ -106,7 +106,7 @@ def _class(answer: WhyAnswer) -> str:
 
 
 def occupant_lines(
-    head: str, occupants: Sequence[Occupant], currency: str, *, width: int, more: int = 0
+    head: str, occupants: Sequence[OccupantPod], currency: str, *, width: int, more: int = 0
 ) -> Iterator[str]:
     """A table of the first ones, and how many more there are."""
     if not occupants:
@@ -121,7 +121,7 @@ def occupant_lines(
         yield from headed("", f"and {hidden:,} more", width=width)
 
 
-def _occupant(each: Occupant, currency: str) -> Sequence[str]:
+def _occupant(each: OccupantPod, currency: str) -> Sequence[str]:
     who = f"{each.namespace}/{each.pod} ({each.tenant})" if each.pod else pods(each.pods)
     who += ", stopping" if each.state == "terminating" else ""
     priority = "" if each.priority is None else f"{each.priority:,}"
@@ -129,7 +129,7 @@ def _occupant(each: Occupant, currency: str) -> Sequence[str]:
     return f"{each.gpus:g}", each.tier, priority, cost, "yes" if each.may_be_preempted else f"no, {each.why_not}", who
 
 
-def _waits(waits: Sequence[Wait], document: WhyDocument) -> str:
+def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
     """What it waited for, the last ones."""
     shown = [
         f"{each.text} {duration(each.seconds)} "
@@ -139,7 +139,7 @@ def _waits(waits: Sequence[Wait], document: WhyDocument) -> str:
     return ("..., " if len(waits) > _MOST_WAITS else "") + ", then ".join(shown)
 
 
-def _span(wait: Wait, document: WhyDocument) -> str:
+def _span(wait: PastWait, document: WhyDocument) -> str:
     assert wait.end
     return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
 
@@ -157,7 +157,7 @@ def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[
         yield from headed("" if index else "Would help", f"- {text}", width=width)
 
 
-def losses(victims: Sequence[Occupant], currency: str) -> str:
+def losses(victims: Sequence[OccupantPod], currency: str) -> str:
     """What the preemption of the victims would destroy, as the end of a sentence; "" for none."""
     if not victims:
         return ""
@@ -169,7 +169,7 @@ def losses(victims: Sequence[Occupant], currency: str) -> str:
     return f"; would preempt {', '.join(named[:3])}{more}{lost}{_lost_cost(known, currency)}"
 
 
-def _lost_cost(known: Sequence[Occupant], currency: str) -> str:
+def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:
     priced = [Decimal(each.lost_cost) for each in known if each.lost_cost is not None]
     return f" ({sum(priced, Decimal(0)):,.2f} {currency})" if priced and currency else ""
 

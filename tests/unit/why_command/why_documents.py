@@ -7,9 +7,9 @@ from gputally.model.placement.why_document import (
     Help,
     NeededResources,
     ObstacleText,
-    Occupant,
+    OccupantPod,
     SimilarWaits,
-    Wait,
+    PastWait,
     WhyAnswer,
     WhyDocument,
 )
@@ -51,7 +51,7 @@ NEEDS = NeededResources(
     tolerations=[],
     scheduler="default-scheduler",
 )
-SERVING = Occupant(
+SERVING = OccupantPod(
     tier="serving",
     gpus=4,
     tenant="product",
@@ -65,7 +65,7 @@ SERVING = Occupant(
     may_be_preempted=False,
     why_not="higher priority",
 )
-SWEEP = Occupant(
+SWEEP = OccupantPod(
     tier="interactive",
     gpus=4,
     tenant="lab",
@@ -88,8 +88,8 @@ ANSWER = WhyAnswer(
     nodes={"full": 9, "tainted": 2, "too small": 1},
     occupants=[SERVING, SWEEP],
     waits=[
-        Wait(reason="quota", text="quota", start=before(26), end=before(14), seconds=720),
-        Wait(reason="capacity", text="capacity", start=before(14), end=None, seconds=840),
+        PastWait(reason="quota", text="quota", start=before(26), end=before(14), seconds=720),
+        PastWait(reason="capacity", text="capacity", start=before(14), end=None, seconds=840),
     ],
     waited_seconds=1560,
     similar=SimilarWaits(tier="batch", gpus=8, pods=37, median_seconds=240, p90_seconds=660, since=before(1440)),

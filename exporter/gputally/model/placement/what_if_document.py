@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.placement.why_document import Help, NeededResources, ObstacleText, Occupant
+from gputally.model.placement.why_document import Help, NeededResources, ObstacleText, OccupantPod
 
 WHAT_IF_PATH: Final = "/api/v1/what-if"
 WHAT_IF_VERSION: Final = 1
@@ -29,11 +29,11 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     needs: NeededResources
     bound: int
     nodes: list[str] | None
-    victims: list[Occupant] = []
+    victims: list[OccupantPod] = []
     reason: str = ""
     text: str = ""
     obstacles: list[ObstacleText] = []
-    occupants: list[Occupant] = []
+    occupants: list[OccupantPod] = []
     helps: list[Help] = []
 
 

@@ -36,7 +36,7 @@ class ObstacleText(Struct, frozen=True, kw_only=True, gc=False):
     node: str | None
 
 
-class Occupant(Struct, frozen=True, kw_only=True, gc=False):
+class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod, or `pods` pods, that hold what the pod waits for.
 
     `may_be_preempted` says whether the pod may preempt it, and `why_not` why it may not. Of other tenants' pods, a user
@@ -62,7 +62,7 @@ class Occupant(Struct, frozen=True, kw_only=True, gc=False):
     lost_cost: str | None = None
 
 
-class Wait(Struct, frozen=True, kw_only=True, gc=False):
+class PastWait(Struct, frozen=True, kw_only=True, gc=False):
     """What the pod waited for from `start` to `end`, None while it waits."""
 
     reason: str
@@ -88,7 +88,7 @@ class Help(Struct, frozen=True, kw_only=True, gc=False):
 
     text: str
     node: str | None = None
-    victims: list[Occupant] = []
+    victims: list[OccupantPod] = []
 
 
 class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
@@ -115,9 +115,9 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     needs: NeededResources | None = None
     obstacles: list[ObstacleText] = []
     nodes: dict[str, int] = {}
-    occupants: list[Occupant] = []
+    occupants: list[OccupantPod] = []
     more_occupants: int = 0
-    waits: list[Wait] = []
+    waits: list[PastWait] = []
     waited_seconds: float
     similar: SimilarWaits | None = None
     helps: list[Help] = []
