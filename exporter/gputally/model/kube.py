@@ -246,6 +246,8 @@ class PriorityClass(Camel, frozen=True):
 
     metadata: Meta
     value: int = 0
+    global_default: bool | None = None
+    preemption_policy: str | None = None
 
 
 class ObjectReference(Camel, frozen=True):

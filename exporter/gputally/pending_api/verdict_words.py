@@ -143,7 +143,9 @@ def _lacking(verdict: Verdict, _: Situation) -> str:
 
 _SENTENCES: Final[Mapping[Reason, Callable[[Verdict, Situation], str]]] = {
     Reason.NO_SCHEDULER: lambda verdict, _: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is at work",
-    Reason.QUEUED: lambda _, situation: f"its queue has not admitted it{f': {situation.queue}' * bool(situation.queue)}",
+    Reason.QUEUED: lambda _, situation: (
+        f"its queue has not admitted it{f': {situation.queue}' * bool(situation.queue)}"
+    ),
     Reason.GATED: lambda verdict, _: f"it is gated by {_named(verdict, ObstacleKind.GATE)}",
     Reason.QUOTA_NEVER: _quota,
     Reason.QUOTA: _quota,
@@ -175,8 +177,10 @@ def _needed(obstacle: Obstacle) -> str:
 
 
 def _bare(obstacle: Obstacle) -> str:
-    return amount_words(obstacle.what, max(0, obstacle.free or 0)).partition(" ")[0] if _is_count(obstacle) else amount_words(
-        obstacle.what, obstacle.free or 0
+    return (
+        amount_words(obstacle.what, max(0, obstacle.free or 0)).partition(" ")[0]
+        if _is_count(obstacle)
+        else amount_words(obstacle.what, obstacle.free or 0)
     )
 
 

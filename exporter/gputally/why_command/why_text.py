@@ -9,8 +9,8 @@ from gputally.model.placement.why_document import (
     NeededResources,
     ObstacleText,
     OccupantPod,
-    SimilarWaits,
     PastWait,
+    SimilarWaits,
     WhyAnswer,
     WhyDocument,
 )

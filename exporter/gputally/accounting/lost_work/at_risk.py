@@ -32,6 +32,34 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
     overdue: Mapping[Labels, int]
 
 
+class PodAtRisk(Struct, frozen=True, kw_only=True):
+    """The GPU-time (µs·µGPU) of one pod at risk, and its exact cost by currency, without what has no price."""
+
+    gpu_time: int
+    cost: Mapping[str, int]
+
+
+class PodsAtRisk:
+    """What the preemption of single pods would destroy."""
+
+    def __init__(self, counted: Mapping[str, tuple[PodRecord, int, int | None]]) -> None:
+        self._counted = counted
+
+    def of(self, uid: str, now_us: int) -> PodAtRisk | None:
+        """The work of this pod alone since its last checkpoint; None if it does not run."""
+        if uid not in self._counted:
+            return None
+        record, from_us, _ = self._counted[uid]
+        gpu_time, cost = 0, dict[str, int]()
+        for each in record.segments:
+            end_us = now_us if each.end_us is None else each.end_us
+            lost = each.quantity * max(0, end_us - max(each.start_us, from_us))
+            gpu_time += lost
+            if each.price:
+                cost[each.price.currency] = cost.get(each.price.currency, 0) + each.price.cost(lost)
+        return PodAtRisk(gpu_time=gpu_time, cost=cost)
+
+
 class AtRisk:
     """Running pods, each with the last checkpoint as of its last change or step.
 
@@ -91,6 +119,10 @@ class AtRisk:
                 in_currency = (*payer, price.currency)
                 cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
         return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
+
+    def by_pod(self) -> PodsAtRisk:
+        """The running pods as of the last `advance`, for another thread."""
+        return PodsAtRisk(dict(self._counted))
 
     def stated_in(self, group: PodGroup | None) -> tuple[WorkCheckpoint, ...]:
         """The latest checkpoint that a pod of the group stated before the last `advance`."""

@@ -1,0 +1,147 @@
+"""What would happen to pods that do not exist yet."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.terms.tier import tier_labels, tier_of
+from gputally.errors import MalformedObject
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.placement.advice import WhatIf
+from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Eviction
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.why_document import OccupantPod
+from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.manifest_pods import PlannedPods
+from gputally.pending_api.occupants import Rank, decimal_text, limited, occupants
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_pods import shown_verdict
+from gputally.pending_api.verdict_words import sentence
+from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
+from gputally.placement.needs_of import needs_of
+from gputally.placement.room import Room
+from gputally.placement.what_if import what_if
+from gputally.report_api.report_request import InvalidRequest
+from gputally.shares.request import effective_units
+from gputally.shares.schemes import covered
+
+_NOWHERE: Final = Situation()
+_NEVER: Final = "Never"
+
+
+def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) -> WhatIfDocument:
+    """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
+
+    Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
+    """
+    chosen = [(each, _admitted(each, now)) for each in planned]
+    with_gpus = [(each, pod, needs) for each, pod in chosen if (needs := _needs(each, pod, now)).gpus]
+    if not with_gpus:
+        raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
+    found: list[PodForecast] = []
+    victims: list[OccupantPod] = []
+    for index, (each, pod, needs) in enumerate(with_gpus):
+        result = what_if(needs, now.room, count=each.count)
+        taken = _evicted(result.evictions)
+        rank = Rank(needs.priority, needs.may_preempt, needs.class_name)
+        lost = occupants(now, taken, rank, viewer)
+        found.append(_forecast(now, each, pod, needs, result=result, victims=lost, viewer=viewer))
+        victims += occupants(now, taken, rank, Viewer(None))
+        if index + 1 < len(with_gpus):
+            _place(needs, now.room, count=each.count, key=str(index))
+    return WhatIfDocument(
+        at=to_datetime(now.at_us),
+        currency=now.currency,
+        forecasts=found,
+        lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims),
+        lost_cost=_lost_cost(victims) if now.currency else None,
+    )
+
+
+def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
+    """The pod with what admission writes: its class, the priority and the policy. Raises: InvalidRequest."""
+    spec = planned.pod.spec
+    name = spec.priority_class_name or now.default_class
+    if not name:
+        return planned.pod
+    known = next((each for each in now.classes if each.name == name), None)
+    if known is None:
+        names = ", ".join(each.name for each in now.classes) or "none known"
+        raise InvalidRequest(f"PriorityClass '{name[:60]}' does not exist; there are {names}")
+    policy = spec.preemption_policy or (None if known.may_preempt else _NEVER)
+    admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
+    return replace(planned.pod, spec=admitted)
+
+
+def _needs(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> Needs:
+    try:
+        return needs_of(pod, now.rules)
+    except MalformedObject as error:
+        raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
+
+
+def _forecast(
+    now: PendingNow,
+    planned: PlannedPods,
+    pod: PlaceablePod,
+    needs: Needs,
+    *,
+    result: WhatIf,
+    victims: list[OccupantPod],
+    viewer: Viewer,
+) -> PodForecast:
+    verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
+    rank = Rank(needs.priority, needs.may_preempt, needs.class_name)
+    named = [uid for each in verdict.obstacles for uid in each.pods] if verdict else []
+    labels = tuple((pod.metadata.labels or {}).items())
+    keys = tier_labels(now.rules)
+    return PodForecast(
+        name=planned.name,
+        pods=planned.count,
+        gpus=covered(effective_units(pod, now.rules), (), now.rules) / GPU,
+        tier=tier_of(needs.class_name, needs.priority, now.rules, tuple(each for each in labels if each[0] in keys)),
+        class_name=needs.class_name,
+        priority=needs.priority,
+        may_preempt=needs.may_preempt,
+        needs=needed(needs),
+        bound=min(planned.count, result.fitting + len(result.evictions)),
+        nodes=list(_nodes(result)) if viewer.sees_nodes else None,
+        victims=victims,
+        reason=verdict.reason.value if verdict else "",
+        text=sentence(verdict, needs, _NOWHERE) if verdict else "",
+        obstacles=obstacle_texts(verdict, viewer) if verdict else [],
+        occupants=limited(occupants(now, named, rank, viewer))[0],
+        helps=helps_of(now, verdict, needs, _NOWHERE, rank, viewer) if verdict else [],
+    )
+
+
+def _nodes(result: WhatIf) -> Iterator[str]:
+    """Where the first pod fits, and where pods are evicted for others."""
+    yield from dict.fromkeys((*result.nodes, *(each.node for each in result.evictions)))
+
+
+def _evicted(evictions: Sequence[Eviction]) -> list[str]:
+    return [uid for each in evictions for uid in each.victims]
+
+
+def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
+    """Let the pods take their places, each on the first node that it fits on."""
+    taken = Taken(needs.amounts, needs.priority)
+    for number in range(count):
+        result = what_if(needs, room)
+        for eviction in result.evictions:
+            for uid in eviction.victims:
+                room.release(eviction.node, uid)
+        node = next(_nodes(result), None)
+        if node is None:
+            return
+        room.bind(node, f"planned/{key}/{number}", taken)
+
+
+def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:
+    priced = [Decimal(each.lost_cost) for each in victims if each.lost_cost is not None]
+    return decimal_text(sum(priced, Decimal(0))) if priced or not victims else None
