@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,33 +33,47 @@ _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
 
 
+class _Candidate(NamedTuple):
+    planned: PlannedPods
+    pod: PlaceablePod
+    needs: Needs
+
+    @property
+    def rank(self) -> Rank:
+        return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
+
+
 def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) -> WhatIfDocument:
     """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
 
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
     """
-    chosen = [(each, _admitted(each, now)) for each in planned]
-    with_gpus = [(each, pod, needs) for each, pod in chosen if (needs := _needs(each, pod, now)).gpus]
-    if not with_gpus:
+    candidates = [each for each in (_candidate(each, now) for each in planned) if each.needs.gpus]
+    if not candidates:
         raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
     found: list[PodForecast] = []
-    victims: list[OccupantPod] = []
-    for index, (each, pod, needs) in enumerate(with_gpus):
-        result = what_if(needs, now.room, count=each.count)
-        taken = _evicted(result.evictions)
-        rank = Rank(needs.priority, needs.may_preempt, needs.class_name)
-        lost = occupants(now, taken, rank, viewer)
-        found.append(_forecast(now, each, pod, needs, result=result, victims=lost, viewer=viewer))
-        victims += occupants(now, taken, rank, Viewer(None))
-        if index + 1 < len(with_gpus):
-            _place(needs, now.room, count=each.count, key=str(index))
+    for index, each in enumerate(candidates):
+        result = what_if(each.needs, now.room, count=each.planned.number)
+        found.append(_forecast(now, each, result, viewer))
+        if index + 1 < len(candidates):
+            _place(each.needs, now.room, count=each.planned.number, key=str(index))
+    victims = [victim for each in found for victim in each.victims]
+    is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
         at=to_datetime(now.at_us),
         currency=now.currency,
         forecasts=found,
-        lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims),
-        lost_cost=_lost_cost(victims) if now.currency else None,
+        lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims) if is_known else None,
+        lost_cost=_lost_cost(victims) if is_known and now.currency else None,
     )
+
+
+def _candidate(planned: PlannedPods, now: PendingNow) -> _Candidate:
+    pod = _admitted(planned, now)
+    try:
+        return _Candidate(planned, pod, needs_of(pod, now.rules))
+    except MalformedObject as error:
+        raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
 
 
 def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
@@ -77,46 +91,34 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     return replace(planned.pod, spec=admitted)
 
 
-def _needs(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> Needs:
-    try:
-        return needs_of(pod, now.rules)
-    except MalformedObject as error:
-        raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
-
-
-def _forecast(
-    now: PendingNow,
-    planned: PlannedPods,
-    pod: PlaceablePod,
-    needs: Needs,
-    *,
-    result: WhatIf,
-    victims: list[OccupantPod],
-    viewer: Viewer,
-) -> PodForecast:
+def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer) -> PodForecast:
+    planned, pod, needs = candidate
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
-    rank = Rank(needs.priority, needs.may_preempt, needs.class_name)
     named = [uid for each in verdict.obstacles for uid in each.pods] if verdict else []
-    labels = tuple((pod.metadata.labels or {}).items())
-    keys = tier_labels(now.rules)
     return PodForecast(
         name=planned.name,
-        pods=planned.count,
+        pods=planned.number,
         gpus=covered(effective_units(pod, now.rules), (), now.rules) / GPU,
-        tier=tier_of(needs.class_name, needs.priority, now.rules, tuple(each for each in labels if each[0] in keys)),
+        tier=_tier(candidate, now),
         class_name=needs.class_name,
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
-        bound=min(planned.count, result.fitting + len(result.evictions)),
+        bound=min(planned.number, result.fitting + len(result.evictions)),
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
-        victims=victims,
+        victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
         reason=verdict.reason.value if verdict else "",
         text=sentence(verdict, needs, _NOWHERE) if verdict else "",
         obstacles=obstacle_texts(verdict, viewer) if verdict else [],
-        occupants=limited(occupants(now, named, rank, viewer))[0],
-        helps=helps_of(now, verdict, needs, _NOWHERE, rank, viewer) if verdict else [],
+        occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
+        helps=helps_of(now, result.verdict, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
     )
+
+
+def _tier(candidate: _Candidate, now: PendingNow) -> str:
+    keys, labels = tier_labels(now.rules), candidate.pod.metadata.labels or {}
+    chosen = tuple((key, value) for key, value in labels.items() if key in keys)
+    return tier_of(candidate.needs.class_name, candidate.needs.priority, now.rules, chosen)
 
 
 def _nodes(result: WhatIf) -> Iterator[str]:

@@ -20,11 +20,11 @@ MOST_REQUIREMENTS: Final = 200
 
 
 class PlannedPods(NamedTuple):
-    """`count` equal pods that do not exist yet. `name` says of what, such as `Job ml/train` or `... Worker`."""
+    """`number` equal pods that do not exist yet. `name` says of what, such as `Job ml/train` or `... Worker`."""
 
     name: str
     pod: PlaceablePod
-    count: int = 1
+    number: int = 1
 
 
 class PlannedTemplate(Camel, frozen=True):

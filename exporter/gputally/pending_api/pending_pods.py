@@ -35,15 +35,13 @@ def _value(waiting: WaitingPod, name: str) -> str:
             return waiting.record.namespace
 
 
-def pending_document(
-    now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *, limit: int, offset: int = 0
-) -> PendingDocument:
-    """The document with one page of the pods; its reader adds the address of the next one."""
+def pending_document(now: PendingNow, found: Sequence[WaitingPod], page: list[PendingPod]) -> PendingDocument:
+    """The document with one page of the pods that were found."""
     return PendingDocument(
         at=to_datetime(now.at_us),
         currency=now.currency,
         reasons=_reasons(found),
-        pods=[pending_pod(each, viewer) for each in found[offset : offset + limit]],
+        pods=page,
         pod_count=len(found),
     )
 

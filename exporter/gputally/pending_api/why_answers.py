@@ -26,7 +26,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.pending_api.occupants import Rank, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.pending_pods import pending_pod, shown_verdict
+from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
 from gputally.pending_api.suggestion_words import help_of
 from gputally.pending_api.verdict_words import NODE_COUNTS, SHORT, obstacle_text
@@ -79,7 +79,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         waits=_past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
         similar=similar_waits(now, tier=waiting.tier, units=record.units),
-        helps=helps_of(now, shown_verdict(verdict, viewer), waiting.needs, waiting.situation, rank, viewer),
+        helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
     )
 
@@ -90,10 +90,10 @@ def rank_of(record: PodRecord) -> Rank:
 
 
 def helps_of(
-    now: PendingNow, verdict: Verdict, needs: Needs | None, situation: Situation, rank: Rank, viewer: Viewer
+    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation, *, rank: Rank, viewer: Viewer
 ) -> list[Help]:
-    """What would help, each checked by the model; nothing while the request is not known."""
-    if needs is None:
+    """What would help, each checked by the model; nothing without a verdict, or while the request is not known."""
+    if verdict is None or needs is None:
         return []
     found = suggestions(verdict, needs, now.room, situation, classes=now.classes)
     return [help_of(each, now, rank, viewer) for each in found[:_MOST_HELPS]]

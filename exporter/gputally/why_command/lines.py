@@ -46,7 +46,7 @@ def headed_table(head: str, rows: Sequence[Sequence[str]], *, right: frozenset[i
 def duration(seconds: float) -> str:
     """In its two largest units: `45 s`, `14 min`, `2 h 5 min`, `3 d 4 h`; minutes alone from 10 on."""
     rest = max(0, round(seconds))
-    parts = []
+    parts: list[tuple[int, str]] = []
     for size, unit in _UNITS:
         count, rest = divmod(rest, size)
         if count or parts:
