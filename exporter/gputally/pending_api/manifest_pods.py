@@ -15,8 +15,6 @@ MOST_PODS: Final = 1_000
 """Of one kind in one request."""
 MOST_KINDS: Final = 20
 """Different pods in one request."""
-MOST_REQUIREMENTS: Final = 200
-"""Selectors, tolerations and requirements of one pod; the API server allows more, nobody writes them."""
 
 
 class PlannedPods(NamedTuple):
@@ -178,24 +176,11 @@ def _of_owner(owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
         if not 0 <= count <= MOST_PODS:
             raise InvalidRequest(f"{name} has {count} pods; use {MOST_PODS:,} at most")
         if count:
-            yield PlannedPods(name, _as_pod(template, namespace, name), count)
+            yield PlannedPods(name, _as_pod(template, namespace), count)
 
 
-def _as_pod(template: PlannedTemplate, namespace: str, name: str) -> PlaceablePod:
-    if _requirements(template.spec) > MOST_REQUIREMENTS:
-        raise InvalidRequest(f"{name} has more than {MOST_REQUIREMENTS} selectors, tolerations and requirements")
-    metadata = msgspec.structs.replace(template.metadata, namespace=namespace)
-    return PlaceablePod(metadata=metadata, spec=template.spec)
-
-
-def _requirements(spec: PlaceableSpec) -> int:
-    """How many of them decide about nodes."""
-    count = len(spec.node_selector or ()) + len(spec.tolerations or ()) + len(spec.scheduling_gates or ())
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    for term in affinity.required.node_selector_terms if affinity and affinity.required else ():
-        for each in (*(term.match_expressions or ()), *(term.match_fields or ())):
-            count += 1 + len(each.values or ())
-    return count
+def _as_pod(template: PlannedTemplate, namespace: str) -> PlaceablePod:
+    return PlaceablePod(metadata=msgspec.structs.replace(template.metadata, namespace=namespace), spec=template.spec)
 
 
 def plain_pod(document: Mapping[str, Any]) -> PlaceablePod:

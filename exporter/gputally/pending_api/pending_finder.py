@@ -28,6 +28,7 @@ class Found(NamedTuple):
 def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocument:
     """The answer. Raises: NoSuchPods."""
     found = _found(now, asked, viewer)
+    _expect_one_place(found, asked)
     if found.waiting:
         bound = sum(each.end_us is None for each in found.others) if asked.job else 0
         return why_waiting(now, found.waiting, viewer, bound=bound)
@@ -35,6 +36,14 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocum
         raise NoSuchPods(_unknown(now, asked, viewer))
     latest = max(found.others, key=lambda each: each.created_us)
     return why_waited(now, latest, viewer, tenant=tenant_of(latest))
+
+
+def _expect_one_place(found: Found, asked: WhyRequest) -> None:
+    """Raises: NoSuchPods if pods of several namespaces match."""
+    places = sorted({each.namespace for each in (*(each.record for each in found.waiting), *found.others)})
+    if len(places) > 1:
+        named = " or ".join(f"{place}/{asked.pod}" for place in places[:_MOST_HINTS])
+        raise NoSuchPods(f"pods of {len(places)} namespaces are named {asked.pod}; use {named}")
 
 
 def tenant_of(record: PodRecord) -> str:

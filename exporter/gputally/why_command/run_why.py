@@ -5,11 +5,12 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gputally.errors import AggregatorUnreachable, ConfigError
+from gputally.errors import AggregatorUnreachable, ConfigError, NotFound
 from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
 from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
 from gputally.top.client import connected
@@ -20,7 +21,6 @@ from gputally.why_command.why_text import why_lines
 
 _LEAST_WIDTH: Final = 60
 _MOST_WIDTH: Final = 100
-Document = TypeVar("Document", PendingDocument, WhyDocument)
 
 
 def run_why(parsed: Namespace) -> int:
@@ -34,21 +34,31 @@ def run_why(parsed: Namespace) -> int:
         tenant=parsed.tenant,
         everything=parsed.all,
     )
-    body = asyncio.run(_asked(parsed, subject))
+    answer = asyncio.run(_asked(parsed, subject))
     if parsed.output == "json":
-        print_json(body)
-    elif subject.is_list:
-        document = decoded(body, PendingDocument, PENDING_VERSION)
+        print_json(answer.body)
+    elif answer.is_list:
+        document = decoded(answer.body, PendingDocument, PENDING_VERSION)
         print_lines(pending_lines(document, subject=subject.text, width=width()))
     else:
-        print_lines(why_lines(decoded(body, WhyDocument, WHY_VERSION), width=width()))
+        print_lines(why_lines(decoded(answer.body, WhyDocument, WHY_VERSION), width=width()))
     return 0
 
 
-async def _asked(parsed: Namespace, subject: WhySubject) -> bytes:
+class _Answer(NamedTuple):
+    body: bytes
+    is_list: bool
+
+
+async def _asked(parsed: Namespace, subject: WhySubject) -> _Answer:
+    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one."""
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
-        return await client.get(subject.path)
+        body = await client.get(subject.path)
+        if subject.pod_path and not decoded(body, PendingDocument, PENDING_VERSION).pod_count:
+            with suppress(NotFound):
+                return _Answer(await client.get(subject.pod_path), is_list=False)
+        return _Answer(body, subject.is_list)
 
 
 def decoded(body: bytes, kind: type[Any], version: int) -> Any:  # noqa: ANN401 - an instance of `kind`

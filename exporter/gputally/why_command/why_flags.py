@@ -3,10 +3,12 @@
 import argparse
 from argparse import Namespace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gputally.setting import Parser
 from gputally.top.flags import add_access
+
+if TYPE_CHECKING:
+    from gputally.setting import Parser
 
 OUTPUTS: Final = ("text", "json")
 _WHY_EXAMPLES: Final = """\

@@ -13,11 +13,15 @@ _MOST_PODS: Final = "1000"
 
 
 class WhySubject(NamedTuple):
-    """The `path` with its query. It is one pod or job unless `is_list`; `text` is how a sentence names a list."""
+    """The `path` with its query. It is one pod or job unless `is_list`; `text` is how a sentence names a list.
+
+    `pod_path` asks for a pod of the name that was taken for a namespace, "" if that is not possible.
+    """
 
     path: str
     is_list: bool
     text: str = ""
+    pod_path: str = ""
 
 
 def why_subject(what: str, *, namespace: str, is_job: bool, tenant: str, everything: bool) -> WhySubject:
@@ -46,7 +50,8 @@ def _named(what: str, namespace: str, *, is_job: bool) -> WhySubject:
         raise ConfigError([Problem("", "WHAT", f"'{what}' has an empty part; use NAMESPACE/POD")])
     match parts:
         case [place] if not is_job:
-            return _listed({"namespace": place}, f"in namespace {place}")
+            pod_path = f"{WHY_PATH}?{urlencode({'pod': place})}"
+            return _listed({"namespace": place}, f"in namespace {place}")._replace(pod_path=pod_path)
         case [place, name]:
             return _single(place, "job" if is_job else "pod", name)
         case [place, word, name] if word in _POD_WORDS and not is_job:
