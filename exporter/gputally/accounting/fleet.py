@@ -28,6 +28,9 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.usage.usage import Usage
+from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.waiting.wait_terms import WaitTerms
+from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.kube import Kind, Node, Object, Pod
 from gputally.model.observation import (
     Bookmark,
@@ -55,7 +58,9 @@ _WATCH_EVENTS = (Upserted, Deleted, Bookmark)
 class Fleet:
     """Pods, nodes and other parts, their totals, and the changes not yet in the ledger."""
 
-    def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
+    def __init__(
+        self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0, explains_waits: bool = True
+    ) -> None:
         self.rules = rules
         self.limiter = LabelLimiter(rules.limits, saved.known_values, now_us=saved.at_us)
         self.totals = Totals(
@@ -69,11 +74,14 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
-        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
+        terms = WaitTerms(rules, self.limiter, self.pricing, self.nodes)
+        waits = WaitBook(self.totals, terms, is_on=explains_waits)
+        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
+        self.waiting = Waiting(self.pods, waits, terms)
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, self.waiting, NamespaceTenants(self.pods))
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
@@ -91,6 +99,7 @@ class Fleet:
         """Account pending pod updates; runs before any other kind of observation and before each read."""
         for record, at_us in self.pods.reconcile():
             self.ends.pod_changed(record, at_us=at_us)
+            self.waiting.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
         """Apply one observation; pod updates may stay pending until `reconcile` accounts them.
@@ -145,8 +154,9 @@ class Fleet:
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def catch_up(self) -> None:
-        """Account what follows from all observations: capacity of nodes, and lost work of amended pods."""
+        """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
         self.nodes.catch_up(at_us=self.now_us)
+        self.waiting.judge(at_us=self.now_us)
         self.ends.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:
@@ -181,6 +191,7 @@ class Fleet:
             lost_work=self.ends.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
+            waits=self.waiting.book.drain_rows(),
             series=self.totals.drain(),
             known_values=dict(self.limiter.fresh),
             resumes=resumes,
@@ -225,6 +236,7 @@ class Fleet:
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         self.ends.pod_changed(record, at_us=at_us, is_gone=True)
+        self.waiting.pod_changed(record, at_us=at_us, is_gone=True)
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
@@ -288,6 +300,7 @@ class Fleet:
             part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
         self.nodes.restore(saved.nodes, since_us=saved.at_us)
         self._restore_pods(saved)
+        self.waiting.pods_restored(at_us=saved.at_us)
         self.nodes.outdate_all(since_us=saved.at_us)
         self.nodes.catch_up(at_us=saved.at_us)
         self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
