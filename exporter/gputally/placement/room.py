@@ -2,55 +2,103 @@
 
 from collections.abc import Iterator
 
-from gputally.model.placement.needs import Amounts, Place, Taken
-
-
-class NodeRoom:
-    """A node with the pods bound to it, by UID. `is_complete` once all pods on it are known.
-
-    `stopping` are UIDs of pods with a deletion request, `nominated` the needs of pods for which room is made here.
-    """
-
-    __slots__ = ("free", "is_complete", "nominated", "place", "stopping", "taken")
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.taken: dict[str, Taken] = {}
-        self.stopping: set[str] = set()
-        self.nominated: dict[str, Taken] = {}
-        self.is_complete = False
-        self.free: dict[str, int] = dict(place.offered)
-        """Offered minus taken, by resource; negative if more is taken than offered."""
-
-    def put(self, uid: str, taken: Taken) -> None:
-        """A pod was bound, or its requests changed."""
-        self.drop(uid)
-        self.taken[uid] = taken
-        self._add(taken.amounts, sign=-1)
-
-    def drop(self, uid: str) -> None:
-        """A pod ended or was deleted."""
-        self.stopping.discard(uid)
-        if taken := self.taken.pop(uid, None):
-            self._add(taken.amounts, sign=1)
-
-    def replace(self, place: Place) -> None:
-        """The node changed."""
-        self.place = place
-        self.free = dict(place.offered)
-        for taken in self.taken.values():
-            self._add(taken.amounts, sign=-1)
-
-    def _add(self, amounts: Amounts, *, sign: int) -> None:
-        for resource, amount in amounts:
-            self.free[resource] = self.free.get(resource, 0) + sign * amount
+from gputally.model.placement.needs import Place, Taken
+from gputally.placement.node_group import Grouping
+from gputally.placement.node_room import NodeRoom
 
 
 class Room:
-    """All nodes with GPUs, by name."""
+    """All nodes with GPUs, by name. Pods may be known before their nodes.
+
+    `is_complete` says whether the pods without GPUs are known, so that free CPU, memory and pods per node are right.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
+        self.is_complete = True
+        self._groupings: dict[tuple[str, ...], Grouping] = {}
 
     def __iter__(self) -> Iterator[NodeRoom]:
-        return iter(self.nodes.values())
+        return (node for node in self.nodes.values() if node.place)
+
+    def put_node(self, place: Place) -> None:
+        """A node was added or changed."""
+        node = self._at(place.name)
+        if node.place != place:
+            node.replace(place)
+            self._changed(node)
+
+    def drop_node(self, name: str) -> None:
+        """A node was deleted; its pods are kept until they are deleted, since a kubelet may register it again."""
+        if node := self.nodes.get(name):
+            node.replace(None)
+            self._changed(node)
+
+    def bind(self, node: str, uid: str, taken: Taken) -> None:
+        """A pod was bound to `node`, or what it takes has changed."""
+        found = self._at(node)
+        if found.taken.get(uid) != taken:
+            found.put(uid, taken)
+            self._changed(found)
+
+    def release(self, node: str, uid: str) -> None:
+        """A pod ended or was deleted."""
+        if (found := self.nodes.get(node)) and uid in found.taken:
+            found.drop(uid)
+            self._changed(found)
+
+    def stop(self, node: str, uid: str) -> None:
+        """The deletion of a bound pod was requested."""
+        if (found := self.nodes.get(node)) and uid in found.taken and uid not in found.stopping:
+            found.stopping.add(uid)
+            self._changed(found)
+
+    def nominate(self, node: str, uid: str, taken: Taken) -> None:
+        """Room is made on `node` for a waiting pod."""
+        found = self._at(node)
+        if found.nominated.get(uid) != taken:
+            found.nominated[uid] = taken
+            self._changed(found)
+
+    def withdraw(self, node: str, uid: str) -> None:
+        """A pod is no longer nominated: it was bound, deleted or nominated elsewhere."""
+        if (found := self.nodes.get(node)) and found.nominated.pop(uid, None):
+            self._changed(found)
+
+    def grouping(self, keys: tuple[str, ...]) -> Grouping:
+        """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
+        if (found := self._groupings.get(keys)) is None:
+            if len(self._groupings) >= _MAX_GROUPINGS:
+                self._groupings.clear()
+            found = self._groupings[keys] = Grouping(keys, self)
+        return found
+
+    def copy(self) -> "Room":
+        """An independent copy."""
+        found = Room()
+        found.is_complete = self.is_complete
+        found.nodes = {name: node.copy() for name, node in self.nodes.items()}
+        return found
+
+    def only(self, node: NodeRoom) -> "Room":
+        """A room with that node alone: what happens on a node depends on it alone."""
+        found = Room()
+        found.is_complete = self.is_complete
+        found.nodes[node.name] = node
+        return found
+
+    def _at(self, name: str) -> NodeRoom:
+        if (found := self.nodes.get(name)) is None:
+            found = self.nodes[name] = NodeRoom(name)
+        return found
+
+    def _changed(self, node: NodeRoom) -> None:
+        node.forget()
+        for grouping in self._groupings.values():
+            grouping.dirty.add(node.name)
+        if node.is_empty:
+            del self.nodes[node.name]
+
+
+_MAX_GROUPINGS = 256
+"""Distinct sets of label keys that waiting pods select by; anyone may make up more."""

@@ -19,13 +19,15 @@ Amounts = tuple[tuple[str, int], ...]
 class Needs(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """What decides where a pod may run. Pods with equal needs are a class: they have one verdict.
 
-    `amounts` are its effective requests with `pods`. `node_terms` are the terms of its required node affinity: one of
-    them must match; None without any. `gates` are the names of its scheduling gates, `claims` of its ResourceClaims.
-    `unmodelled` names what else restricts it, such as `pod affinity`: only the scheduler knows its effect.
+    `amounts` are its effective requests with `pods`; those named in `gpus` are GPUs or shares of them. `node_terms` are
+    the terms of its required node affinity, of which one must match; None without any. `gates` are the names of its
+    scheduling gates, `claims` those of its ResourceClaims. `unmodelled` names what else restricts it, such as
+    `pod affinity`: only the scheduler knows its effect.
     """
 
     namespace: str
     amounts: Amounts
+    gpus: tuple[str, ...] = ()
     priority: int = 0
     may_preempt: bool = True
     class_name: str = ""
@@ -38,11 +40,16 @@ class Needs(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     unmodelled: tuple[str, ...] = ()
 
 
-class Taken(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a bound pod takes from its node, by `priority`; thousands of pods share one object."""
+class Taken(Struct, frozen=True, gc=False):
+    """What a bound pod takes from its node, by `priority`. Thousands of pods share the tuple `amounts`.
+
+    `is_serving` says whether its tier serves users, `started_us` when its kubelet acknowledged it, None before.
+    """
 
     amounts: Amounts
     priority: int
+    is_serving: bool = False
+    started_us: int | None = None
 
 
 class Taint(Struct, frozen=True, gc=False):

@@ -6,73 +6,88 @@ from msgspec import Struct
 
 
 class Reason(StrEnum):
-    """Why a pod waits; the verdict is the first one that applies, in this order."""
+    """Why a pod waits; the verdict is the first one that applies, in this order.
 
-    UNKNOWN = "not_yet_known"
-    """What other pods take is not complete yet."""
+    A node *accepts* a pod if it is large enough, and no taint, cordon, selector or affinity keeps the pod away. A pod
+    has *available* what is free and, if it may preempt, what pods of lower priority have.
+    """
+
     NO_SCHEDULER = "no_scheduler"
     """No scheduler of that name has bound a pod or reported on one."""
-    GATED = "gated"
-    """It has scheduling gates."""
     QUEUED = "queued"
     """A queue system, such as Kueue, has not admitted its workload."""
+    GATED = "gated"
+    """It has scheduling gates."""
     QUOTA_NEVER = "quota_never"
     """It requests more than its quota can ever admit."""
     QUOTA = "quota"
-    """Its quota is used up, so that its pods cannot be created."""
+    """Its quota is used up, so that it cannot be created."""
     CLAIM = "claim"
     """A ResourceClaim is not allocated."""
     GANG = "gang"
-    """Its gang is incomplete: too few members exist, or not all fit at once."""
-    VICTIMS_STOPPING = "victims_stopping"
-    """Room is made for it: victims of a preemption are stopping on its node."""
+    """Its gang is incomplete: too few members exist, or it fits and not all of them do at once."""
     EXCLUDED = "excluded"
-    """Taints, cordons, selectors or affinity exclude it from all nodes that would be large enough."""
+    """Taints, cordons, selectors or affinity exclude it from all nodes that are large enough."""
     IMPOSSIBLE = "impossible"
-    """It fits on no node, even if that were empty."""
-    OTHER_RESOURCE = "cpu_or_memory"
-    """Enough GPUs are free on a node that it accepts, but not CPU, memory, ephemeral storage or pods."""
-    FRAGMENTED = "fragmented"
-    """The nodes that it accepts have enough free GPUs together, but no single one has."""
-    INVERSION = "inversion"
-    """It serves users, and pods of tiers that do not hold what it needs, at its own or a higher priority."""
-    NEVER_PREEMPTS = "never_preempts"
-    """Pods of lower priority hold what it needs, but its preemptionPolicy is Never."""
-    CAPACITY = "capacity"
-    """Pods of its own or of higher priority hold what it needs."""
-    PREEMPTING = "preempting"
-    """It may preempt pods of lower priority, and the scheduler has not done so yet."""
+    """No node is large enough, even if it were empty."""
+    UNKNOWN = "not_yet_known"
+    """What other pods take is not complete yet; the reasons below, except those about GPUs alone, need it."""
+    OTHER = "other"
+    """It fits, but the scheduler names something that is not modelled, such as volumes or affinity between pods."""
     SCHEDULABLE = "schedulable"
     """It fits on a node, and the scheduler has not bound it yet."""
-    OTHER = "other"
-    """The scheduler names something that is not modelled, such as volumes or affinity between pods."""
+    VICTIMS_STOPPING = "victims_stopping"
+    """Pods are stopping on a node, and it fits there as soon as they have."""
+    PREEMPTING = "preempting"
+    """It fits if pods of lower priority are preempted, which the scheduler has not done yet."""
+    OTHER_RESOURCE = "cpu_or_memory"
+    """A node that accepts it has enough GPUs available, but not CPU, memory, ephemeral storage or pods."""
+    NEVER_PREEMPTS = "never_preempts"
+    """It would fit if it preempted pods of lower priority, but its preemptionPolicy is Never."""
+    INVERSION = "inversion"
+    """It serves users, and what it needs is held by pods that do not, at its own or a higher priority."""
+    FRAGMENTED = "fragmented"
+    """The nodes that accept it have enough GPUs available together, but no single one has."""
+    CAPACITY = "capacity"
+    """Pods of its own or of higher priority hold what it needs."""
 
 
 class ObstacleKind(StrEnum):
-    """What keeps a pod from a node, or from all."""
+    """What keeps a pod from a node, or from all. An obstacle is gone when ..."""
 
     TAINT = "taint"
+    """... the node loses the taint, or the pod tolerates it."""
     CORDON = "cordon"
+    """... the node is uncordoned."""
     SELECTOR = "selector"
-    """The node's labels do not match its node selector or affinity."""
-    RESOURCE = "resource"
-    """Other pods hold it."""
+    """... the node has the label, or the pod does not require it in its selector or affinity."""
     SIZE = "size"
-    """The node is too small."""
-    GATE = "gate"
-    QUOTA = "quota"
-    CLAIM = "claim"
-    GANG = "gang"
-    SCHEDULER = "scheduler"
+    """... the pod requests no more than the node offers, which is `free`."""
+    RESOURCE = "resource"
+    """... `pods` are gone, which hold it."""
     POLICY = "policy"
-    """Its preemptionPolicy is Never."""
+    """... the pod may preempt pods of lower priority."""
+    GATE = "gate"
+    """... the gate is removed."""
+    QUEUE = "queue"
+    """... the queue system admits the workload."""
+    QUOTA = "quota"
+    """... the quota admits the pod: `needed` more than the `free` ones of it."""
+    CLAIM = "claim"
+    """... the claim is allocated."""
+    GANG = "gang"
+    """... `needed` members exist, or fit at once, instead of `free`."""
+    SCHEDULER = "scheduler"
+    """... a scheduler of that name runs."""
+    UNMODELLED = "unmodelled"
+    """... the scheduler no longer says `what`."""
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, gc=False):
     """One obstacle. On `node`, or "" if it concerns all nodes.
 
     `what` names it: a taint, a requirement, a resource, a gate, a quota. Of a resource, the pod needs `needed`, and
-    `free` are free; `pods` are UIDs of pods that hold it, of which all must go for the pod to fit.
+    `free` are available to it; `pods` are UIDs of pods that hold it, of which all must go for the pod to fit.
     """
 
     kind: ObstacleKind
@@ -86,8 +101,9 @@ class Obstacle(Struct, frozen=True, kw_only=True, gc=False):
 class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """Why a pod waits. `obstacles` are a minimal set: without all of them it would be bound, with any one it would not.
 
-    `node` is the node to which they refer, "" if none is. `victims` are pods that it may preempt there, or that are
-    stopping for it. `counts` says how many nodes with GPUs have which kind of obstacle, for a summary.
+    `node` is the node to which they refer, or on which pods would be preempted or are stopping, "" if none is.
+    `victims` are the pods that stop there, or those that it would preempt. `counts` says how many nodes with GPUs have
+    which kind of obstacle, for a summary; it is empty if the pod fits.
     """
 
     reason: Reason
@@ -95,3 +111,11 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     node: str = ""
     victims: tuple[str, ...] = ()
     counts: tuple[tuple[ObstacleKind, int], ...] = ()
+
+
+class Eviction(Struct, frozen=True, kw_only=True, gc=False):
+    """A preemption: the `victims` on `node` by UID, most important first; of `violations`, a budget says they stay."""
+
+    node: str
+    victims: tuple[str, ...]
+    violations: int = 0
