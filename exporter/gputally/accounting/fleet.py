@@ -22,6 +22,7 @@ from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.restore import restore
 from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
@@ -36,7 +37,9 @@ from gputally.model.observation import (
     Bookmark,
     Checkpoint,
     Deleted,
+    ListedBeside,
     Observation,
+    OtherPod,
     OwnerResolved,
     RelistFinished,
     RelistStarted,
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
 _WATCH_EVENTS = (Upserted, Deleted, Bookmark)
+_BESIDE = (OtherPod, UsageReported)
+"""Observations that change nothing about how pods with GPUs are accounted."""
 
 
 class Fleet:
@@ -74,21 +79,25 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
-        terms = WaitTerms(rules, self.limiter, self.pricing, self.nodes)
-        waits = WaitBook(self.totals, terms, is_on=explains_waits)
+        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, self.pricing, self.nodes), is_on=explains_waits)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
-        self.waiting = Waiting(self.pods, waits, terms)
+        self.waiting = Waiting(self.pods, self.nodes, waits, rules, is_resumed=bool(saved.resumes))
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, self.waiting, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (
+            *own,
+            *self.ends.parts,
+            *self.waiting.parts,
+            NamespaceTenants(self.pods),
+        )
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self.limiter.look(self.totals.growth)
-        self._restore(saved)
+        restore(self, saved)
 
     def apply(self, observation: Observation) -> None:
         """Observe and account one observation. Raises: MalformedObject, see `observe`."""
@@ -107,7 +116,7 @@ class Fleet:
         Raises: MalformedObject, without any change, for an inconsistent object.
         """
         is_pod_event = isinstance(observation, _WATCH_EVENTS) and observation.kind is Kind.PODS
-        if not (is_pod_event or isinstance(observation, UsageReported)):
+        if not (is_pod_event or isinstance(observation, _BESIDE)):
             self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)
         match observation:
@@ -119,11 +128,14 @@ class Fleet:
                 self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
             case RelistStarted(kind=kind):
                 self.coverage.begin(kind)
+                self.waiting.listing(kind)
             case RelistFinished():
                 self._relist_finished(observation)
             case Bookmark(kind=kind, version=version):
                 self._save_checkpoint(kind, version, observation.since_us)
-            case OwnerResolved() | UsageReported():
+            case OtherPod():
+                self._other_pod_seen(observation)
+            case OwnerResolved() | UsageReported() | ListedBeside():
                 self._apply_response(observation)
 
     def advance(self, now_us: int) -> None:
@@ -225,6 +237,7 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
+                self.waiting.released(found.metadata.uid, found.spec.node_name)
                 self.ends.lost_work.checkpoints.seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
@@ -240,8 +253,15 @@ class Fleet:
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _apply_response(self, response: OwnerResolved | UsageReported) -> None:
+    def _other_pod_seen(self, event: OtherPod) -> None:
+        if self.waiting.other_seen(event) and self.coverage.is_listing:
+            self.coverage.note(Kind.PODS, event.uid)
+        self._save_checkpoint(Kind.PODS, event.version, event.since_us)
+
+    def _apply_response(self, response: OwnerResolved | UsageReported | ListedBeside) -> None:
         match response:
+            case ListedBeside():
+                self.waiting.beside(response)
             case OwnerResolved():
                 self.pods.owner_seen(response, at_us=self.now_us)
             case UsageReported():
@@ -283,31 +303,3 @@ class Fleet:
         if kind is Kind.NAMESPACES:
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest
-
-    def _restore_pods(self, saved: Saved) -> None:
-        """If pods may be classified differently now, clear the rules digest of the namespace checkpoint."""
-        alike = self.resume_of(Kind.NAMESPACES) is not None and not saved.is_moved
-        self.pods.restore(saved.pods, by_same_rules=alike)
-        if not alike and (checkpoint := self.coverage.resumes.get(Kind.NAMESPACES)):
-            self.coverage.store_checkpoint(Kind.NAMESPACES, replace(checkpoint, rules=""))
-
-    def _restore(self, saved: Saved) -> None:
-        for tier in self.rules.known_tiers:
-            self.limiter.pin("tier", tier)
-        for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
-            self.totals.close(total, at_us=saved.at_us)
-        for part in self.parts:
-            part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
-        self.nodes.restore(saved.nodes, since_us=saved.at_us)
-        self._restore_pods(saved)
-        self.waiting.pods_restored(at_us=saved.at_us)
-        self.nodes.outdate_all(since_us=saved.at_us)
-        self.nodes.catch_up(at_us=saved.at_us)
-        self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
-        self.usage.restore(saved, has_agent=self.agents.is_on)
-        self.jobs.restore_departed(saved.departed)
-        if saved.is_moved:
-            self.pods.handover.touch_all(self.pods.records.values())
-            for each in (self.totals.touch_all, self.nodes.touch_all, *(part.touch_all for part in self.parts)):
-                each()
-            self.usage.touch_all()

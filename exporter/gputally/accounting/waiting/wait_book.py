@@ -26,7 +26,7 @@ class WaitBook:
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
         self.pods: dict[str, PodWait] = {}
         self._totals = totals
-        self._terms = terms
+        self.terms = terms
         self.is_on = is_on
         self._lines = Netting()
         self._touched: set[str] = set()
@@ -60,7 +60,7 @@ class WaitBook:
         if known := self.pods.get(record.uid):
             waits = known.waits
         else:
-            waits = (replace(self._terms.wait_of(record, tenant), from_us=self._start_us(record)),)
+            waits = (replace(self.terms.wait_of(record, tenant), from_us=self._start_us(record)),)
         self._keep(record, _ended(waits, end_us), at_us=at_us)
 
     def end(self, uid: str, *, at_us: int) -> None:
