@@ -1,14 +1,17 @@
 """Nodes that accept the same pods, as far as labels, taints and cordons decide."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from gputally.model.placement.needs import Needs, Place, Taint
+from gputally.model.placement.needs import Amounts, Needs, Place, Taint
 from gputally.model.placement.verdict import Obstacle
 from gputally.placement.node_room import NodeRoom
 
 NAME: Final = "field:metadata.name"
 """Stands for the name of the node among label keys, which cannot contain a colon."""
+Exclusions = tuple[Obstacle, ...]
+"""What keeps a pod away from all nodes with the same signature."""
 Signature = tuple[tuple[str | None, ...], tuple[Taint, ...], bool]
 
 
@@ -50,7 +53,10 @@ class Group:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
-        self.memo: dict[Needs, tuple[Obstacle, ...]] = {}
+        self.memo: dict[Needs, Exclusions] = {}
+        self.offers: Counter[Amounts] = Counter()
+        """The number of nodes by what they offer."""
+        self._offer_of: dict[str, Amounts] = {}
         self._ladders: dict[tuple[str, int, bool], Ladder] = {}
 
     @property
@@ -62,6 +68,7 @@ class Group:
 
     def put(self, node: NodeRoom) -> None:
         """A node was added, or has changed without a change of the signature."""
+        self._count(node.name, node.offered)
         self.nodes[node.name] = node
         for (resource, priority, may_preempt), ladder in self._ladders.items():
             ladder.put(node, node.available(priority, may_preempt=may_preempt).get(resource, 0))
@@ -69,6 +76,7 @@ class Group:
     def drop(self, name: str) -> None:
         """The node is gone, or has another signature."""
         del self.nodes[name]
+        self._count(name, None)
         for ladder in self._ladders.values():
             ladder.drop(name)
 
@@ -82,6 +90,16 @@ class Group:
             for node in self.nodes.values():
                 found.put(node, node.available(priority, may_preempt=may_preempt).get(resource, 0))
         return found
+
+    def _count(self, name: str, offered: Amounts | None) -> None:
+        old = self._offer_of.pop(name, None)
+        if old is not None:
+            self.offers[old] -= 1
+            if not self.offers[old]:
+                del self.offers[old]
+        if offered is not None:
+            self._offer_of[name] = offered
+            self.offers[offered] += 1
 
 
 class Grouping:

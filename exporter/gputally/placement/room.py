@@ -1,9 +1,9 @@
 """What the nodes with GPUs offer, and what is taken: the input of every verdict."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gputally.model.placement.needs import Place, Taken
-from gputally.placement.node_group import Grouping
+from gputally.placement.node_group import Group, Grouping
 from gputally.placement.node_room import NodeRoom
 
 
@@ -16,6 +16,8 @@ class Room:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
         self.is_complete = True
+        self.stopping: set[str] = set()
+        """Names of nodes on which pods are stopping."""
         self._groupings: dict[tuple[str, ...], Grouping] = {}
 
     def __iter__(self) -> Iterator[NodeRoom]:
@@ -65,19 +67,20 @@ class Room:
         if (found := self.nodes.get(node)) and found.nominated.pop(uid, None):
             self._changed(found)
 
-    def grouping(self, keys: tuple[str, ...]) -> Grouping:
+    def groups(self, keys: tuple[str, ...]) -> Iterable[Group]:
         """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
         if (found := self._groupings.get(keys)) is None:
             if len(self._groupings) >= _MAX_GROUPINGS:
                 self._groupings.clear()
             found = self._groupings[keys] = Grouping(keys, self)
-        return found
+        return found.current(self.nodes)
 
     def copy(self) -> "Room":
         """An independent copy."""
         found = Room()
         found.is_complete = self.is_complete
         found.nodes = {name: node.copy() for name, node in self.nodes.items()}
+        found.stopping = set(self.stopping)
         return found
 
     def only(self, node: NodeRoom) -> "Room":
@@ -85,6 +88,7 @@ class Room:
         found = Room()
         found.is_complete = self.is_complete
         found.nodes[node.name] = node
+        found.stopping = self.stopping & {node.name}
         return found
 
     def _at(self, name: str) -> NodeRoom:
@@ -96,6 +100,10 @@ class Room:
         node.forget()
         for grouping in self._groupings.values():
             grouping.dirty.add(node.name)
+        if node.stopping:
+            self.stopping.add(node.name)
+        else:
+            self.stopping.discard(node.name)
         if node.is_empty:
             del self.nodes[node.name]
 

@@ -13,7 +13,7 @@ class FindingKind(StrEnum):
     STARVATION = "starvation"
     """Pods of lower priority run on nodes that accept it, were bound after it began to wait, and it cannot preempt."""
     OUTRANKED = "outranked"
-    """Pods of lower priority run on nodes that accept it, and it cannot preempt them: by policy, or in no single node."""
+    """Pods of lower priority run on nodes that accept it; it cannot preempt them, by policy or on no single node."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, gc=False):
