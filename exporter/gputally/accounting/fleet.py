@@ -5,8 +5,6 @@ Observations of different kinds come in no common order: every rule recomputes i
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
@@ -133,10 +131,8 @@ class Fleet:
                 self._relist_finished(observation)
             case Bookmark(kind=kind, version=version):
                 self._save_checkpoint(kind, version, observation.since_us)
-            case OtherPod():
-                self._other_pod_seen(observation)
-            case OwnerResolved() | UsageReported() | ListedBeside():
-                self._apply_response(observation)
+            case OtherPod() | ListedBeside() | OwnerResolved() | UsageReported():
+                self._apply_beside(observation)
 
     def advance(self, now_us: int) -> None:
         """Advance the time: apply price changes and expired deadlines."""
@@ -253,20 +249,19 @@ class Fleet:
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _other_pod_seen(self, event: OtherPod) -> None:
-        if self.waiting.other_seen(event) and self.coverage.is_listing:
-            self.coverage.note(Kind.PODS, event.uid)
-        self._save_checkpoint(Kind.PODS, event.version, event.since_us)
-
-    def _apply_response(self, response: OwnerResolved | UsageReported | ListedBeside) -> None:
-        match response:
+    def _apply_beside(self, observation: OtherPod | ListedBeside | OwnerResolved | UsageReported) -> None:
+        match observation:
+            case OtherPod(uid=uid, version=version, since_us=since_us):
+                if self.waiting.other_seen(observation):
+                    self.coverage.note(Kind.PODS, uid)
+                self._save_checkpoint(Kind.PODS, version, since_us)
             case ListedBeside():
-                self.waiting.beside(response)
+                self.waiting.beside(observation)
             case OwnerResolved():
-                self.pods.owner_seen(response, at_us=self.now_us)
+                self.pods.owner_seen(observation, at_us=self.now_us)
             case UsageReported():
                 pods = self.coverage.resumes.get(Kind.PODS)
-                self.usage.seen(response, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
+                self.usage.seen(observation, complete_us=pods.at_us if pods else 0, reconcile=self.reconcile)
 
     def _relist_finished(self, listed: RelistFinished) -> None:
         """Known objects that are missing from the list were deleted during the gap in the watch."""

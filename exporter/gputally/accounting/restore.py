@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from gputally.accounting.changes import Saved
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 
 if TYPE_CHECKING:
-    from gputally.accounting.changes import Saved
     from gputally.accounting.fleet import Fleet
 
 

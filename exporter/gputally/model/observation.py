@@ -61,7 +61,7 @@ class Bookmark(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OtherPod(Struct, frozen=True, kw_only=True, gc=False):
-    """A bound pod without GPUs, in brief: `taken` is what it takes from `node`, None once it has ended or is deleted."""
+    """A bound pod without GPUs, in brief: `taken` is what it takes from `node`, None once it has ended."""
 
     uid: str
     node: str

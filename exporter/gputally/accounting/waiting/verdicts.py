@@ -28,7 +28,7 @@ class WaitClass(Struct):
     members: dict[str, str]
     """The scheduler's message by UID."""
     verdict: Verdict = _UNKNOWN
-    texts: dict[str, Verdict] = {}  # noqa: RUF012 - msgspec copies it
+    texts: dict[str, Verdict] = {}
 
 
 class Verdicts:

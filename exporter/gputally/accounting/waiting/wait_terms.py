@@ -1,7 +1,5 @@
 """What the wait of a pod is charged as: its tier and tenant, and the price of the GPU model that it selects."""
 
-from collections.abc import Iterable
-
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.tier import tier_of_pod
@@ -63,8 +61,7 @@ class WaitTerms:
             return None
         if price := book.price_of(Asset(gpu_model=model), tier=tier, at_us=at_us):
             return price
-        assets: Iterable[Asset] = self._assets_by_model().get(model, ())
-        prices = (book.price_of(asset, tier=tier, at_us=at_us) for asset in assets)
+        prices = (book.price_of(each, tier=tier, at_us=at_us) for each in self._assets_by_model().get(model, ()))
         return min((each for each in prices if each), key=lambda each: (each.rate, each.key), default=None)
 
     def _assets_by_model(self) -> dict[str, set[Asset]]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Verdict
 from gputally.model.placement.wait import Wait
 from gputally.model.pod import PodRecord
-from gputally.model.placement.situation import Situation
 
 
 class WaitingPod(Struct, frozen=True, kw_only=True):
