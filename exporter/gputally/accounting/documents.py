@@ -18,9 +18,11 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.agent_pod import AgentPod
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
+from gputally.model.placement.wait import PodWait
 from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
@@ -35,4 +37,5 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
     RepeatVictims.name: PreemptedJob,
+    Waiting.name: PodWait,
 }

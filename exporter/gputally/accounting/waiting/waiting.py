@@ -1,29 +1,228 @@
 """Pods that wait for GPUs: the room on the nodes, and the verdict and the cause of each wait."""
 
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.waiting.blame import blame
+from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.room_nodes import RoomNodes
+from gputally.accounting.waiting.situations import Situations
+from gputally.accounting.waiting.verdicts import Verdicts
+from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.kube import Kind, Node, Object
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.observation import ListedBeside, OtherPod
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.placement.wait import PodWait
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.placement.judge import judged
 from gputally.placement.room import Room
 
+_AT_NODE: Final = Verdict(reason=Reason.OTHER)
+"""Of pods that their creator bound, and that no kubelet has accepted."""
 
-class Waiting:
+
+class Waiting(StatePart[PodWait]):
     """Pending pods with GPUs, by UID, and what the nodes have for them.
 
-    `room` has all nodes with GPUs and all pods on them; a node is complete once all its pods are known. Whoever reads
-    it must not keep or change it. Without the feature, `is_on` is False, and there are no verdicts.
-
-    `room.nodes[name].taken` has the UIDs of pods; pods with GPUs among them are in `Fleet.pods.records`.
+    `room` has all nodes with GPUs and all pods on them. Whoever reads it must not keep or change it. It has the UIDs of
+    pods; pods with GPUs among them are in `Fleet.pods.records`. Without the feature, `is_on` is False, and there are no
+    verdicts.
     """
 
-    def __init__(self) -> None:
-        self.is_on = True
-        self.room = Room()
+    name = "waiting"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, pods: Pods, nodes: Nodes, book: WaitBook, rules: Rules, *, is_resumed: bool) -> None:
+        self.is_on = book.is_on
+        self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
+        self.book = book
+        self.verdicts = Verdicts(self.room, judged)
+        self.situations = Situations(self.live, rules)
+        self.is_idle: Callable[[PodRecord], bool] = lambda _: False
+        self._pods = pods
+        self._terms = book.terms
+        self._unjudged: set[str] = set()
+        """UIDs of pending pods that were not judged yet, or that changed."""
+        self._judged_us = 0
+
+    @property
+    def room(self) -> Room:
+        """What the nodes with GPUs offer, and what is taken."""
+        return self.live.room
+
+    @property
+    def parts(self) -> tuple[StatePart[Any], ...]:
+        """This part, after the one for nodes."""
+        return RoomNodes(self.live, self._terms, is_on=self.is_on), self
 
     def pod(self, uid: str) -> WaitingPod | None:
         """A pending pod with its verdict as of the last `judge`; None if it does not wait."""
-        return None
+        record, charged = self._pods.records.get(uid), self.book.pods.get(uid)
+        if record is None or charged is None or not charged.waits or charged.waits[-1].to_us is not None:
+            return None
+        plea, last = self.situations.pleas.get(uid), charged.waits[-1]
+        return WaitingPod(
+            record=record,
+            tier=last.tier,
+            tenant=last.tenant,
+            quantity=last.quantity,
+            needs=plea.needs if plea else None,
+            situation=self.situations.of(record, self._judged_us) or Situation(),
+            verdict=self._verdict(record),
+            since_us=record.created_us,
+            waits=charged.waits,
+        )
 
     def pods(self) -> list[WaitingPod]:
         """All pending pods, the oldest first."""
-        return []
+        found = [each for each in map(self.pod, self.book.pods) if each]
+        return sorted(found, key=lambda each: (each.since_us, each.record.uid))
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`; comes after `Pods` has seen the pod."""
+        if self.is_on and isinstance(found, PlaceablePod):
+            self.live.pod_seen(found)
+            self.situations.nominee_seen(found)
+            if found.metadata.uid in self._pods.records:
+                self.situations.gpu_pod_seen(found)
+
+    def other_seen(self, other: OtherPod) -> bool:
+        """A pod without GPUs was observed; returns whether it matters."""
+        self.situations.withdraw(other.uid)
+        if other.taken is None:
+            self.live.release(other.node, other.uid)
+            return False
+        return self.live.bind(other.node, other.uid, other.taken)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`; comes after `released`."""
+        self.situations.left(uid)
+
+    def released(self, uid: str, node: str) -> None:
+        """A pod was deleted, from `node` if it was bound."""
+        if self.is_on and node:
+            self.live.release(node, uid)
+
+    def listing(self, kind: Kind) -> None:
+        """A watch begins to list."""
+        if kind is Kind.PODS:
+            self.live.pods_listing()
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.listed`."""
+        self.live.pods_listed(uids)
+        self.situations.listed(uids)
+
+    def beside(self, part: ListedBeside) -> None:
+        """Objects were listed beside the watches, which know better about what they have reported since."""
+        if part.begins:
+            self.live.beside_begins(part.nodes)
+        for each in part.objects:
+            if not self.live.is_newer(each.metadata.uid):
+                if isinstance(each, Node):
+                    self.live.node_seen(each, at_us=part.at_us)
+                else:
+                    self.seen(each, at_us=part.at_us)
+        if part.ends:
+            self.live.beside_ends(had_all=not part.nodes)
+
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
+        if not self.is_on:
+            return
+        if record.scheduled_us is not None or record.end_us is not None or is_gone:
+            self._waits_no_longer(record.uid)
+        if record.scheduled_us is None and record.end_us is not None:
+            tenant = self._pods.namespaces.tenant(record)
+            self.book.settle(record, tenant, end_us=record.end_us, at_us=at_us)
+        elif record.scheduled_us is None and not is_gone:
+            self._unjudged.add(record.uid)
+        if is_gone:
+            self.released(record.uid, record.node)
+            self.situations.left(record.uid)
+            self.book.forget(record.uid)
+
+    def advance(self, now_us: int) -> None:
+        """See `StatePart.advance`."""
+        self.live.advance(now_us)
+        self.situations.advance()
 
     def judge(self, *, at_us: int) -> None:
-        """Renew the verdicts that changes since the last call may have changed, and charge the wait until `at_us`."""
+        """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
+        if not self.is_on:
+            return
+        self._judged_us = at_us
+        changed = self._unjudged | self.situations.changed
+        self._unjudged.clear()
+        self.situations.changed.clear()
+        if self.live.is_judgeable:
+            for uid in changed:
+                self._classify(uid, at_us)
+            changed.update(self._renewed())
+        for uid in changed:
+            record = self._pods.records.get(uid)
+            if record and record.scheduled_us is None and record.end_us is None:
+                self._charge(record, at_us)
+        self.book.post()
+
+    def drain(self) -> dict[str, PodWait | None]:
+        """See `StatePart.drain`."""
+        return self.book.drain()
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self.book.touch_all()
+
+    def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
+        """See `StatePart.restore`; comes before the pods."""
+        self.book.restore(documents, at_us=at_us)
+
+    def pods_restored(self, *, at_us: int) -> None:
+        """All pods are restored. Waits of pods that are not pending end, and all of them without the feature."""
+        pending = self._pods.index.pending if self.is_on else set()
+        for uid in self.book.pods.keys() - pending:
+            self.book.end(uid, at_us=at_us)
+        self._unjudged |= pending
+        for record in self._pods.records.values() if self.is_on else ():
+            if record.node and record.end_by is None:
+                self.live.restored(record)
+
+    def _waits_no_longer(self, uid: str) -> None:
+        self._unjudged.discard(uid)
+        self.verdicts.drop(uid)
+        self.situations.waits_no_longer(uid)
+
+    def _classify(self, uid: str, at_us: int) -> None:
+        record, plea = self._pods.records.get(uid), self.situations.pleas.get(uid)
+        situation = self.situations.of(record, at_us) if record and not record.node else None
+        if plea and situation:
+            self.verdicts.put(uid, plea.needs, situation)
+        else:
+            self.verdicts.drop(uid)
+
+    def _renewed(self) -> Iterable[str]:
+        """Pods with another verdict, as the room is now."""
+        is_complete = self.live.is_complete
+        has_changed = bool(self.live.changed) or self.room.is_complete is not is_complete
+        self.room.is_complete = is_complete
+        self.live.changed.clear()
+        return self.verdicts.renew(has_changed=has_changed)
+
+    def _verdict(self, record: PodRecord) -> Verdict:
+        return _AT_NODE if record.node else self.verdicts.verdict(record.uid)
+
+    def _charge(self, record: PodRecord, at_us: int) -> None:
+        verdict = self._verdict(record)
+        if verdict.reason is Reason.UNKNOWN and record.uid in self.book.pods:
+            return  # the last known verdict counts until there is another
+        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self.is_idle)
+        tenant = self._pods.namespaces.tenant(record)
+        wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
+        self.book.charge(record, wait, at_us=at_us)

@@ -1,0 +1,26 @@
+"""Pods without GPUs, in brief: only what they take from nodes with GPUs matters."""
+
+from collections.abc import Callable
+
+from gputally.accounting.waiting.live_room import ENDED, taken_from
+from gputally.model.kube import Object
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.observation import OtherPod
+from gputally.model.rules import Rules
+
+Matters = Callable[[str], bool]
+"""Whether the pods on a node of that name matter."""
+
+
+def other_pod(found: Object, *, at_us: int, since_us: int, rules: Rules, matters: Matters) -> OtherPod | None:
+    """What matters of a pod without GPUs, None if nothing does."""
+    if not isinstance(found, PlaceablePod) or not (node := found.spec.node_name) or not matters(node):
+        return None
+    return OtherPod(
+        uid=found.metadata.uid,
+        node=node,
+        taken=None if found.status.phase in ENDED else taken_from(found, rules),
+        version=found.metadata.resource_version,
+        at_us=at_us,
+        since_us=since_us,
+    )

@@ -1,0 +1,91 @@
+"""Verdicts by class: pending pods with equal needs in the same situation have the same one."""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.placement.room import Room
+
+_UNKNOWN: Final = Verdict(reason=Reason.UNKNOWN)
+_BY_TEXT: Final = (Reason.SCHEDULABLE, Reason.OTHER)
+"""The scheduler's message matters only for pods that seem to fit."""
+Judge = Callable[[Needs, Room, Situation], Verdict]
+
+
+class WaitClass(Struct):
+    """Pods with equal needs in the same situation, without the scheduler's message.
+
+    `priority` is that of the pods. `texts` has the verdicts by message, for those that depend on it.
+    """
+
+    needs: Needs
+    situation: Situation
+    members: dict[str, str]
+    """The scheduler's message by UID."""
+    verdict: Verdict = _UNKNOWN
+    texts: dict[str, Verdict] = {}
+
+
+class Verdicts:
+    """The classes of pending pods; `of` has the class of each pod by UID."""
+
+    def __init__(self, room: Room, judge: Judge) -> None:
+        self.of: dict[str, WaitClass] = {}
+        self.classes: dict[tuple[Needs, Situation], WaitClass] = {}
+        self._room = room
+        self._judge = judge
+        self._new: set[tuple[Needs, Situation]] = set()
+
+    def put(self, uid: str, needs: Needs, situation: Situation) -> None:
+        """A pod waits in this situation."""
+        text, bare = situation.text, replace(situation, text="")
+        known = self.of.get(uid)
+        if known and known.needs == needs and known.situation == bare:
+            known.members[uid] = text
+            return
+        self.drop(uid)
+        key = (needs, bare)
+        found = self.classes.get(key)
+        if found is None:
+            found = self.classes[key] = WaitClass(needs, bare, {})
+            self._new.add(key)
+        found.members[uid] = text
+        self.of[uid] = found
+
+    def drop(self, uid: str) -> None:
+        """A pod waits no longer, or nothing is known about it."""
+        if found := self.of.pop(uid, None):
+            del found.members[uid]
+            if not found.members:
+                key = (found.needs, found.situation)
+                del self.classes[key]
+                self._new.discard(key)
+
+    def renew(self, *, has_changed: bool) -> Iterator[str]:
+        """Judge new classes, and all of them if the room `has_changed`; yields the pods with another verdict."""
+        keys: Collection[tuple[Needs, Situation]] = tuple(self.classes) if has_changed else tuple(self._new)
+        self._new.clear()
+        for key in keys:
+            found = self.classes[key]
+            before, found.verdict = found.verdict, self._judge(found.needs, self._room, found.situation)
+            had_texts = bool(found.texts)
+            found.texts.clear()
+            if had_texts or before != found.verdict:
+                yield from found.members
+
+    def verdict(self, uid: str) -> Verdict:
+        """The verdict on a pod as of the last `renew`."""
+        if (found := self.of.get(uid)) is None:
+            return _UNKNOWN
+        text = found.members[uid]
+        if not text or found.verdict.reason not in _BY_TEXT:
+            return found.verdict
+        if (known := found.texts.get(text)) is None:
+            situation = replace(found.situation, text=text)
+            known = found.texts[text] = self._judge(found.needs, self._room, situation)
+        return known
