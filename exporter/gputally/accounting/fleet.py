@@ -82,13 +82,10 @@ class Fleet:
         self.waiting = Waiting(self.pods, self.nodes, waits, rules, is_resumed=bool(saved.resumes))
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
-        self.parts: tuple[StatePart[Any], ...] = (
-            *own,
-            *self.ends.parts,
-            *self.waiting.parts,
-            NamespaceTenants(self.pods),
-        )
+        self.classes = ClassTiers(rules, self.limiter)
+        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, self.classes)
+        late = (*self.waiting.parts, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.ends.parts, *late)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)

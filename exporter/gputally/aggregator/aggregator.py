@@ -19,6 +19,7 @@ from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
+from gputally.aggregator.page_links import PODS_PATH, page_links
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
@@ -37,17 +38,18 @@ from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, 
 from gputally.kube.watched import resources, unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
-from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.pending_api.pending_described import PENDING_DESCRIBED
+from gputally.pending_api.pending_now import PendingNow, read_pending
+from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
 from gputally.pulling.agent_options import AgentOptions
-from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_process import ReportRunner
-from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
+from gputally.report_api.report_route import report_routes
 from gputally.serving import policy_source
 
 if TYPE_CHECKING:
@@ -55,22 +57,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PODS_PATH: Final = "/metrics/pods"
-_LINKS: Final = (
-    (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
-    (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
-    (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
-    (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
-    (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
-)
-DASHBOARDS: Final = (
-    ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
-    ("gputally-tenants", "dashboard: GPU-hours and cost of tenants and jobs"),
-    ("gputally-tiers", "dashboard: tiers and preemption"),
-    ("gputally-pending", "dashboard: pods that wait for GPUs"),
-    ("gputally-exporter", "dashboard: health of gputally"),
-)
-"""(UID, meaning) of dashboards in Grafana."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -264,6 +250,10 @@ def _allocations(pipeline: Pipeline, clock: Clock) -> AllocationsNow:
     return AllocationsNow(active, at_us, book.currency if book else "")
 
 
+def _pending(pipeline: Pipeline, clock: Clock, *, with_room: bool) -> PendingNow:
+    return read_pending(pipeline.fleet, now_us=clock(), with_room=with_room)
+
+
 async def _sections(
     running: RunningAggregator, clock: Clock, tenants: frozenset[str] | None
 ) -> Sequence[status_page.StatusTable]:
@@ -272,12 +262,6 @@ async def _sections(
     now = _allocations(pipeline, clock)
     own = health_sections(pipeline.health, now.at_us) if tenants is None else []
     return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
-
-
-def _links(settings: Settings) -> Iterator[tuple[str, str]]:
-    yield from ((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH)
-    if settings.grafana:
-        yield from ((f"{settings.grafana}/d/{uid}", meaning) for uid, meaning in DASHBOARDS)
 
 
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
@@ -291,8 +275,10 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         sections=partial(_sections, running, clock),
         routes=(
             allocations_route(partial(_allocations, running.pipeline, clock)),
-            *report_routes(running.reports, version=__version__),
+            *PendingRoutes(partial(_pending, running.pipeline, clock)).routes(),
+            *report_routes(running.reports, version=__version__, more=PENDING_DESCRIBED),
         ),
-        links=tuple(_links(settings)),
+        bodies=BODIES,
+        links=tuple(page_links(settings)),
         max_requests=settings.max_requests,
     )

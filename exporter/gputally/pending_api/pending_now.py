@@ -31,6 +31,10 @@ class Viewer(NamedTuple):
 ALL: Final = Viewer(None)
 
 
+class WaitsUnexplained(Exception):
+    """The aggregator runs without verdicts on waiting pods."""
+
+
 class PendingNow(NamedTuple):
     """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
 
@@ -50,7 +54,12 @@ class PendingNow(NamedTuple):
 
 
 def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
-    """The state at `now_us`; with a copy of the room only for what would help, as that takes milliseconds."""
+    """The state at `now_us`; with a copy of the room only for what would help, as that takes milliseconds.
+
+    Raises: WaitsUnexplained.
+    """
+    if not fleet.waiting.is_on:
+        raise WaitsUnexplained
     fleet.reconcile()
     fleet.advance(now_us)
     fleet.waiting.judge(at_us=fleet.now_us)

@@ -21,7 +21,7 @@ from gputally.pending_api.forecast import forecast
 from gputally.pending_api.manifest_pods import planned_pods
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_list import pending_list
-from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
 from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.what_if_request import planned_by_parameters
@@ -146,6 +146,8 @@ def _guarded(handler: Handler) -> Handler:
             return _said(HTTPStatus.BAD_REQUEST, str(error))
         except NoSuchPods as error:
             return _said(HTTPStatus.NOT_FOUND, str(error), {NOT_FOUND_HEADER: "true"})
+        except WaitsUnexplained:
+            return _said(HTTPStatus.SERVICE_UNAVAILABLE, "this aggregator does not explain waits; see docs/pending.md")
         except TooBusy:
             text = "too many questions about waiting pods at once; try again"
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})

@@ -161,7 +161,7 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.SELECTOR: lambda each: f"does not match {each.what}",
     ObstacleKind.SIZE: lambda each: f"{_needed(each)}, the node has {_bare(each)}",
     ObstacleKind.RESOURCE: lambda each: f"{_needed(each)}, {_bare(each)} available",
-    ObstacleKind.POLICY: lambda each: f"preemptionPolicy Never{f' of class {each.what}' if each.what else ''}",
+    ObstacleKind.POLICY: lambda each: each.what or "preemptionPolicy: Never",
     ObstacleKind.GATE: lambda each: f"scheduling gate {each.what}",
     ObstacleKind.QUEUE: lambda each: f"queue: {each.what}" if each.what else "the queue has not admitted it",
     ObstacleKind.QUOTA: lambda each: f"quota {each.what}: {each.needed} needed, {each.free} left",

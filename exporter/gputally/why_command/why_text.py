@@ -64,14 +64,15 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
         verb = "has ended" if answer.state == "ended" else f"does not wait: it is {answer.state}"
         yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
         return
-    others = f" and {pods(answer.pods - 1)} like it" if answer.pods > 1 else ""
-    verb, cost = ("wait" if others else "waits"), money(pod.cost_per_hour, document.currency)
-    price = f", {cost} per hour" if cost and pod.cost_per_hour is not None else ""
-    each = " each" if others else ""
-    waited = duration(answer.waited_seconds)
-    yield from paragraph(
-        f"{name}{others} {verb} for {gpus(pod.gpus)}{each}, {waited} so far{price}: {pod.text}.", width
-    )
+    cost = money(pod.cost_per_hour, document.currency) if pod.cost_per_hour is not None else ""
+    price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
+    if answer.pods > 1:
+        others = f"{name} and {pods(answer.pods - 1)} like it have waited up to {waited}"
+        yield from paragraph(
+            f"{others} for {gpus(pod.gpus)} each{f'{price} each' if price else ''}: {pod.text}.", width
+        )
+    else:
+        yield from paragraph(f"{name} has waited {waited} for {gpus(pod.gpus)}{price}: {pod.text}.", width)
 
 
 def obstacle_lines(obstacles: Sequence[ObstacleText], *, width: int) -> Iterator[str]:
