@@ -25,6 +25,14 @@ def amount_words(resource: str, amount: int) -> str:
     return f"{amount:,} {resource}"
 
 
+def bare_amount(resource: str, amount: int) -> str:
+    """The same where the resource was just named: `8`, `2.5`, `256 GiB`; nothing below 0."""
+    least = max(0, amount)
+    if resource in _BYTES:
+        return byte_words(least)
+    return f"{least / _MILLI:g}" if resource == CPU else f"{least:,}"
+
+
 def byte_words(amount: int) -> str:
     """Bytes in the largest unit that leaves at least 1, with at most three digits behind it: `1.5 GiB`."""
     value, unit = float(max(0, amount)), 0

@@ -6,7 +6,7 @@ from typing import Final
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.pending_api.amount_words import amount_words, listed
+from gputally.pending_api.amount_words import amount_words, bare_amount, listed
 
 SHORT: Final[Mapping[Reason, str]] = {
     Reason.NO_SCHEDULER: "no scheduler",
@@ -159,8 +159,8 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.TAINT: lambda each: f"taint {each.what} is not tolerated",
     ObstacleKind.CORDON: lambda _: "cordoned",
     ObstacleKind.SELECTOR: lambda each: f"does not match {each.what}",
-    ObstacleKind.SIZE: lambda each: f"{_needed(each)}, the node has {_bare(each)}",
-    ObstacleKind.RESOURCE: lambda each: f"{_needed(each)}, {_bare(each)} available",
+    ObstacleKind.SIZE: lambda each: f"{_needed(each)}, the node has {bare_amount(each.what, each.free or 0)}",
+    ObstacleKind.RESOURCE: lambda each: f"{_needed(each)}, {bare_amount(each.what, each.free or 0)} available",
     ObstacleKind.POLICY: lambda each: each.what or "preemptionPolicy: Never",
     ObstacleKind.GATE: lambda each: f"scheduling gate {each.what}",
     ObstacleKind.QUEUE: lambda each: f"queue: {each.what}" if each.what else "the queue has not admitted it",
@@ -174,15 +174,3 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
 
 def _needed(obstacle: Obstacle) -> str:
     return f"{amount_words(obstacle.what, obstacle.needed or 0)} needed"
-
-
-def _bare(obstacle: Obstacle) -> str:
-    return (
-        amount_words(obstacle.what, max(0, obstacle.free or 0)).partition(" ")[0]
-        if _is_count(obstacle)
-        else amount_words(obstacle.what, obstacle.free or 0)
-    )
-
-
-def _is_count(obstacle: Obstacle) -> bool:
-    return obstacle.what not in ("memory", "ephemeral-storage")

@@ -32,15 +32,21 @@ def paragraph(text: str, width: int) -> list[str]:
 
 
 def headed_table(head: str, rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[str]:
-    """Rows in columns behind the heading; columns `right` are aligned to the right. Names are never cut off."""
+    """Rows in columns behind the heading, as in `table`."""
+    for index, line in enumerate(table(rows, right=right)):
+        yield f"{head if index == 0 else '':<{_HEAD}}{line}"
+
+
+def table(rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[str]:
+    """Rows in columns; columns `right` are aligned to the right. Names are never cut off."""
     texts = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for index, row in enumerate(texts):
+    for row in texts:
         cells = (
             cell.rjust(size) if column in right else cell.ljust(size)
             for column, (cell, size) in enumerate(zip(row, widths, strict=True))
         )
-        yield f"{head if index == 0 else '':<{_HEAD}}{'  '.join(cells)}".rstrip()
+        yield "  ".join(cells).rstrip()
 
 
 def duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
-from gputally.why_command.lines import duration, gpus, headed_table, money, paragraph, pods
+from gputally.why_command.lines import duration, gpus, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
@@ -18,9 +18,9 @@ def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Ite
     yield ""
     yield from _reasons(document, width)
     yield ""
-    yield from headed_table("", [_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
+    yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
     if document.next:
-        yield f"and {pods(document.pod_count - len(document.pods))} more; --output json has all"
+        yield f"and {pods(document.pod_count - len(document.pods))} more; narrow it down by NAMESPACE or --tenant"
 
 
 def _headline(document: PendingDocument, subject: str) -> str:
@@ -46,7 +46,7 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
         for each in sorted(document.reasons, key=lambda each: -each.gpus)
     ]
     right = frozenset(range(len(heads) - 2))
-    for line in headed_table("", [heads, *rows], right=right):
+    for line in table([heads, *rows], right=right):
         yield line if len(line) <= width else f"{line[: width - 3]}..."
 
 
