@@ -16,6 +16,9 @@ MOST_PODS: Final = 1_000
 MOST_KINDS: Final = 20
 """Different pods in one request."""
 
+_MOST_NAME: Final = 253
+"""Characters of a name in Kubernetes."""
+
 
 class PlannedPods(NamedTuple):
     """`number` equal pods that do not exist yet. `name` says of what, such as `Job ml/train` or `... Worker`."""
@@ -169,10 +172,10 @@ def _planned(body: bytes) -> Iterator[PlannedPods]:
 
 
 def _of_owner(owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
-    metadata = owner.metadata
-    namespace = metadata.namespace or "default"
+    namespace = owner.metadata.namespace or "default"
+    subject = f"{owner.kind} {namespace[:_MOST_NAME]}/{owner.metadata.name[:_MOST_NAME] or 'unnamed'}"
     for role, template, count in READERS[owner.kind](body):
-        name = f"{owner.kind} {namespace}/{metadata.name or 'unnamed'}{f' {role}' if role else ''}"
+        name = f"{subject} {role[:_MOST_NAME]}" if role else subject
         if not 0 <= count <= MOST_PODS:
             raise InvalidRequest(f"{name} has {count} pods; use {MOST_PODS:,} at most")
         if count:
