@@ -47,7 +47,12 @@ def main_resource(needs: Needs) -> tuple[str, int]:
 
 def large(needs: Needs, group: Group) -> int:
     """How many nodes of the group are large enough for the pod."""
-    return sum(count for offered, count in group.offers.items() if is_large(needs.amounts, offered))
+    if (known := group.large.get(needs.amounts)) is None:
+        if len(group.large) >= _MAX_MEMO:
+            group.large.clear()
+        known = sum(count for offered, count in group.offers.items() if is_large(needs.amounts, offered))
+        group.large[needs.amounts] = known
+    return known
 
 
 def is_large(amounts: Amounts, offered: Amounts) -> bool:

@@ -73,7 +73,7 @@ def _fitting(needs: Needs, room: Room, situation: Situation, candidates: Candida
         obstacles = tuple([Obstacle(kind=ObstacleKind.UNMODELLED, what=each.text) for each in said])
         return Verdict(reason=Reason.OTHER, obstacles=obstacles)
     if node:
-        return Verdict(reason=Reason.SCHEDULABLE, node=node.name)
+        return Verdict(reason=Reason.SCHEDULABLE)
     return (
         _stopping(needs, room, situation, [situation.nominated_node])
         or (_evicting(eviction, room) if eviction else None)
