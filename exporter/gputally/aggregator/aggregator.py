@@ -20,7 +20,7 @@ from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
 from gputally.aggregator.page_links import PODS_PATH, page_links
-from gputally.aggregator.pipeline import Pipeline, assemble
+from gputally.aggregator.pipeline import Pipeline, assemble, watched_by
 from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
 from gputally.config.read import read_files
@@ -35,7 +35,7 @@ from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.identify import identify
 from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
-from gputally.kube.watched import resources, unwatched
+from gputally.kube.watched import unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.kube import Kind
@@ -116,7 +116,8 @@ async def aggregate(
             if settings.retention_days:
                 await asyncio.to_thread(ledger.prepare_retention)
             saved = _saved(ledger, now_us=clock())
-            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
+            zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
+            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)
             fleet.jobs.costs.is_on = settings.training_job_cost
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
@@ -126,7 +127,7 @@ async def aggregate(
                 background: dict[str, Background] = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_confirmed, server_time, request),
-                    **optional_tasks(settings, rules, pipeline, reports=reports, clock=clock),
+                    **optional_tasks(settings, rules, pipeline, api=api, reports=reports, clock=clock),
                 }
                 running = RunningAggregator(pipeline, policies, reports)
                 await _run(api, running, settings, clock=clock, background=background, started=started)
@@ -151,7 +152,7 @@ def _rare_collection() -> Iterator[None]:
 
 
 def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
-    watched = resources(fleet.rules)
+    watched = watched_by(fleet)
     first = [resource.kind for resource in watched if resource.is_first]
     return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)
 
@@ -217,7 +218,7 @@ async def account(pipeline: Pipeline) -> None:
 def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
     """Start all watches at once: pods are read while the objects that classify them are accounted."""
     fleet, intake = pipeline.fleet, pipeline.intake
-    for resource, health in zip(resources(fleet.rules), pipeline.health.watches, strict=True):
+    for resource, health in zip(watched_by(fleet), pipeline.health.watches, strict=True):
         since = fleet.resume_of(resource.kind) if resource.resumes else None
         if since:  # the ledger has the state; only missed events are due
             asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)

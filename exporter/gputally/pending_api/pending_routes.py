@@ -147,7 +147,10 @@ def _guarded(handler: Handler) -> Handler:
         except NoSuchPods as error:
             return _said(HTTPStatus.NOT_FOUND, str(error), {NOT_FOUND_HEADER: "true"})
         except WaitsUnexplained:
-            return _said(HTTPStatus.SERVICE_UNAVAILABLE, "this aggregator does not explain waits; see docs/pending.md")
+            return _said(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "waits are not explained; start the aggregator with --pending.reasons=on",
+            )
         except TooBusy:
             text = "too many questions about waiting pods at once; try again"
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})

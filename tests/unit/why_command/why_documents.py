@@ -8,8 +8,8 @@ from gputally.model.placement.why_document import (
     NeededResources,
     ObstacleText,
     OccupantPod,
-    SimilarWaits,
     PastWait,
+    SimilarWaits,
     WhyAnswer,
     WhyDocument,
 )

@@ -43,6 +43,8 @@ class LiveRoom:
         self.changed: set[str] = set()
         self.lacks_nodes = self.lacks_pods = True
         self.late: set[str] = set()
+        self._listing: set[str] = set()
+        """The late nodes in the list beside the watches."""
         self._is_resumed = is_resumed
         self._now_us = 0
         self._rules = rules
@@ -162,7 +164,7 @@ class LiveRoom:
     def beside_begins(self, nodes: Collection[str]) -> None:
         """A list beside the watches begins, of the pods on these nodes, or of all nodes and pods."""
         self._touched = set()
-        self.late = self.late.difference(nodes) if nodes else set()
+        self._listing = set(nodes) or set(self.late)
 
     def is_newer(self, uid: str) -> bool:
         """Whether a watch has reported the object since the list beside it began."""
@@ -171,6 +173,7 @@ class LiveRoom:
     def beside_ends(self, *, had_all: bool) -> None:
         """The list beside the watches is complete."""
         self._touched = None
+        self.late -= self._listing
         if had_all:
             self.lacks_nodes = self.lacks_pods = False
 

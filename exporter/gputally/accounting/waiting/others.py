@@ -12,7 +12,7 @@ Matters = Callable[[str], bool]
 """Whether the pods on a node of that name matter."""
 
 
-def other_pod(found: Object, *, at_us: int, since_us: int, rules: Rules, matters: Matters) -> OtherPod | None:
+def other_pod(found: Object, at_us: int, since_us: int, *, rules: Rules, matters: Matters) -> OtherPod | None:
     """What matters of a pod without GPUs, None if nothing does."""
     if not isinstance(found, PlaceablePod) or not (node := found.spec.node_name) or not matters(node):
         return None

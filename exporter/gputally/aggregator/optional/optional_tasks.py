@@ -6,8 +6,10 @@ from functools import partial
 from gputally.aggregator.optional.budget_watch import budget_task
 from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.optional.period_closer import PeriodCloser
+from gputally.aggregator.optional.room_lister import RoomLister
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
+from gputally.kube.api import Api
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock
@@ -18,7 +20,7 @@ Background = Callable[[], Coroutine[None, None, None]]
 
 
 def optional_tasks(
-    settings: Settings, rules: Rules, pipeline: Pipeline, *, reports: ReportRunner, clock: Clock
+    settings: Settings, rules: Rules, pipeline: Pipeline, *, api: Api, reports: ReportRunner, clock: Clock
 ) -> dict[str, Background]:
     """Those that are on, by name."""
     tasks: dict[str, Background] = {}
@@ -29,6 +31,8 @@ def optional_tasks(
         tasks["ledger retention"] = partial(
             keep_rolled_up, pipeline.writer, retention_us=retention_us, closing=pipeline.health.closing, clock=clock
         )
+    if settings.explains_waits:
+        tasks["room"] = RoomLister(api, pipeline, clock=clock).run
     if rules.budgets:
         tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks
