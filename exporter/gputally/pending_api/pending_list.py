@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
+from gputally.model.placement.why_document import Help
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod
 from gputally.pending_api.pending_request import PendingRequest
@@ -46,8 +47,13 @@ class _Helps:
             found = helps_of(
                 self._now, waiting.verdict, waiting.needs, waiting.situation, rank=rank, viewer=self._viewer
             )
-            self._known[key] = found[0].text if found else ""
+            self._known[key] = _in_brief(found[0]) if found else ""
         return self._known[key]
+
+
+def _in_brief(found: Help) -> str:
+    count = sum(each.pods for each in found.victims)
+    return f"{found.text} (it then preempts {count} pod{'' if count == 1 else 's'})" if count else found.text
 
 
 def _helped(waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:

@@ -19,12 +19,9 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
     used = next((each for each in now.classes if each.name == chosen), None)
     rank = Rank(used.value, used.may_preempt, used.name) if used else rank
     steps = listed([_step(each, now, viewer) for each in suggestion.changes])
-    node = eviction.node if eviction and viewer.sees_nodes else None
-    on = f" on {node}" if node else ""
-    then = f"it may then preempt lower priorities{on}" if eviction else "it then fits"
     return Help(
-        text=f"{steps}: {then}",
-        node=node,
+        text=steps,
+        node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
     )
 

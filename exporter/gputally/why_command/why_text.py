@@ -21,6 +21,7 @@ _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
 _MOST_WAITS: Final = 4
 _MOST_HELPS: Final = 3
+_MOST_VICTIMS: Final = 3
 _OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "MAY PREEMPT", "POD (TENANT)")
 _NUMBERS: Final = frozenset({0, 2, 3})
 
@@ -154,20 +155,21 @@ def _similar(similar: SimilarWaits) -> str:
 def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[str]:
     """The first suggestions, with what they would destroy."""
     for index, each in enumerate(helps[:_MOST_HELPS]):
-        text = f"{each.text}{losses(each.victims, currency)}"
-        yield from headed("" if index else "Would help", f"- {text}", width=width)
+        effect = _effect(each, currency) if each.victims else "it then fits"
+        yield from headed("" if index else "Would help", f"- {each.text}: {effect}", width=width)
 
 
-def losses(victims: Sequence[OccupantPod], currency: str) -> str:
-    """What the preemption of the victims would destroy, as the end of a sentence; "" for none."""
-    if not victims:
-        return ""
+def _effect(each: Help, currency: str) -> str:
+    """Whom the pod would preempt then, and what that would destroy."""
+    victims = each.victims
     named = [f"{each.namespace}/{each.pod}" if each.pod else f"{each.tier} ({gpus(each.gpus)})" for each in victims]
-    more = f" and {len(named) - 3} more" if len(named) > 3 else ""  # noqa: PLR2004 - a line
+    shown = named[:_MOST_VICTIMS]
+    if more := len(named) - len(shown):
+        shown.append(f"{more} more")
     known = [each for each in victims if each.lost_gpu_hours is not None]
     hours = sum(each.lost_gpu_hours or 0 for each in known)
-    lost = f", losing {hours:.2f} GPU-hours of work" if known else ""
-    return f"; would preempt {', '.join(named[:3])}{more}{lost}{_lost_cost(known, currency)}"
+    lost = f", destroying {hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{lost}"
 
 
 def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:

@@ -37,7 +37,7 @@ POD = PendingPod(
     gpu_model="H100",
     created=before(26),
     reason="capacity",
-    text="pods of its own or a higher priority hold the GPUs that it could use",
+    text="pods of its own or a higher priority hold what it needs",
     since=before(14),
     cost_per_hour="30",
 )
@@ -84,8 +84,8 @@ ANSWER = WhyAnswer(
     state="pending",
     pod=POD,
     needs=NEEDS,
-    obstacles=[ObstacleText(kind="resource", text="gpu-3: 8 GPUs needed, 2 free", node="gpu-3")],
-    nodes={"full": 9, "tainted": 2, "too small": 1},
+    obstacles=[ObstacleText(kind="resource", text="gpu-3: 8 GPUs needed, 4 available", node="gpu-3")],
+    nodes={"held by other pods": 9, "tainted": 2, "too small": 1},
     occupants=[SERVING, SWEEP],
     waits=[
         PastWait(reason="quota", text="quota", start=before(26), end=before(14), seconds=720),
@@ -94,8 +94,8 @@ ANSWER = WhyAnswer(
     waited_seconds=1560,
     similar=SimilarWaits(tier="batch", gpus=8, pods=37, median_seconds=240, p90_seconds=660, since=before(1440)),
     helps=[
-        Help(text="with priority class gpu-training it would fit on gpu-3", node="gpu-3", victims=[SERVING, SWEEP]),
-        Help(text="with 2 GPUs it would fit on gpu-3", node="gpu-3"),
+        Help(text="use PriorityClass gpu-training", node="gpu-3", victims=[SERVING, SWEEP]),
+        Help(text="request only 4 GPUs", node="gpu-3", victims=[SWEEP]),
     ],
     scheduler_message="0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).",
 )

@@ -84,7 +84,10 @@ class SimilarWaits(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Help(Struct, frozen=True, kw_only=True, gc=False):
-    """A change after which the pod would be bound, checked by the model. `victims` would be preempted by it."""
+    """A change after which the pod would be bound, checked by the model.
+
+    It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user.
+    """
 
     text: str
     node: str | None = None
