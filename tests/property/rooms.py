@@ -48,7 +48,9 @@ TERMS = st.builds(
 
 def amounts(*, gpus: st.SearchStrategy[int], cpu: st.SearchStrategy[int]) -> st.SearchStrategy[Amounts]:
     return st.builds(
-        lambda gpu, cpus: tuple(sorted((k, v) for k, v in {GPU: gpu, "cpu": cpus, "pods": 1}.items() if v)), gpus, cpu.map(lambda n: n * 1000)
+        lambda gpu, cpus: tuple(sorted((k, v) for k, v in {GPU: gpu, "cpu": cpus, "pods": 1}.items() if v)),
+        gpus,
+        cpu.map(lambda n: n * 1000),
     )
 
 
@@ -102,6 +104,8 @@ def rooms(draw: st.DrawFn) -> Room:
         room.put_node(draw(places(name)))
         for index, taken in enumerate(draw(st.lists(TAKEN, max_size=4))):
             room.bind(name, f"{name}-{index}", taken)
+            if draw(st.sampled_from([False, False, False, True])):
+                room.stop(name, f"{name}-{index}")
         for taken in draw(st.lists(TAKEN, max_size=1)):
             room.nominate(name, f"{name}-nominated", taken)
     return room
