@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gputally.accounting.active_pods import ActivePod, holding
 from gputally.export.allocations_route import cost_per_hour
 from gputally.model.placement.why_document import OccupantPod
@@ -40,7 +42,7 @@ def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) ->
         pod = holding(record)
         entry = _entry(now, record, pod, by)
         if viewer.sees(pod.tenant):
-            found.append(entry)
+            found.append(entry if viewer.sees_nodes else replace(entry, node=None))
         else:
             hidden.setdefault((entry.tier, entry.may_be_preempted, entry.why_not), []).append(entry)
     found += [_counted(key, each) for key, each in hidden.items()]

@@ -30,7 +30,7 @@ from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
 from gputally.pending_api.suggestion_words import help_of
 from gputally.pending_api.verdict_words import NODE_COUNTS, SHORT, obstacle_text
-from gputally.placement.suggest import suggestions
+from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5
 _MOST_ANSWERS: Final = 10

@@ -31,12 +31,12 @@ def state(*, with_room: bool = True) -> PendingNow:
     return world(
         [node("secret-node"), node("g2", 4)],
         [
-            holds("serve", 6, on="secret-node", tier="serving", priority=800, namespace="api"),
+            holds("serve", 6, on="secret-node", tier="serving", priority=800, namespace="rivals"),
             holds("other", 2, on="secret-node"),
-            holds("x", 4, on="g2", namespace="api"),
+            holds("x", 4, on="g2", namespace="rivals"),
             waits("a", 8),
             waits("b", 8),
-            waits("foreign", 16, namespace="lab"),
+            waits("foreign", 16, namespace="rivals"),
         ],
         classes=CLASSES,
     )
@@ -100,30 +100,30 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
         _, what_if = await read(client, "/api/v1/what-if", gpus="8", **{"class": "top"})
         async with client.get("/pending") as answer:
             page = await answer.text()
-        status, _ = await read(client, "/api/v1/why", namespace="lab", pod="foreign")
+        status, _ = await read(client, "/api/v1/why", namespace="rivals", pod="foreign")
 
     assert [each["pod"] for each in pending["pods"]] == ["a", "b"]
     assert status == 404, "whether it exists is not theirs to know"
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
     everything = json.dumps([pending, why, what_if]) + page
-    for secret in ("secret-node", 'serve"', "api/", "uid-serve", "uid-x", "foreign", "lab"):
+    for secret in ("secret-node", 'serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
     assert what_if["lost_gpu_hours"] is None
 
 
 async def test_a_pod_that_does_not_exist_is_named_with_a_hint() -> None:
-    async with served() as client, client.get("/api/v1/why", params={"namespace": "lab", "pod": "a"}) as answer:
+    async with served() as client, client.get("/api/v1/why", params={"namespace": "rivals", "pod": "a"}) as answer:
         found = answer.status, answer.headers.get(NOT_FOUND_HEADER), await answer.text()
 
-    assert found == (404, "true", "no pod with GPUs is known as lab/a; did you mean ml/a?\n")
+    assert found == (404, "true", "no pod with GPUs is known as rivals/a; did you mean ml/a?\n")
 
 
 async def test_equal_pods_of_a_job_share_an_answer() -> None:
     async with served() as client:
         _, found = await read(client, "/api/v1/why", pod="foreign")
 
-    assert [each["pod"]["namespace"] for each in found["answers"]] == ["lab"], "the only pod of that name"
+    assert [each["pod"]["namespace"] for each in found["answers"]] == ["rivals"], "the only pod of that name"
 
 
 async def test_a_forecast_of_parameters_says_whom_it_would_evict() -> None:
@@ -142,7 +142,7 @@ async def test_a_forecast_of_a_class_that_never_preempts_waits() -> None:
         _, found = await read(client, "/api/v1/what-if", gpus="8", **{"class": "quiet"})
 
     [forecast] = found["forecasts"]
-    assert (forecast["bound"], forecast["reason"], forecast["victims"]) == (0, "capacity", [])
+    assert (forecast["bound"], forecast["reason"], forecast["victims"]) == (0, "never_preempts", [])
 
 
 async def test_a_manifest_is_forecast_template_by_template() -> None:
