@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,7 +13,9 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
-MOST_OCCUPANTS = 50
+_PLACES: Final = 6
+"""Of the cost of work that would be lost, which is no bill."""
+MOST_OCCUPANTS: Final = 50
 """In one answer; further ones are counted."""
 
 
@@ -68,7 +70,7 @@ def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> Occu
         may_be_preempted=not why_not,
         why_not=why_not,
         lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
-        lost_cost=decimal_text(Decimal(cost) / COST_UNIT) if cost is not None else None,
+        lost_cost=decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES)) if cost is not None else None,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.why_document import WhyDocument
@@ -29,13 +31,13 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocum
     """The answer. Raises: NoSuchPods."""
     found = _found(now, asked, viewer)
     _expect_one_place(found, asked)
+    bound = sum(each.end_us is None for each in found.others) if asked.job else 0
     if found.waiting:
-        bound = sum(each.end_us is None for each in found.others) if asked.job else 0
         return why_waiting(now, found.waiting, viewer, bound=bound)
     if not found.others:
         raise NoSuchPods(_unknown(now, asked, viewer))
     latest = max(found.others, key=lambda each: each.created_us)
-    return why_waited(now, latest, viewer, tenant=tenant_of(latest))
+    return replace(why_waited(now, latest, viewer, tenant=tenant_of(latest)), bound=bound)
 
 
 def _expect_one_place(found: Found, asked: WhyRequest) -> None:
