@@ -52,7 +52,9 @@ async def examined(api: Api, several: Sequence[State]) -> list[Report]:
             async with limit:
                 return await examiner.examine(state)
 
-        return await asyncio.gather(*map(one, several))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(state)) for state in several]
+        return [task.result() for task in tasks]
 
 
 def errors(reports: Sequence[Report]) -> str:

@@ -86,7 +86,7 @@ def requirement(expression: Json) -> str:
         "Gt": f"{key} > {values}",
         "Lt": f"{key} < {values}",
     }
-    return forms[expression["operator"]]
+    return forms[str(expression["operator"])]
 
 
 def limited(state: State, obstacle: Obstacle, _: Names) -> State:

@@ -113,7 +113,8 @@ def state(chance: Random, name: str) -> State:
 def node(chance: Random, name: str, owner: str) -> Json:
     taints = [{"key": ORACLE, "value": owner, "effect": "NoSchedule"}]
     if chance.random() < 0.4:
-        taints += chance.sample(TAINTS, chance.choice((1, 1, 2)))
+        drawn = chance.sample(TAINTS, chance.choice((1, 1, 2)))
+        taints += {taint["key"]: taint for taint in drawn}.values()  # a key and an effect may occur once
     labels = {ORACLE: owner, "kubernetes.io/hostname": name}
     labels |= {"pool": chance.choice("ab")} if chance.random() < 0.8 else {}
     labels |= {"fast": ""} if chance.random() < 0.5 else {}
