@@ -42,7 +42,7 @@ def candidates_for(needs: Needs, room: Room) -> Candidates:
 def main_resource(needs: Needs) -> tuple[str, int]:
     """The GPUs by which nodes are searched, and how many the pod requests; pods without any are counted by `pods`."""
     amounts = dict(needs.amounts)
-    return next(((name, amounts[name]) for name in needs.gpus), (PODS, amounts.get(PODS, 1)))
+    return next(((name, amounts[name]) for name in needs.gpus if name in amounts), (PODS, amounts.get(PODS, 1)))
 
 
 def large(needs: Needs, group: Group) -> int:

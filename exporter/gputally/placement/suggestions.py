@@ -29,8 +29,9 @@ def suggestions(
     """
     state, by_name = State(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
-    all_at_once = [tuple(_remedies(verdict))] if len(verdict.obstacles) > 1 else []
-    tried = (_tried(state, changes, by_name) for changes in (*single, *all_at_once))
+    all_at_once = tuple(_remedies(verdict))
+    several = [all_at_once] if len(all_at_once) == len(verdict.obstacles) > 1 else []
+    tried = (_tried(state, changes, by_name) for changes in (*single, *several))
     return tuple([each for each in tried if each])
 
 
@@ -61,7 +62,7 @@ def _remedies(verdict: Verdict) -> Iterator[Change]:
     """One change for each obstacle, the pod's own where there is one."""
     for obstacle in verdict.obstacles:
         own = [*_of_pod(obstacle), *_of_cluster(obstacle)]
-        if obstacle.kind is ObstacleKind.SIZE:
+        if obstacle.kind is ObstacleKind.SIZE and obstacle.free:
             own = [Change(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
         yield from own[:1]
 
