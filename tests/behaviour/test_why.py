@@ -55,7 +55,8 @@ def held_by(answer: Json) -> set[tuple[str, bool, str]]:
 async def test_s1_training_that_inference_preempted_waits_for_capacity_of_inference(stage: Stage) -> None:
     await stage.furnish(nodes=8, gpus=1, tiers=S1_TIERS, teams=S1_TEAMS)
     await stage.product.start()
-    await stage.create(job(pod("low", "ml-training", "training-low"), parallelism=8, completions=100, backoffLimit=100))
+    low = pod("low", "ml-training", "training-low", restartPolicy="Always")
+    await stage.create(deployment(low, replicas=8))  # a Job would replace its pods only after minutes of back-off
     await stage.running(8)
     await stage.create(
         deployment(pod("serve", "ml-inference", "inference-critical", restartPolicy="Always"), replicas=6)
