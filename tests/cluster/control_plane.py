@@ -1,6 +1,7 @@
 """A real Kubernetes control plane on loopback, with kwok instead of kubelets; it starts in seconds."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -125,9 +126,25 @@ class ControlPlane:
         return self.component(build.API_SERVER, arguments, health=f"{self.url}/readyz")
 
     def scheduler(self, ports: Mapping[str, int]) -> Component:
-        return self.component(
-            build.SCHEDULER, self.control_loop(ports["kube-scheduler"]), health=health(ports["kube-scheduler"])
-        )
+        arguments = [*self.control_loop(ports["kube-scheduler"]), f"--config={self.scheduler_config()}"]
+        return self.component(build.SCHEDULER, arguments, health=health(ports["kube-scheduler"]))
+
+    def scheduler_config(self) -> Path:
+        """A file in which a pod that does not fit is tried again after a second, and not after up to ten.
+
+        With a file, the scheduler ignores the flags that the file can replace.
+        """
+        config = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(self.kubeconfig("admin")), "qps": 5000, "burst": 5000},
+            "leaderElection": {"leaderElect": False},
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
+        }
+        path = self.scratch / "kube-scheduler.json"
+        path.write_text(json.dumps(config))
+        return path
 
     def controller_manager(self, ports: Mapping[str, int]) -> Component:
         arguments = [

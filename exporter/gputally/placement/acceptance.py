@@ -71,8 +71,8 @@ def _taints(needs: Needs, place: Place) -> Iterator[Obstacle]:
         yield Obstacle(kind=ObstacleKind.CORDON, what=UNSCHEDULABLE.key)
     for taint in dict.fromkeys(place.taints):
         if taint.effect in _EFFECTS and not tolerates(needs.tolerations, taint):
-            if taint.key == UNSCHEDULABLE.key and place.is_cordoned:
-                continue  # the node controller's copy of the cordon
+            if taint == UNSCHEDULABLE and place.is_cordoned:
+                continue  # the node controller adds it to cordoned nodes, and removes it again
             yield Obstacle(kind=ObstacleKind.TAINT, what=str(taint))
 
 

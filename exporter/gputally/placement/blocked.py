@@ -1,13 +1,14 @@
 """Why a pod fits on no node that accepts it, not even if it preempts as it may."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from gputally.model.placement.needs import Needs, Taken
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.candidates import Candidates, available_on, is_large, large, main_resource, with_enough
-from gputally.placement.explanation import ALL, best_of, held_by, on_accepting
+from gputally.placement.explanation import ALL, COMPARED_NODES, best_of, held_by, on_accepting
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.preemption import allowed, would_evict
@@ -23,7 +24,9 @@ def blocked(needs: Needs, room: Room, situation: Situation, candidates: Candidat
     if not needs.may_preempt and (eviction := would_evict(allowed(needs), room, uid=situation.uid)):
         policy = Obstacle(kind=ObstacleKind.POLICY, what=NEVER)
         return Verdict(reason=Reason.NEVER_PREEMPTS, obstacles=(policy,), node=eviction.node, victims=eviction.victims)
-    if situation.is_serving and (obstacles := best_of(_not_serving(needs, candidates, situation))):
+    if situation.is_serving and (
+        obstacles := best_of(islice(_not_serving(needs, candidates, situation), COMPARED_NODES))
+    ):
         return _held(Reason.INVERSION, obstacles)
     obstacles = best_of(on_accepting(needs, candidates.accepting, situation, least=ALL))
     return _held(Reason.FRAGMENTED if _is_fragmented(needs, candidates) else Reason.CAPACITY, obstacles)

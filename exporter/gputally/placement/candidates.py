@@ -42,12 +42,17 @@ def candidates_for(needs: Needs, room: Room) -> Candidates:
 def main_resource(needs: Needs) -> tuple[str, int]:
     """The GPUs by which nodes are searched, and how many the pod requests; pods without any are counted by `pods`."""
     amounts = dict(needs.amounts)
-    return next(((name, amounts[name]) for name in needs.gpus), (PODS, amounts.get(PODS, 1)))
+    return next(((name, amounts[name]) for name in needs.gpus if name in amounts), (PODS, amounts.get(PODS, 1)))
 
 
 def large(needs: Needs, group: Group) -> int:
     """How many nodes of the group are large enough for the pod."""
-    return sum(count for offered, count in group.offers.items() if is_large(needs.amounts, offered))
+    if (known := group.large.get(needs.amounts)) is None:
+        if len(group.large) >= _MAX_MEMO:
+            group.large.clear()
+        known = sum(count for offered, count in group.offers.items() if is_large(needs.amounts, offered))
+        group.large[needs.amounts] = known
+    return known
 
 
 def is_large(amounts: Amounts, offered: Amounts) -> bool:

@@ -68,7 +68,8 @@ def on_node(
         for resource, amount in needs.amounts
         if offered.get(resource, 0) < amount
     ]
-    reduced = tuple([(resource, min(amount, offered.get(resource, 0))) for resource, amount in needs.amounts])
+    limited = [(resource, min(amount, offered.get(resource, 0))) for resource, amount in needs.amounts]
+    reduced = tuple([(resource, amount) for resource, amount in limited if amount])
     smaller = structs.replace(needs, amounts=reduced) if sizes else needs
     held = held_by(smaller, node, _going(smaller, node, situation.uid), available_on(node, needs, situation.uid))
     named = [structs.replace(each, node=node.name) for each in exclusions]

@@ -56,6 +56,8 @@ class Group:
         self.memo: dict[Needs, Exclusions] = {}
         self.offers: Counter[Amounts] = Counter()
         """The number of nodes by what they offer."""
+        self.large: dict[Amounts, int] = {}
+        """How many nodes are large enough for such requests, as far as anyone asked."""
         self._offer_of: dict[str, Amounts] = {}
         self._ladders: dict[tuple[str, int, bool], Ladder] = {}
 
@@ -93,6 +95,8 @@ class Group:
 
     def _count(self, name: str, offered: Amounts | None) -> None:
         old = self._offer_of.pop(name, None)
+        if old != offered:
+            self.large.clear()
         if old is not None:
             self.offers[old] -= 1
             if not self.offers[old]:

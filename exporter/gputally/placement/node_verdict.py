@@ -73,10 +73,10 @@ def _fitting(needs: Needs, room: Room, situation: Situation, candidates: Candida
         obstacles = tuple([Obstacle(kind=ObstacleKind.UNMODELLED, what=each.text) for each in said])
         return Verdict(reason=Reason.OTHER, obstacles=obstacles)
     if node:
-        return Verdict(reason=Reason.SCHEDULABLE, node=node.name)
+        return Verdict(reason=Reason.SCHEDULABLE)
     return (
         _stopping(needs, room, situation, [situation.nominated_node])
-        or (_evicting(eviction, room) if eviction else None)
+        or (_evicting(needs, room.nodes[eviction.node], eviction, situation) if eviction else None)
         or _stopping(needs, room, situation, sorted(room.stopping))
     )
 
@@ -91,10 +91,13 @@ def _first_fit(needs: Needs, room: Room, situation: Situation, candidates: Candi
     return next((node for node, available in free if fits(needs.amounts, available)), None)
 
 
-def _evicting(eviction: Eviction, room: Room) -> Verdict:
-    is_stopping = room.nodes[eviction.node].stopping.issuperset(eviction.victims)
-    reason = Reason.VICTIMS_STOPPING if is_stopping else Reason.PREEMPTING
-    return Verdict(reason=reason, node=eviction.node, victims=eviction.victims)
+def _evicting(needs: Needs, node: NodeRoom, eviction: Eviction, situation: Situation) -> Verdict:
+    """The preemption goes on, or its victims are stopping already."""
+    if not node.stopping.issuperset(eviction.victims):
+        return Verdict(reason=Reason.PREEMPTING, node=node.name, victims=eviction.victims)
+    free = available_on(node, needs, situation.uid, may_preempt=False)
+    going = {uid: node.taken[uid] for uid in eviction.victims}
+    return _waiting(node, tuple(held_by(needs, node, going, free)), eviction.victims)
 
 
 def _stopping(needs: Needs, room: Room, situation: Situation, names: Iterable[str]) -> Verdict | None:
@@ -113,9 +116,8 @@ def _after_stopping(needs: Needs, node: NodeRoom, situation: Situation) -> Verdi
     if not fits(needs.amounts, empty):
         return None
     going = {uid: stopping[uid] for uid in must_go(needs.amounts, empty, by_importance(stopping.items()))}
-    return Verdict(
-        reason=Reason.VICTIMS_STOPPING,
-        obstacles=tuple(held_by(needs, node, going, free)),
-        node=node.name,
-        victims=tuple(going),
-    )
+    return _waiting(node, tuple(held_by(needs, node, going, free)), tuple(going))
+
+
+def _waiting(node: NodeRoom, obstacles: tuple[Obstacle, ...], victims: tuple[str, ...]) -> Verdict:
+    return Verdict(reason=Reason.VICTIMS_STOPPING, obstacles=obstacles, node=node.name, victims=victims)

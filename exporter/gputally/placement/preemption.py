@@ -33,7 +33,7 @@ def would_evict(needs: Needs, room: Room, *, protected: Collection[str] = (), ui
         return None
     found = islice(_possible(needs, room, uid), COMPARED)
     evictions = ((node, _victims(node, needs, protected, uid)) for node in found)
-    return min(evictions, key=lambda pair: _preference(*pair), default=(None, None))[1]
+    return min(evictions, key=lambda pair: (_preference(*pair), pair[0].name), default=(None, None))[1]
 
 
 def allowed(needs: Needs) -> Needs:

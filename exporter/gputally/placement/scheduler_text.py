@@ -43,6 +43,7 @@ _PATTERNS: Final = (  # first match; "since" where a version changed the wording
     (r"node\(s\) didn't match the requested node name", Topic.MODELLED),
     (r"node\(s\) didn't satisfy plugin\(s\) \[NodeAffinity\]", Topic.MODELLED),
     (r"no nodes available to schedule pods", Topic.MODELLED),
+    (r"Scheduling is blocked due to non-empty scheduling gates", Topic.MODELLED),
     (r".*(persistentvolumeclaim|PersistentVolume|volume)", Topic.VOLUMES),
     (r"node\(s\) didn't find available persistent", Topic.VOLUMES),
     (r"node\(s\) did not have enough free storage", Topic.VOLUMES),

@@ -101,7 +101,8 @@ class Obstacle(Struct, frozen=True, kw_only=True, gc=False):
 class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     """Why a pod waits. `obstacles` are a minimal set: without all of them it would be bound, with any one it would not.
 
-    `node` is the node to which they refer, or on which pods would be preempted or are stopping, "" if none is.
+    `node` is the node to which they refer, or on which pods would be preempted or are stopping; "" if none is, as for a
+    pod that fits: only the scheduler chooses among the nodes.
     `victims` are the pods that stop there, or those that it would preempt. `counts` says how many nodes with GPUs have
     which kind of obstacle, for a summary; it is empty if the pod fits.
     """
