@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gputally.model.kube import Event, Namespace, Node, Pod, PriorityClass
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.units import US_PER_SECOND
 
 Json = dict[str, Any]
@@ -277,7 +278,7 @@ def priority_class(name: str, value: int) -> Json:
 
 def as_pod(form: PodForm | Json) -> Pod:
     """As the watch decodes it."""
-    return msgspec.convert(form.manifest() if isinstance(form, PodForm) else form, Pod)
+    return msgspec.convert(form.manifest() if isinstance(form, PodForm) else form, PlaceablePod)
 
 
 def as_node(form: NodeForm | Json) -> Node:

@@ -110,7 +110,8 @@ class LiveRoom:
             self.release(node, uid)
             return
         known = self.room.nodes.get(node)
-        if known is None or uid not in known.taken or _is_resizing(pod):
+        taken = known.taken.get(uid) if known else None
+        if taken is None or (taken.started_us is None and pod.status.start_time) or _is_resizing(pod):
             self.bind(node, uid, taken_from(pod, self._rules))
         if pod.metadata.deletion_timestamp:
             self.stop(node, uid)
@@ -220,10 +221,9 @@ def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
     priority = pod.spec.priority or 0
     is_serving = serves(tier_of(pod.spec.priority_class_name, pod.spec.priority, rules), rules)
     try:
-        taken: Taken = shared(taken_of(pod, is_serving=is_serving))
+        return taken_of(pod, is_serving=is_serving)
     except MalformedObject:
-        taken = Taken(((PODS, 1),), priority, is_serving)
-    return taken
+        return Taken(((PODS, 1),), priority, is_serving)
 
 
 def _is_resizing(pod: PlaceablePod) -> bool:

@@ -185,14 +185,15 @@ class Waiting(StatePart[PodWait]):
         self.book.restore(documents, at_us=at_us)
 
     def pods_restored(self, *, at_us: int) -> None:
-        """All pods are restored. Waits of pods that are not pending end, and all of them without the feature."""
-        pending = self._pods.index.pending if self.is_on else set()
-        for uid in self.book.pods.keys() - pending:
+        """All pods are restored. Waits of pods that are gone or bound end, and all of them without the feature."""
+        records = self._pods.records if self.is_on else {}
+        for uid in [uid for uid in self.book.pods if uid not in records or records[uid].scheduled_us is not None]:
             self.book.end(uid, at_us=at_us)
-        self._unjudged |= pending
-        for record in self._pods.records.values() if self.is_on else ():
+        for record in records.values():
             if record.node and record.end_by is None:
                 self.live.restored(record)
+            elif record.scheduled_us is None and record.end_by is None:
+                self._unjudged.add(record.uid)
 
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
