@@ -13,8 +13,8 @@ from tests.fakes.command import Done, run
 LASTING = conduct(run_for="1h", stop_after="1s")
 
 
-def pod(name: str, namespace: str, tier: str, *, gpus: int = 1, **spec: object) -> Json:
-    return gpu_pod(name, namespace, gpus=gpus, annotations=LASTING, priorityClassName=tier, **spec)
+def pod(name: str, namespace: str, tier: str, *, gpus: int = 1, restart: str = "Never") -> Json:
+    return gpu_pod(name, namespace, gpus=gpus, annotations=LASTING, priorityClassName=tier, restartPolicy=restart)
 
 
 async def ask(stage: Stage, *arguments: str | Path) -> Done:
@@ -55,12 +55,10 @@ def held_by(answer: Json) -> set[tuple[str, bool, str]]:
 async def test_s1_training_that_inference_preempted_waits_for_capacity_of_inference(stage: Stage) -> None:
     await stage.furnish(nodes=8, gpus=1, tiers=S1_TIERS, teams=S1_TEAMS)
     await stage.product.start()
-    low = pod("low", "ml-training", "training-low", restartPolicy="Always")
+    low = pod("low", "ml-training", "training-low", restart="Always")
     await stage.create(deployment(low, replicas=8))  # a Job would replace its pods only after minutes of back-off
     await stage.running(8)
-    await stage.create(
-        deployment(pod("serve", "ml-inference", "inference-critical", restartPolicy="Always"), replicas=6)
-    )
+    await stage.create(deployment(pod("serve", "ml-inference", "inference-critical", restart="Always"), replicas=6))
     await stage.running(6, tier="inference-critical")
 
     answer = await judged(stage, "ml-training/job/low", "capacity")

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.wait import PodWait
 from gputally.model.placement.why_document import WhyDocument
 from gputally.model.pod import PodRecord
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_request import WhyRequest
-from gputally.pending_api.why_answers import why_waited, why_waiting
+from gputally.pending_api.why_answers import why_gone, why_waited, why_waiting
 
 _MOST_HINTS: Final = 3
 
@@ -35,6 +36,8 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocum
     if found.waiting:
         return why_waiting(now, found.waiting, viewer, bound=bound)
     if not found.others:
+        if gone := _gone(now, asked, viewer):
+            return why_gone(now, gone, viewer)
         raise NoSuchPods(_unknown(now, asked, viewer))
     latest = max(found.others, key=lambda each: each.created_us)
     return replace(why_waited(now, latest, viewer, tenant=tenant_of(latest)), bound=bound)
@@ -62,6 +65,13 @@ def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
         if _matches(each, asked) and each.uid not in uids and viewer.sees(tenant_of(each))
     ]
     return Found(waiting, others)
+
+
+def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> PodWait | None:
+    """The last pod of that name that was bound."""
+    place = asked.namespace
+    named = (each for each in reversed(now.finished) if each.name == asked.pod and place in ("", each.namespace))
+    return next((each for each in named if viewer.sees(each.waits[-1].tenant)), None)
 
 
 def _matches(record: PodRecord, asked: WhyRequest) -> bool:

@@ -8,6 +8,7 @@ from gputally.accounting.lost_work.at_risk import PodsAtRisk
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.placement.room import Room
@@ -38,6 +39,7 @@ class WaitsUnexplained(Exception):
 class PendingNow(NamedTuple):
     """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
 
+    `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
     """
 
@@ -48,6 +50,7 @@ class PendingNow(NamedTuple):
     records: Mapping[str, PodRecord]
     risks: PodsAtRisk
     preemptions: Mapping[str, Preemption]
+    finished: Sequence[PodWait]
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
@@ -72,6 +75,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         records=dict(fleet.pods.records),
         risks=fleet.ends.lost_work.at_risk.by_pod(),
         preemptions=dict(fleet.ends.preemptions.known),
+        finished=tuple(fleet.waiting.book.finished),
         room=fleet.waiting.room.copy() if with_room else Room(),
         classes=fleet.classes.choices(),
         default_class=fleet.classes.default(),

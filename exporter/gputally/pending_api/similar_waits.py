@@ -1,5 +1,6 @@
 """How long pods waited that are like one that waits."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from gputally.accounting.terms.tier import tier_of_pod
@@ -13,27 +14,39 @@ _LATEST: Final = 100
 
 
 def similar_waits(now: PendingNow, *, tier: str, units: Units) -> SimilarWaits | None:
-    """The waits of the pods of this tier and request that were bound last, of those that exist; None without any."""
-    bound = [
-        (record.scheduled_us, max(0, record.scheduled_us - record.created_us))
-        for record in now.records.values()
-        if record.scheduled_us is not None and record.units == units and tier_of_pod(record, now.rules) == tier
-    ]
-    if not bound:
+    """The waits of the pods of this tier and request that were bound last; None without any.
+
+    Pods that exist are known, and of those that are gone the ones that were bound last.
+    """
+    quantity = covered(units, (), now.rules)
+    latest = sorted({**dict(_gone(now, tier, quantity)), **dict(_present(now, tier, units))}.values())[-_LATEST:]
+    if not latest:
         return None
-    latest = sorted(bound, reverse=True)[:_LATEST]
-    waits = sorted(waited for _, waited in latest)
+    waits = sorted(waited_us for _, waited_us in latest)
     return SimilarWaits(
         tier=tier,
-        gpus=covered(units, (), now.rules) / GPU,
+        gpus=quantity / GPU,
         pods=len(waits),
-        median_seconds=_quantile(waits, 0.5) / US_PER_SECOND,
-        p90_seconds=_quantile(waits, 0.9) / US_PER_SECOND,
-        since=to_datetime(latest[-1][0]),
+        median_seconds=_quantile(waits, 50) / US_PER_SECOND,
+        p90_seconds=_quantile(waits, 90) / US_PER_SECOND,
+        since=to_datetime(latest[0][0]),
     )
 
 
-def _quantile(ascending: list[int], part: float) -> int:
-    """The smallest value that at least this part of all is not above."""
-    index = -(-len(ascending) * round(part * 100) // 100) - 1
-    return ascending[max(0, index)]
+def _present(now: PendingNow, tier: str, units: Units) -> Iterator[tuple[str, tuple[int, int]]]:
+    """When each pod was bound, and how long it had waited (µs), by UID."""
+    for uid, record in now.records.items():
+        if record.units == units and record.scheduled_us is not None and tier_of_pod(record, now.rules) == tier:
+            yield uid, (record.scheduled_us, max(0, record.scheduled_us - record.created_us))
+
+
+def _gone(now: PendingNow, tier: str, quantity: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    for each in now.finished:
+        first, last = each.waits[0], each.waits[-1]
+        if last.to_us is not None and (last.tier, last.quantity) == (tier, quantity):
+            yield each.uid, (last.to_us, last.to_us - first.from_us)
+
+
+def _quantile(ascending: list[int], percent: int) -> int:
+    """The smallest value that at least so many percent of all do not exceed."""
+    return ascending[max(0, -(-len(ascending) * percent // 100) - 1)]

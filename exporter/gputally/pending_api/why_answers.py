@@ -12,7 +12,7 @@ from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS,
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Verdict
-from gputally.model.placement.wait import Wait
+from gputally.model.placement.wait import PodWait, Wait
 from gputally.model.placement.why_document import (
     Help,
     NeededResources,
@@ -46,19 +46,50 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *,
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers, bound=bound)
 
 
-def why_waited(
-    now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str, waits: Sequence[Wait] = ()
-) -> WhyDocument:
-    """The answer about a pod that waits no longer; `waits` as the ledger has them."""
-    ended = record.end_us is not None
+def why_waited(now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str) -> WhyDocument:
+    """The answer about a pod that waits no longer."""
     until_us = record.scheduled_us or record.end_us or now.at_us
+    known = next((each.waits for each in now.finished if each.uid == record.uid), ())
     answer = WhyAnswer(
-        state="ended" if ended else record.segments[-1].state.value if record.segments else "running",
+        state="ended" if record.end_us is not None else record.segments[-1].state.value if record.segments else "bound",
         pod=_past_pod(now, record, tenant),
-        node=record.node if record.node and viewer.sees(tenant) else None,
-        waits=_past_waits(waits, now.at_us),
+        node=record.node or None,
+        waits=_past_waits(known, now.at_us),
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
         preempted=_preempted(now.preemptions.get(record.uid), viewer),
+    )
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
+
+
+def why_gone(now: PendingNow, gone: PodWait, viewer: Viewer) -> WhyDocument:
+    """The answer about a pod that was bound, and that exists no longer."""
+    first, last = gone.waits[0], gone.waits[-1]
+    created = to_datetime(first.from_us)
+    pod = PendingPod(
+        namespace=gone.namespace,
+        pod=gone.name,
+        uid=gone.uid,
+        tier=last.tier,
+        tenant=last.tenant,
+        job_kind="",
+        job="",
+        class_name=None,
+        priority=None,
+        may_preempt=None,
+        gpus=last.quantity / GPU,
+        gpu_model=ANY,
+        created=created,
+        reason="",
+        text="",
+        since=created,
+        cost_per_hour=None,
+    )
+    answer = WhyAnswer(
+        state="gone",
+        pod=pod,
+        waits=_past_waits(gone.waits, now.at_us),
+        waited_seconds=((last.to_us or now.at_us) - first.from_us) / US_PER_SECOND,
+        preempted=_preempted(now.preemptions.get(gone.uid), viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
 

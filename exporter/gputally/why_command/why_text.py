@@ -22,6 +22,7 @@ _MOST_OBSTACLES: Final = 3
 _MOST_WAITS: Final = 4
 _MOST_HELPS: Final = 3
 _MOST_VICTIMS: Final = 3
+_PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
 _OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "MAY PREEMPT", "POD (TENANT)")
 _NUMBERS: Final = frozenset({0, 2, 3})
 
@@ -62,7 +63,7 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
     name = f"{pod.namespace}/{pod.pod}" if pod.pod else f"{pod.namespace}/{pod.job} ({pod.job_kind})"
     if answer.state != "pending":
         where = f" on {answer.node}" if answer.node else ""
-        verb = "has ended" if answer.state == "ended" else f"does not wait: it is {answer.state}"
+        verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
         yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
         return
     cost = money(pod.cost_per_hour, document.currency) if pod.cost_per_hour is not None else ""
@@ -102,9 +103,11 @@ def needs_words(needs: NeededResources, *, model: str) -> str:
 
 def _class(answer: WhyAnswer) -> str:
     pod = answer.pod
+    payer = f"tier {pod.tier}, tenant {pod.tenant}"
+    if pod.priority is None:
+        return payer
     policy = "may preempt lower priorities" if pod.may_preempt else "never preempts (preemptionPolicy: Never)"
-    name = f"{pod.class_name}, " if pod.class_name else "none, "
-    return f"{name}priority {pod.priority:,}, {policy}; tier {pod.tier}, tenant {pod.tenant}"
+    return f"{pod.class_name or 'none'}, priority {pod.priority:,}, {policy}; {payer}"
 
 
 def occupant_lines(

@@ -12,7 +12,7 @@ from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import CAUSE_OF, Wait
+from gputally.model.placement.wait import CAUSE_OF, PodWait, Wait
 from gputally.model.pod import PodRecord
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.rules import Rules
@@ -52,7 +52,7 @@ def world(
     at: float = 3600,
     situations: Mapping[str, Situation] | None = None,
     classes: Sequence[PriorityChoice] = (),
-    default_class: str = "",
+    finished: Sequence[PodWait] = (),
 ) -> PendingNow:
     """The state at `at`; `situations` by the name of a pod."""
     replay = Replay(rules=RULES, book=BOOK)
@@ -67,7 +67,12 @@ def world(
             room.bind(form.node, form.uid or f"uid-{form.name}", taken_of(_pod(form)))
     fleet = replay.fleet
     waiting = [
-        _waiting(form, fleet.pods.records[f"uid-{form.name}"], room, (situations or {}).get(form.name, Situation()))
+        _waiting(
+            form,
+            fleet.pods.records[form.uid or f"uid-{form.name}"],
+            room,
+            (situations or {}).get(form.name, Situation()),
+        )
         for form in pods
         if not form.node
     ]
@@ -79,9 +84,10 @@ def world(
         records=dict(fleet.pods.records),
         risks=fleet.ends.lost_work.at_risk.by_pod(),
         preemptions=dict(fleet.ends.preemptions.known),
+        finished=finished,
         room=room,
         classes=classes,
-        default_class=default_class,
+        default_class="",
     )
 
 

@@ -4,6 +4,7 @@ A pod is charged as it was last judged. What is learned late, such as a binding 
 happened, corrects the counters by the difference.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -18,6 +19,8 @@ from gputally.model.pod import PodRecord
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
+MOST_FINISHED: Final = 2000
+"""How many pods that were bound last are kept, whatever became of them since: to compare others with."""
 
 
 class WaitBook:
@@ -25,6 +28,7 @@ class WaitBook:
 
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
         self.pods: dict[str, PodWait] = {}
+        self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
         self._totals = totals
         self.terms = terms
         self.is_on = is_on
@@ -53,6 +57,8 @@ class WaitBook:
         end_us = record.scheduled_us or 0
         if self.is_on and (record.uid in self.pods or end_us > self._start_us(record)):
             self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
+            if (finished := self.pods[record.uid]).waits:
+                self.finished.append(finished)
             self.forget(record.uid)
 
     def settle(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:

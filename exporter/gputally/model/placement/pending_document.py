@@ -17,6 +17,8 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     GPUs that it waits for cost, a decimal in the document's currency; None if a price is missing. `helps` is the first
     change that would help, "" if none is known or it was not asked for.
 
+    The class, the priority and the policy of a pod that is gone are not known any more.
+
     A workload whose pods cannot be created is listed once, with an empty `pod` and `uid`.
     """
 
@@ -27,9 +29,9 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     job_kind: str
     job: str
-    class_name: str
-    priority: int
-    may_preempt: bool
+    class_name: str | None
+    priority: int | None
+    may_preempt: bool | None
     gpus: float
     gpu_model: str
     created: datetime

@@ -107,8 +107,8 @@ class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
 class WhyAnswer(Struct, frozen=True, kw_only=True):
     """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
 
-    `state` is `pending`, or the state of a pod that has its GPUs, or `ended`. Then `reason` and `text` of the pod are
-    empty, and `waits` says what it had waited for.
+    `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
+    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for.
     """
 
     state: str

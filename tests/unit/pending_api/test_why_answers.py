@@ -1,0 +1,150 @@
+"""Why pods wait, or waited, as one document."""
+
+import dataclasses
+
+import pytest
+from msgspec.structs import replace
+
+from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.situation import QuotaState, Situation
+from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import PodWait
+from gputally.model.placement.why_document import WhyAnswer, WhyDocument
+from gputally.pending_api.pending_finder import NoSuchPods, why_document
+from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
+from gputally.pending_api.pending_request import WhyRequest
+from tests.core.manifests import PodForm, us
+from tests.unit.pending_api.pending_world import holds, node, wait, waits, world
+
+
+def why(now: PendingNow, pod: str = "a", *, namespace: str = "ml", viewer: Viewer = ALL) -> WhyDocument:
+    return why_document(now, WhyRequest(namespace, pod, ""), viewer)
+
+
+def answer(now: PendingNow, pod: str = "a") -> WhyAnswer:
+    [found] = why(now, pod).answers
+    return found
+
+
+def test_the_request_and_what_it_waited_for_are_in_units_of_people() -> None:
+    found = answer(world([node("g1", 4)], [waits("a", 8, node_selector={"pool": "train"})]))
+
+    assert found.needs
+    assert (found.needs.devices, found.needs.node_selector) == ({"nvidia.com/gpu": 8}, {"pool": "train"})
+    assert [(each.text, each.seconds, each.end is None) for each in found.waits] == [
+        ("quota", 1740.0, False),
+        ("nodes too small", 1800.0, True),
+    ]
+    assert found.waited_seconds == 3540.0
+
+
+def test_each_suggestion_is_in_words_with_its_victims() -> None:
+    classes = [PriorityChoice("top", 9000), PriorityChoice("batch", 400)]
+    now = world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4)], classes=classes)
+
+    found = answer(now)
+    assert found.pod.reason == "capacity"
+    assert [(each.text, [victim.pod for victim in each.victims]) for each in found.helps] == [
+        ("use PriorityClass top", ["b"]),
+        ("wait until ml/b on g1 ends", []),
+    ]
+    assert [victim.may_be_preempted for victim in found.helps[0].victims] == [True], "by that class"
+
+
+def test_a_quota_that_refuses_it_is_the_answer() -> None:
+    quota = QuotaState(name="gpus", what="requests.nvidia.com/gpu", hard=6, used=6, needed=4)
+    now = world([node("g1", 4)], [waits("a", 4)], situations={"a": Situation(quota=quota)})
+
+    found = answer(now)
+    assert found.pod.text == "its quota gpus is used up: 4 GPUs needed, 6 of 6 used"
+    assert [each.text for each in found.helps] == ["raise quota gpus: requests.nvidia.com/gpu by 4"]
+
+
+def test_others_like_it_are_those_of_its_tier_and_request() -> None:
+    bound = [holds(f"b{number}", 1, on="g1") for number in range(3)]
+    late = [PodForm(name="late", gpus=1, tier="batch", priority=400, node="g1", scheduled=100, started=110)]
+    other = [holds("other", 2, on="g1"), holds("low", 1, on="g1", tier="low", priority=1)]
+    gone = [finished("gone", 1, waited=1000), finished("gone-too-large", 2, waited=5000)]
+    now = world([node("g1")], [*bound, *late, *other, waits("a", 1)], finished=gone)
+
+    similar = answer(now).similar
+    assert similar
+    assert (similar.tier, similar.gpus, similar.pods) == ("batch", 1.0, 5)
+    assert (similar.median_seconds, similar.p90_seconds) == (10.0, 1000.0)
+
+
+def finished(name: str, gpus: int, *, waited: int) -> PodWait:
+    form = waits(name, gpus)
+    last = wait(Reason.CAPACITY, us(600), us(600 + waited), form)
+    return PodWait(uid=f"uid-{name}", namespace="ml", name=name, waits=(last,))
+
+
+def test_a_pod_that_runs_says_how_long_it_waited_and_for_what() -> None:
+    form = PodForm(name="b", gpus=2, tier="batch", priority=400, node="g1", created=10, scheduled=40, started=50)
+    known = PodWait(uid="uid-b", namespace="ml", name="b", waits=(wait(Reason.FRAGMENTED, us(10), us(40), form),))
+    found = answer(world([node("g1")], [form], finished=[known]), "b")
+
+    assert (found.state, found.node, found.waited_seconds, found.pod.gpus) == ("running", "g1", 30.0, 2.0)
+    assert [(each.text, each.seconds) for each in found.waits] == [("fragmentation", 30.0)]
+    assert found.pod.reason == ""
+
+
+def test_a_preempted_pod_says_by_whom_as_far_as_the_reader_may_know() -> None:
+    form = PodForm(name="v", gpus=8, tier="low", priority=1, node="g1", scheduled=1, started=2, marked=60, deleted=60)
+    now = world([node("g1")], [form])
+    assert now.preemptions["uid-v"].preemptor is None
+
+    found = answer(now, "v")
+    assert found.preempted
+    assert (found.preempted.tier, found.preempted.pod) == ("unknown", None)
+
+
+def test_a_pod_that_is_gone_has_its_waits_and_no_class_that_is_made_up() -> None:
+    found = answer(world([node("g1")], [], finished=[finished("gone", 4, waited=90)]), "gone")
+
+    assert (found.state, found.waited_seconds, found.pod.gpus) == ("gone", 90.0, 4.0)
+    assert (found.pod.class_name, found.pod.priority, found.pod.may_preempt) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "namespace", "text"),
+    [
+        ("b", "ml", "no pod with GPUs is known as ml/b; check the name, and that it requests GPUs"),
+        ("a", "lab", "no pod with GPUs is known as lab/a; did you mean ml/a?"),
+        ("train", "ml", "no pod with GPUs is known as ml/train; did you mean ml/train-0 or ml/train-1?"),
+        ("twin", "", "pods of 2 namespaces are named twin; use lab/twin or ml/twin"),
+    ],
+)
+def test_a_name_that_matches_nothing_gets_a_hint(pod: str, namespace: str, text: str) -> None:
+    twins = [replace_namespace(waits("twin", 1), "lab", "uid-twin-2"), waits("twin", 1)]
+    now = world([node("g1")], [waits("a", 1), waits("train-0", 1), holds("train-1", 1, on="g1"), *twins])
+
+    with pytest.raises(NoSuchPods) as error:
+        why(now, pod, namespace=namespace)
+
+    assert str(error.value) == text
+
+
+def replace_namespace(form: PodForm, namespace: str, uid: str) -> PodForm:
+    return dataclasses.replace(form, namespace=namespace, uid=uid)
+
+
+def test_a_hint_names_no_pod_of_another_tenant() -> None:
+    now = world([node("g1")], [waits("a", 1)])
+
+    with pytest.raises(NoSuchPods, match="known as lab/a; check the name"):
+        why(now, "a", namespace="lab", viewer=Viewer({"lab"}))
+
+
+def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
+    now = world([node("g1", 4)], [waits("a", 8), waits("b", 8), waits("c", 2), holds("d", 1, on="g1")])
+    renamed = [replace(each, record=replace(each.record, job="train")) for each in now.waiting]
+    records = {uid: replace(each, job="train") for uid, each in now.records.items()}
+    now = now._replace(waiting=renamed, records=records)
+
+    found = why_document(now, WhyRequest("ml", "", "train"), ALL)
+    assert [(each.pod.pod, each.pods, each.pod.reason) for each in found.answers] == [
+        ("a", 2, "impossible"),
+        ("c", 1, "schedulable"),
+    ]
+    assert found.bound == 1
