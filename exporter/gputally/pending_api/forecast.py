@@ -17,7 +17,7 @@ from gputally.model.placement.what_if_document import PodForecast, WhatIfDocumen
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.manifest_pods import PlannedPods
-from gputally.pending_api.occupants import Rank, decimal_text, limited, occupants
+from gputally.pending_api.occupants import PLANNED, Rank, decimal_text, is_planned, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.verdict_words import sentence
@@ -31,12 +31,17 @@ from gputally.shares.schemes import covered
 
 _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
+_HIGHEST: Final = 2**31 - 1
+_MOST_PLACED: Final = 100
+"""More pods of one kind do not take their places for what follows: that would take too long."""
 
 
 class _Candidate(NamedTuple):
     planned: PlannedPods
     pod: PlaceablePod
     needs: Needs
+    quantity: int
+    """µGPU of each."""
 
     @property
     def rank(self) -> Rank:
@@ -54,9 +59,10 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
     found: list[PodForecast] = []
     for index, each in enumerate(candidates):
         result = what_if(each.needs, now.room, count=each.planned.number)
-        found.append(_forecast(now, each, result, viewer))
-        if index + 1 < len(candidates):
-            _place(each.needs, now.room, count=each.planned.number, key=str(index))
+        bound = min(each.planned.number, result.fitting + len(result.evictions))
+        if bound <= _MOST_PLACED and (bound < each.planned.number or index + 1 < len(candidates)):
+            _place(each.needs, now.room, count=bound, key=f"{PLANNED}{index}/")
+        found.append(_forecast(now, each, result, viewer, bound=bound))
     victims = [victim for each in found for victim in each.victims]
     is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
@@ -71,7 +77,9 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
 def _candidate(planned: PlannedPods, now: PendingNow) -> _Candidate:
     pod = _admitted(planned, now)
     try:
-        return _Candidate(planned, pod, needs_of(pod, now.rules))
+        return _Candidate(
+            planned, pod, needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
+        )
     except MalformedObject as error:
         raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
 
@@ -91,27 +99,29 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     return replace(planned.pod, spec=admitted)
 
 
-def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer) -> PodForecast:
-    planned, pod, needs = candidate
+def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, bound: int) -> PodForecast:
+    """The pods that were bound have their places in `now.room`, unless they are too many."""
+    planned, needs = candidate.planned, candidate.needs
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
-    named = [uid for each in verdict.obstacles for uid in each.pods] if verdict else []
+    named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
+    is_placed = bound <= _MOST_PLACED
     return PodForecast(
         name=planned.name,
         pods=planned.number,
-        gpus=covered(effective_units(pod, now.rules), (), now.rules) / GPU,
+        gpus=candidate.quantity / GPU,
         tier=_tier(candidate, now),
         class_name=needs.class_name,
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
-        bound=min(planned.number, result.fitting + len(result.evictions)),
+        bound=bound,
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
         victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
         reason=verdict.reason.value if verdict else "",
         text=sentence(verdict, needs, _NOWHERE) if verdict else "",
         obstacles=obstacle_texts(verdict, viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, result.verdict, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(now, result.verdict if is_placed else None, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
     )
 
 
@@ -131,8 +141,8 @@ def _evicted(evictions: Sequence[Eviction]) -> list[str]:
 
 
 def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
-    """Let the pods take their places, each on the first node that it fits on."""
-    taken = Taken(needs.amounts, needs.priority)
+    """Let the pods take their places, each on the first node that it fits on, where nothing preempts them."""
+    taken = Taken(needs.amounts, _HIGHEST)
     for number in range(count):
         result = what_if(needs, room)
         for eviction in result.evictions:
@@ -141,7 +151,7 @@ def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
         node = next(_nodes(result), None)
         if node is None:
             return
-        room.bind(node, f"planned/{key}/{number}", taken)
+        room.bind(node, f"{key}{number}", taken)
 
 
 def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:

@@ -15,6 +15,10 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 
 _PLACES: Final = 6
 """Of the cost of work that would be lost, which is no bill."""
+PLANNED: Final = "planned "
+"""Begins what stands for the UID of a pod that does not exist yet."""
+_TRIED: Final = "what-if "
+"""The same within one forecast."""
 MOST_OCCUPANTS: Final = 50
 """In one answer; further ones are counted."""
 
@@ -93,6 +97,11 @@ def _counted(key: tuple[str, bool, str], pods: Sequence[OccupantPod]) -> Occupan
     tier, may_be_preempted, why_not = key
     gpus = sum(each.gpus for each in pods)
     return OccupantPod(tier=tier, gpus=gpus, pods=len(pods), may_be_preempted=may_be_preempted, why_not=why_not)
+
+
+def is_planned(uid: str) -> bool:
+    """Whether a pod is one of a forecast."""
+    return uid.startswith((PLANNED, _TRIED))
 
 
 def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:

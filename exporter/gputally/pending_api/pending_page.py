@@ -40,7 +40,7 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         document=document,
         form=form,
         gpus=sum(each.gpus for each in document.reasons),
-        json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}",
+        json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         age=lambda since: _age(since, document.at),
         why=lambda pod: f"{WHY_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
     )

@@ -18,7 +18,9 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
     chosen = next((each.what for each in suggestion.changes if each.kind is ChangeKind.USE_CLASS), "")
     used = next((each for each in now.classes if each.name == chosen), None)
     rank = Rank(used.value, used.may_preempt, used.name) if used else rank
-    steps = listed([_step(each, now, viewer) for each in suggestion.changes])
+    less = [_less(each) for each in suggestion.changes if each.kind is ChangeKind.REQUEST_LESS]
+    others = [_step(each, now, viewer) for each in suggestion.changes if each.kind is not ChangeKind.REQUEST_LESS]
+    steps = listed([*others, *([f"request only {listed(less)}"] if less else [])])
     return Help(
         text=steps,
         node=eviction.node if eviction and viewer.sees_nodes else None,
@@ -50,7 +52,6 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[Change, str, str], str]]] = {
     ChangeKind.REMOVE_TAINT: lambda change, on, _: f"remove the taint {change.what}{on.replace(' on ', ' from ')}",
     ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",
     ChangeKind.DROP_SELECTOR: lambda change, *_: f"no longer require {change.what}",
-    ChangeKind.REQUEST_LESS: lambda change, *_: f"request only {_less(change)}",
     ChangeKind.PREEMPT: lambda *_: "let it preempt (preemptionPolicy: PreemptLowerPriority)",
     ChangeKind.USE_CLASS: lambda change, *_: f"use PriorityClass {change.what}",
     ChangeKind.WAIT: lambda change, on, pods: f"wait until {pods}{on} {'ends' if len(change.pods) == 1 else 'end'}",

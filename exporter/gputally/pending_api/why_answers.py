@@ -1,6 +1,6 @@
 """Why a pod, or the pods of a job, wait; or when and why they waited."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -8,6 +8,7 @@ from gputally.accounting.active_pods import ANY, holding
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
+from gputally.model.placement.advice import Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.situation import Situation
@@ -24,7 +25,7 @@ from gputally.model.placement.why_document import (
 )
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
-from gputally.pending_api.occupants import Rank, limited, occupants
+from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
@@ -127,7 +128,16 @@ def helps_of(
     if verdict is None or needs is None:
         return []
     found = suggestions(verdict, needs, now.room, situation, classes=now.classes)
-    return [help_of(each, now, rank, viewer) for each in found[:_MOST_HELPS]]
+    possible = (each for each in found if not any(map(is_planned, _pods(each))))
+    return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
+
+
+def _pods(suggestion: Suggestion) -> Iterator[str]:
+    """The pods that it names."""
+    for change in suggestion.changes:
+        yield from change.pods
+    if suggestion.eviction:
+        yield from suggestion.eviction.victims
 
 
 def needed(needs: Needs) -> NeededResources:

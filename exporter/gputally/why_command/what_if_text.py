@@ -51,7 +51,7 @@ def _headline(each: PodForecast) -> str:
     if not each.bound:
         return f"{subject} would wait: {each.text}."
     return (
-        f"{subject}: {each.bound:,} would be bound now{evicting}, {each.pods - each.bound:,} would wait: {each.text}."
+        f"{subject}: {each.bound:,} would be bound now{evicting}; {each.pods - each.bound:,} would wait: {each.text}."
     )
 
 

@@ -52,7 +52,7 @@ def test_pods_that_would_wait_say_why_and_what_would_help() -> None:
     waits = replace(FORECAST, bound=1, reason="capacity", text="pods hold it", helps=[Help(text="request only 4 GPUs")])
     lines = shown(waits)
 
-    assert lines[0] == "Job ml/train: 2 pods with 8 GPUs each: 1 would be bound now, 1 would wait: pods hold it."
+    assert lines[0] == "Job ml/train: 2 pods with 8 GPUs each: 1 would be bound now; 1 would wait: pods hold it."
     assert lines[-1] == "Would help  - request only 4 GPUs: it then fits"
 
 
