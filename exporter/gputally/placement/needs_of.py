@@ -10,7 +10,7 @@ from gputally.model.kube import Container, Resources
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
 from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, Needs, Taken
+from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.quantity import MOST, amount_of
@@ -131,7 +131,7 @@ def _unmodelled(pod: PlaceablePod, rules: Rules) -> Iterator[str]:
     if any(scheme.may_request(pod, rules) for scheme in SCHEMES) or any(
         describes(name, rules) for name, _ in amounts_of(pod)
     ):
-        yield "shares of GPUs"
+        yield SHARES
     if any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes or ()):
         yield "volumes"
     if any(each.when_unsatisfiable != "ScheduleAnyway" for each in spec.topology_spread_constraints or ()):
@@ -143,4 +143,4 @@ def _unmodelled(pod: PlaceablePod, rules: Rules) -> Iterator[str]:
     if any(port.host_port for each in spec.containers for port in each.ports or ()):
         yield "host ports"
     if len(spec.tolerations or ()) > _MAX_RULES or _size(_terms(spec) or ()) > _MAX_RULES:
-        yield "too many tolerations or requirements"
+        yield TOO_MANY

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import structs
 
-from gputally.model.placement.needs import Needs
+from gputally.model.placement.needs import SHARES, TOO_MANY, Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.acceptance import exclusions
@@ -30,12 +30,16 @@ from gputally.placement.scheduler_text import unmodelled
 
 _GPUS_SUFFICE: Final = (Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
 """These stand whatever pods without GPUs take."""
+_BEYOND: Final = (SHARES, TOO_MANY)
+"""Nothing can be said about the nodes of such pods."""
 _MAX_STOPPING: Final = 64
 """Nodes with stopping pods that are looked at; soon, they are others."""
 
 
 def node_verdict(needs: Needs, room: Room, situation: Situation) -> Verdict:
     """The first of the reasons about nodes that applies."""
+    if beyond := [each for each in needs.unmodelled if each in _BEYOND]:
+        return _other(beyond)
     candidates = candidates_for(needs, room)
     if not any(large(needs, group) for group in candidates.accepting):
         return _too_small(needs, candidates, situation)
@@ -70,8 +74,7 @@ def _fitting(needs: Needs, room: Room, situation: Situation, candidates: Candida
     node = _first_fit(needs, room, situation, candidates)
     eviction = None if node else would_evict(needs, room, uid=situation.uid)
     if (node or eviction) and (said := unmodelled(situation.text)):
-        obstacles = tuple([Obstacle(kind=ObstacleKind.UNMODELLED, what=each.text) for each in said])
-        return Verdict(reason=Reason.OTHER, obstacles=obstacles)
+        return _other(each.text for each in said)
     if node:
         return Verdict(reason=Reason.SCHEDULABLE)
     return (
@@ -79,6 +82,11 @@ def _fitting(needs: Needs, room: Room, situation: Situation, candidates: Candida
         or (_evicting(needs, room.nodes[eviction.node], eviction, situation) if eviction else None)
         or _stopping(needs, room, situation, sorted(room.stopping))
     )
+
+
+def _other(said: Iterable[str]) -> Verdict:
+    obstacles = [Obstacle(kind=ObstacleKind.UNMODELLED, what=each) for each in said]
+    return Verdict(reason=Reason.OTHER, obstacles=tuple(obstacles))
 
 
 def _first_fit(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> NodeRoom | None:

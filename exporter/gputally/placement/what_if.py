@@ -13,6 +13,9 @@ from gputally.placement.judge import NOWHERE, judged
 from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
 
+MAX_EVICTIONS: Final = 256
+"""Each of them compares many nodes."""
+
 
 def what_if(
     needs: Needs,
@@ -24,8 +27,8 @@ def what_if(
 ) -> WhatIf:
     """What would happen to `count` identical pods that are created now, one after the other.
 
-    As long as they fit, the scheduler preempts nobody for them. `situation` says what else concerns them, such as a
-    quota; `protected` as in `would_evict`.
+    As long as they fit, the scheduler preempts nobody for them; after MAX_EVICTIONS, the verdict is `preempting`.
+    `situation` says what else concerns them, such as a quota; `protected` as in `would_evict`.
     """
     verdict = judged(needs, room, situation)
     if verdict.reason not in _BINDING:
@@ -56,7 +59,8 @@ def _evictions(
     """The preemptions for `count` pods in `room`, which they change; and the verdict on the first without a place."""
     found: list[Eviction] = []
     while len(found) < count:
-        if not (eviction := would_evict(needs, room, protected=protected)):
+        eviction = would_evict(needs, room, protected=protected) if len(found) < MAX_EVICTIONS else None
+        if eviction is None:
             return tuple(found), judged(needs, room, situation)
         found.append(eviction)
         for uid in eviction.victims:

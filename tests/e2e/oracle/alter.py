@@ -77,7 +77,7 @@ def unselective(state: State, at: Obstacle | Change, _: Names) -> State:
 
 
 def requirement(expression: Json) -> str:
-    key, values = expression["key"], ", ".join(expression.get("values", ()))
+    key, values = str(expression["key"]), ", ".join(expression.get("values", ()))
     forms = {
         "In": f"{key} in ({values})",
         "NotIn": f"{key} notin ({values})",

@@ -63,6 +63,8 @@ class Trial:
 
     async def furnish(self) -> None:
         await self.api.create(own_namespace(self.state))
+        if self.state.quota is not None:
+            await self.set_quota(self.state.quota)
         for node in self.state.nodes:
             await self.api.create(node)
         for holder in self.state.holders:
@@ -70,29 +72,26 @@ class Trial:
             self.names[made["metadata"]["uid"]] = made["metadata"]["name"]
         for name in self.state.stopping:
             await self.api.delete(self.path(name), grace_seconds=STOPPING_SECONDS)
-        if self.state.quota is not None:
-            await self.set_quota()
         for node in self.state.nodes:
             await self.api.wait_for(f"/api/v1/nodes/{node['metadata']['name']}", is_ready, within=PATIENCE)
 
-    async def set_quota(self) -> None:
-        """A quota of as many GPUs beyond what the holders use, once the controller has counted those."""
-        await self.api.create(resource_quota("gpus", self.state.name, gpus=self.held + (self.state.quota or 0)))
+    async def set_quota(self, gpus: int) -> None:
+        """A quota of as many GPUs beyond those of the holders, which it counts as they are created."""
+        await self.api.create(resource_quota("gpus", self.state.name, gpus=self.held + gpus))
         path = f"/api/v1/namespaces/{self.state.name}/resourcequotas/gpus"
-        await self.api.wait_for(
-            path, lambda quota: bool(quota and quota["status"].get("used", {}).get(f"requests.{GPU}") == str(self.held))
-        )
+        await self.api.wait_for(path, lambda quota: bool(quota and quota["status"].get("used")), within=PATIENCE)
 
     async def clear(self) -> None:
         for name in self.board.of(self.state.name):
-            await self.deleted(name)
+            await self.deleted(self.path(name), grace_seconds=0)
         for node in self.state.nodes:
-            await self.api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
-        await self.api.delete(f"/api/v1/namespaces/{self.state.name}")
+            await self.deleted(f"/api/v1/nodes/{node['metadata']['name']}")
+        await self.deleted(f"/api/v1/namespaces/{self.state.name}")
 
-    async def deleted(self, name: str) -> None:
+    async def deleted(self, path: str, *, grace_seconds: int | None = None) -> None:
+        """Delete what exists."""
         try:
-            await self.api.delete(self.path(name), grace_seconds=0)
+            await self.api.delete(path, grace_seconds=grace_seconds)
         except Refused as refusal:
             if refusal.code != 404:
                 raise

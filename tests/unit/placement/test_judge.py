@@ -1,7 +1,7 @@
 import pytest
 
 from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Needs, Taint
+from gputally.model.placement.needs import SHARES, TOO_MANY, Needs, Place, Taint
 from gputally.model.placement.situation import GangState, QuotaState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
 from gputally.placement.judge import judged
@@ -79,14 +79,12 @@ def test_gpus_that_could_be_preempted_count_as_available_where_it_may() -> None:
     assert judged(needs(gpu=4, may_preempt=False), nodes).reason is Reason.CAPACITY
 
 
-@pytest.mark.parametrize("missing", [{"cpu": 2}, {"pods": 1}])
-def test_gpus_are_free_beside_a_shortage_of_something_else(missing: dict[str, int]) -> None:
-    nodes = room(place(**missing), web=("n1", taken(gpu=0, cpu=2)))
-
-    verdict = judged(needs(), nodes)
+@pytest.mark.parametrize(("missing", "small"), [("cpu", place(cpu=2)), ("pods", place(pods=1))])
+def test_gpus_are_free_beside_a_shortage_of_something_else(missing: str, small: Place) -> None:
+    verdict = judged(needs(), room(small, web=("n1", taken(gpu=0, cpu=2))))
 
     assert verdict.reason is Reason.OTHER_RESOURCE
-    assert [(each.what, each.pods) for each in verdict.obstacles] == [(next(iter(missing)), ("web",))]
+    assert [(each.what, each.pods) for each in verdict.obstacles] == [(missing, ("web",))]
 
 
 def test_no_node_is_large_enough() -> None:
@@ -263,3 +261,11 @@ def test_a_hostile_request_is_impossible_and_nothing_worse() -> None:
     huge = needs(gpu=2**63 - 1, tolerations=(Toleration(operator="Exists"),))
 
     assert judged(huge, FULL).reason is Reason.IMPOSSIBLE
+
+
+def test_of_shares_of_gpus_and_of_countless_tolerations_nothing_is_known() -> None:
+    for what in (SHARES, TOO_MANY):
+        verdict = judged(needs(unmodelled=("volumes", what)), room())
+
+        assert verdict.reason is Reason.OTHER
+        assert verdict.obstacles == (Obstacle(kind=ObstacleKind.UNMODELLED, what=what),)

@@ -41,6 +41,8 @@ class LiveRoom:
     def __init__(self, rules: Rules, is_node: Callable[[str], bool], *, is_resumed: bool) -> None:
         self.room = Room()
         self.changed: set[str] = set()
+        self.places_changed = False
+        """Whether any of these was added, deleted or changed itself, and not only its pods."""
         self.lacks_nodes = self.lacks_pods = True
         self.late: set[str] = set()
         self._listing: set[str] = set()
@@ -87,6 +89,7 @@ class LiveRoom:
         if place != (new := place_of(node)):
             self.room.put_node(new)
             self.changed.add(name)
+            self.places_changed = True
         self._names[uid] = name
         self._young.pop(name, None)
 
@@ -99,6 +102,7 @@ class LiveRoom:
             self.room.drop_node(name)
             self.late.discard(name)
             self.changed.add(name)
+            self.places_changed = True
 
     def pod_seen(self, pod: PlaceablePod) -> None:
         """A pod was added or has changed; without a node it takes nothing."""

@@ -9,11 +9,14 @@ from msgspec.structs import replace
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
+from gputally.placement.candidates import candidates_for
 from gputally.placement.room import Room
+from gputally.placement.scheduler_text import unmodelled
 
 _UNKNOWN: Final = Verdict(reason=Reason.UNKNOWN)
-_BY_TEXT: Final = (Reason.SCHEDULABLE, Reason.OTHER)
+_BY_TEXT: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 """The scheduler's message matters only for pods that seem to fit."""
+Key = tuple[Needs, Situation]
 Judge = Callable[[Needs, Room, Situation], Verdict]
 
 
@@ -36,10 +39,10 @@ class Verdicts:
 
     def __init__(self, room: Room, judge: Judge) -> None:
         self.of: dict[str, WaitClass] = {}
-        self.classes: dict[tuple[Needs, Situation], WaitClass] = {}
+        self.classes: dict[Key, WaitClass] = {}
         self._room = room
         self._judge = judge
-        self._new: set[tuple[Needs, Situation]] = set()
+        self._new: set[Key] = set()
 
     def put(self, uid: str, needs: Needs, situation: Situation) -> None:
         """A pod waits in this situation."""
@@ -66,9 +69,12 @@ class Verdicts:
                 del self.classes[key]
                 self._new.discard(key)
 
-    def renew(self, *, has_changed: bool) -> Iterator[str]:
-        """Judge new classes, and all of them if the room `has_changed`; yields the pods with another verdict."""
-        keys: Collection[tuple[Needs, Situation]] = tuple(self.classes) if has_changed else tuple(self._new)
+    def renew(self, changed: Collection[str] | None) -> Iterator[str]:
+        """Judge new classes, and those for which one of the `changed` nodes matters; None if all may.
+
+        Yields the pods that may have another verdict.
+        """
+        keys = self._affected(changed)
         self._new.clear()
         for key in keys:
             found = self.classes[key]
@@ -78,12 +84,24 @@ class Verdicts:
             if had_texts or before != found.verdict:
                 yield from found.members
 
+    def _affected(self, changed: Collection[str] | None) -> Collection[Key]:
+        if changed is None:
+            return tuple(self.classes)
+        if not changed:
+            return tuple(self._new)
+        return [key for key in self.classes if key in self._new or self._matters(key[0], changed)]
+
+    def _matters(self, needs: Needs, changed: Collection[str]) -> bool:
+        """Whether the pods may run on one of these nodes."""
+        groups = candidates_for(needs, self._room).accepting
+        return any(name in group.nodes for group in groups for name in changed)
+
     def verdict(self, uid: str) -> Verdict:
         """The verdict on a pod as of the last `renew`."""
         if (found := self.of.get(uid)) is None:
             return _UNKNOWN
         text = found.members[uid]
-        if not text or found.verdict.reason not in _BY_TEXT:
+        if not unmodelled(text) or found.verdict.reason not in _BY_TEXT:
             return found.verdict
         if (known := found.texts.get(text)) is None:
             situation = replace(found.situation, text=text)

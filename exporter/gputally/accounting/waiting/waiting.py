@@ -24,6 +24,8 @@ from gputally.model.rules import Rules
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 
+_FEW: Final = 100
+"""Changed nodes for which it is worth to find out whom they matter to."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
 """Of pods that their creator bound, and that no kubelet has accepted."""
 
@@ -210,11 +212,10 @@ class Waiting(StatePart[PodWait]):
 
     def _renewed(self) -> Iterable[str]:
         """Pods with another verdict, as the room is now."""
-        is_complete = self.live.is_complete
-        has_changed = bool(self.live.changed) or self.room.is_complete is not is_complete
-        self.room.is_complete = is_complete
-        self.live.changed.clear()
-        return self.verdicts.renew(has_changed=has_changed)
+        is_same = self.room.is_complete is self.live.is_complete and not self.live.places_changed
+        self.room.is_complete, self.live.places_changed = self.live.is_complete, False
+        changed, self.live.changed = self.live.changed, set()
+        return self.verdicts.renew(changed if is_same and len(changed) <= _FEW else None)
 
     def _verdict(self, record: PodRecord) -> Verdict:
         return _AT_NODE if record.node else self.verdicts.verdict(record.uid)

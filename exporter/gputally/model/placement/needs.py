@@ -12,6 +12,11 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
+SHARES: Final = "shares of GPUs"
+"""They are placed by schedulers of their own, by rules of their own."""
+TOO_MANY: Final = "too many tolerations or requirements"
+"""More than anyone writes; they are left out."""
+
 Amounts = tuple[tuple[str, int], ...]
 """Integers by resource, sorted: CPU in millicores, memory and storage in bytes, `pods` 1 for each pod, else devices."""
 

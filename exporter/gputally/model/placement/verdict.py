@@ -33,7 +33,10 @@ class Reason(StrEnum):
     UNKNOWN = "not_yet_known"
     """What other pods take is not complete yet; the reasons below, except those about GPUs alone, need it."""
     OTHER = "other"
-    """It fits, but the scheduler names something that is not modelled, such as volumes or affinity between pods."""
+    """It fits, but the scheduler names something that is not modelled, such as volumes or affinity between pods.
+
+    Pods with shares of GPUs, which their own schedulers place, have no other verdict about nodes.
+    """
     SCHEDULABLE = "schedulable"
     """It fits on a node, and the scheduler has not bound it yet."""
     VICTIMS_STOPPING = "victims_stopping"
