@@ -59,13 +59,7 @@ def world(
     replay.see(*nodes, at=0)
     replay.see(*pods, at=100)
     read_active(replay.fleet, now_us=us(at))
-    room = Room()
-    for each in nodes:
-        room.put_node(place_of(msgspec.convert(each.manifest(), Node)))
-    for form in pods:
-        if form.node:
-            room.bind(form.node, form.uid or f"uid-{form.name}", taken_of(_pod(form)))
-    fleet = replay.fleet
+    room, fleet = _room(nodes, pods), replay.fleet
     waiting = [
         _waiting(
             form,
@@ -89,6 +83,16 @@ def world(
         classes=classes,
         default_class="",
     )
+
+
+def _room(nodes: Sequence[NodeForm], pods: Sequence[PodForm]) -> Room:
+    room = Room()
+    for each in nodes:
+        room.put_node(place_of(msgspec.convert(each.manifest(), Node)))
+    for form in pods:
+        if form.node:
+            room.bind(form.node, form.uid or f"uid-{form.name}", taken_of(_pod(form)))
+    return room
 
 
 def _pod(form: PodForm) -> PlaceablePod:
