@@ -4,7 +4,7 @@ import argparse
 
 from gputally.cli import parser
 from gputally.model.placement.verdict import Reason
-from gputally.pending_api.manifest_pods import READERS
+from gputally.pending_api.forecasts.manifest_pods import READERS
 from gputally.why_command.why_text import why_lines
 from tests.docs.pages import TEXTS, blocks, table
 from tests.unit.why_command.why_documents import ANSWER, why

@@ -16,7 +16,7 @@ from gputally.model.disruptions.preemption import Preemption
 from gputally.model.node import CapacityState
 from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
-from gputally.pending_api.verdict_words import SHORT
+from gputally.pending_api.words.verdict_words import SHORT
 
 WIDE: Final = 110
 """From this width on, tables have all columns and long heads."""

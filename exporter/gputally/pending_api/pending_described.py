@@ -5,7 +5,7 @@ from typing import Any, Final
 from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
 from gputally.model.placement.what_if_document import WHAT_IF_PATH, WhatIfDocument
 from gputally.model.placement.why_document import WHY_PATH, WhyDocument
-from gputally.pending_api.manifest_pods import READERS
+from gputally.pending_api.forecasts.manifest_pods import READERS
 from gputally.pending_api.pending_request import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
 from gputally.report_api.openapi import Described, document_content, filter_parameters, operation, parameter
 

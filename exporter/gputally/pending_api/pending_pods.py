@@ -12,7 +12,7 @@ from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.units import GPU, PICO, to_datetime
 from gputally.pending_api.occupants import decimal_text
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.verdict_words import MEANING, sentence
+from gputally.pending_api.words.verdict_words import MEANING, sentence
 
 
 def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:

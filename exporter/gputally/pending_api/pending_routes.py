@@ -17,14 +17,14 @@ from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.evaluation import Evaluation, TooBusy
-from gputally.pending_api.forecast import forecast
-from gputally.pending_api.manifest_pods import planned_pods
+from gputally.pending_api.forecasts.forecast import forecast
+from gputally.pending_api.forecasts.manifest_pods import planned_pods
+from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
 from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
-from gputally.pending_api.what_if_request import planned_by_parameters
 from gputally.report_api.report_request import InvalidRequest, expect_known
 
 PENDING_PAGE_PATH: Final = "/pending"

@@ -29,8 +29,8 @@ from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
-from gputally.pending_api.suggestion_words import help_of
-from gputally.pending_api.verdict_words import NODE_COUNTS, SHORT, obstacle_text
+from gputally.pending_api.words.suggestion_words import help_of
+from gputally.pending_api.words.verdict_words import NODE_COUNTS, SHORT, obstacle_text
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
-from gputally.why_command.lines import duration, gpus, money, paragraph, pods, table
+from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from gputally.errors import ConfigError, Problem
 from gputally.model.placement.what_if_document import WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
-from gputally.pending_api.manifest_pods import READERS
+from gputally.pending_api.forecasts.manifest_pods import READERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
 from gputally.top.client import connected
 from gputally.top.flags import access_problems, credentials_from, service_from

@@ -45,20 +45,20 @@ def run_why(parsed: Namespace) -> int:
     return 0
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     body: bytes
     is_list: bool
 
 
-async def _asked(parsed: Namespace, subject: WhySubject) -> _Answer:
+async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
     """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one."""
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         body = await client.get(subject.path)
         if subject.pod_path and not decoded(body, PendingDocument, PENDING_VERSION).pod_count:
             with suppress(NotFound):
-                return _Answer(await client.get(subject.pod_path), is_list=False)
-        return _Answer(body, subject.is_list)
+                return _Response(await client.get(subject.pod_path), is_list=False)
+        return _Response(body, subject.is_list)
 
 
 def decoded(body: bytes, kind: type[Any], version: int) -> Any:  # noqa: ANN401 - an instance of `kind`

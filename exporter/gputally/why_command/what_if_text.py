@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
-from gputally.why_command.lines import gpus, headed, money, paragraph, pods
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
 from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, would_help
 
 _MOST_NODES: Final = 4

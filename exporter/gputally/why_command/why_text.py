@@ -14,8 +14,8 @@ from gputally.model.placement.why_document import (
     WhyAnswer,
     WhyDocument,
 )
-from gputally.pending_api.amount_words import amount_words, byte_words, listed
-from gputally.why_command.lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
+from gputally.pending_api.words.amount_words import amount_words, byte_words, listed
+from gputally.why_command.text_lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
 
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3

@@ -6,8 +6,8 @@ import pytest
 
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.what_if_document import WhatIfDocument
-from gputally.pending_api.forecast import forecast
-from gputally.pending_api.manifest_pods import PlannedPods, plain_pod
+from gputally.pending_api.forecasts.forecast import forecast
+from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import holds, node, world

@@ -4,7 +4,7 @@ import pytest
 
 from gputally.model.placement.situation import GangState, QuotaState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.pending_api.verdict_words import MEANING, SHORT, obstacle_text, sentence
+from gputally.pending_api.words.verdict_words import MEANING, SHORT, obstacle_text, sentence
 
 GPU = "nvidia.com/gpu"
 QUOTA = Situation(quota=QuotaState(name="gpus", what=f"requests.{GPU}", hard=6, used=5, needed=2))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.why_command.lines import duration, headed, headed_table
+from gputally.why_command.text_lines import duration, headed, headed_table
 
 
 @pytest.mark.parametrize(

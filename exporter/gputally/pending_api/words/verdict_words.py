@@ -6,7 +6,7 @@ from typing import Final
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.pending_api.amount_words import amount_words, bare_amount, listed
+from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
 
 SHORT: Final[Mapping[Reason, str]] = {
     Reason.NO_SCHEDULER: "no scheduler",

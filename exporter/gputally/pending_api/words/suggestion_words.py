@@ -5,9 +5,9 @@ from typing import Final
 
 from gputally.model.placement.advice import Change, ChangeKind, Suggestion
 from gputally.model.placement.why_document import Help
-from gputally.pending_api.amount_words import amount_words, listed
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.amount_words import amount_words, listed
 
 _MOST_NAMES: Final = 3
 

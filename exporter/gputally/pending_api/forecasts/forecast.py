@@ -1,4 +1,4 @@
-"""What would happen to pods that do not exist yet."""
+"""Forecasts of pods, one kind after the other."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -16,12 +16,12 @@ from gputally.model.placement.verdict import Eviction
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
-from gputally.pending_api.manifest_pods import PlannedPods
+from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.occupants import PLANNED, Rank, decimal_text, is_planned, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
-from gputally.pending_api.verdict_words import sentence
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
+from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.needs_of import needs_of
 from gputally.placement.room import Room
 from gputally.placement.what_if import what_if
