@@ -120,7 +120,7 @@ async def test_a_manifest_is_sent_without_what_may_be_secret(url: str, tmp_path:
         bodies.append(await request.read())
         return web.json_response(status=400, text="recorded")
 
-    recording = replace(site(routes=[web.post("/api/v1/what-if", record)]), bodies=BODIES)
+    recording = replace(site(routes=(web.post("/api/v1/what-if", record),)), bodies=BODIES)
     async with serve(recording, addresses=["127.0.0.1:0"]) as [address]:
         await run("what-if", file, "--url", f"http://{address}")
     found = await run("what-if", file, "--namespace", "ml", "--url", url)
