@@ -9,6 +9,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import Suggestion
+from gputally.model.placement.finding import FindingKind
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.situation import Situation
@@ -20,6 +21,7 @@ from gputally.model.placement.why_document import (
     ObstacleText,
     PastWait,
     PreemptedBy,
+    PriorityNote,
     WhyAnswer,
     WhyDocument,
 )
@@ -29,8 +31,10 @@ from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
+from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, SHORT, obstacle_text
+from gputally.placement.findings import findings
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5
@@ -108,12 +112,23 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         nodes=node_counts(verdict),
         occupants=shown,
         more_occupants=more,
+        priorities=_priorities(now, waiting, viewer),
         waits=_past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
         similar=similar_waits(now, tier=waiting.tier, units=record.units),
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
     )
+
+
+def _priorities(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> list[PriorityNote]:
+    """What is wrong with the order of priorities; pods that got GPUs after it began to wait are named as such alone."""
+    if waiting.needs is None:
+        return []
+    found = findings(waiting.needs, now.room, waiting.verdict, since_us=waiting.since_us)
+    is_starved = any(each.kind is FindingKind.STARVATION for each in found)
+    shown = (each for each in found if not (is_starved and each.kind is FindingKind.OUTRANKED))
+    return [priority_note(each, now, viewer) for each in shown]
 
 
 def rank_of(record: PodRecord) -> Rank:

@@ -6,7 +6,7 @@ from typing import Final
 from gputally.model.placement.finding import Finding, FindingKind
 from gputally.model.placement.needs import Needs, Taken
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.placement.candidates import candidates_for
+from gputally.placement.candidates import candidates_for, is_large
 from gputally.placement.fit import start_of
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
@@ -36,7 +36,8 @@ def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None
     if verdict.reason not in _OUTRANKED:
         return ()
     groups = candidates_for(needs, room).accepting
-    nodes = [_on_node(node, needs) for group in groups for node in group.nodes.values()]
+    large = (node for group in groups for node in group.nodes.values() if is_large(needs.amounts, node.offered))
+    nodes = [_on_node(node, needs) for node in large]
     lower = [pod for pods in nodes for pod in pods if pod[1].priority < needs.priority]
     found = [_finding(FindingKind.OUTRANKED, needs, lower)]
     if since_us is not None:

@@ -51,6 +51,5 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
 
 
 def _pod(pod: PendingPod, document: PendingDocument) -> tuple[str, ...]:
-    name = pod.pod or f"{pod.job} ({pod.job_kind}, no pods yet)"
     waited = duration((document.at - pod.created).total_seconds())
-    return f"{pod.gpus:g}", pod.tier, waited, pod.reason, f"{pod.namespace}/{name}"
+    return f"{pod.gpus:g}", pod.tier, waited, pod.reason, f"{pod.namespace}/{pod.pod}"

@@ -50,6 +50,8 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
         counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
         yield from headed("Nodes", counts, width=width)
     yield from occupant_lines("Held by", answer.occupants, document.currency, width=width, more=answer.more_occupants)
+    for index, note in enumerate(answer.priorities):
+        yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
     if answer.similar:
         yield from headed("Others", _similar(answer.similar), width=width)
@@ -60,7 +62,7 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
 
 def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
     pod = answer.pod
-    name = f"{pod.namespace}/{pod.pod}" if pod.pod else f"{pod.namespace}/{pod.job} ({pod.job_kind})"
+    name = f"{pod.namespace}/{pod.pod}"
     if answer.state != "pending":
         where = f" on {answer.node}" if answer.node else ""
         verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")

@@ -60,6 +60,18 @@ def test_a_quota_that_refuses_it_is_the_answer() -> None:
     assert [each.text for each in found.helps] == ["raise quota gpus: requests.nvidia.com/gpu by 4"]
 
 
+def test_pods_of_lower_priority_that_it_cannot_preempt_are_noted_as_far_as_the_reader_may_know() -> None:
+    low = PodForm(name="low", namespace="lab", gpus=4, tier="low", priority=1, node="g1", scheduled=90, started=95)
+    now = world([node("g1", 4), node("g2", 8)], [low, holds("b", 8, on="g2"), waits("a", 8)])
+    never = world([node("g1", 4)], [low, waits("a", 2, preemption_policy="Never")])
+
+    assert answer(now).priorities == [], "it could not use that node"
+    [note] = answer(never).priorities
+    assert note.text == "pods of lower priority got 4 GPUs after it had begun to wait, such as lab/low"
+    [hidden] = why(never, viewer=Viewer({"ml"})).answers[0].priorities
+    assert hidden.text == "pods of lower priority got 4 GPUs after it had begun to wait"
+
+
 def test_others_like_it_are_those_of_its_tier_and_request() -> None:
     bound = [holds(f"b{number}", 1, on="g1") for number in range(3)]
     late = [PodForm(name="late", gpus=1, tier="batch", priority=400, node="g1", scheduled=100, started=110)]

@@ -27,6 +27,7 @@ def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
         "Held by     GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT          POD (TENANT)",
         "               4  serving           800  15.00 USD  no, higher priority  api/llm-7f9c (product)",
         "               4  interactive       200  15.00 USD  yes                  lab/sweep-3 (lab)",
+        "Priorities  pods of lower priority got 4 GPUs after it had begun to wait, such as lab/sweep-3",
         "Waited for  quota 12 min (11:34 to 11:46), then capacity 14 min (since 11:46 UTC)",
         "Others      the last 37 batch pods with 8 GPUs waited 4 min in the median, 11 min at p90",
         "Would help  - use PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3 on",
@@ -83,7 +84,15 @@ def test_an_unpriced_pod_says_so() -> None:
 def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
     waited = replace(ANSWER, state="running", node="gpu-3", waits=ANSWER.waits[:1], waited_seconds=720)
     bare = replace(
-        waited, needs=None, obstacles=[], nodes={}, occupants=[], similar=None, helps=[], scheduler_message=""
+        waited,
+        needs=None,
+        obstacles=[],
+        nodes={},
+        occupants=[],
+        priorities=[],
+        similar=None,
+        helps=[],
+        scheduler_message="",
     )
 
     assert shown(bare) == [

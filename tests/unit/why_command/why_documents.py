@@ -9,6 +9,7 @@ from gputally.model.placement.why_document import (
     ObstacleText,
     OccupantPod,
     PastWait,
+    PriorityNote,
     SimilarWaits,
     WhyAnswer,
     WhyDocument,
@@ -87,6 +88,13 @@ ANSWER = WhyAnswer(
     obstacles=[ObstacleText(kind="resource", text="gpu-3: 8 GPUs needed, 4 available", node="gpu-3")],
     nodes={"held by other pods": 9, "tainted": 2, "too small": 1},
     occupants=[SERVING, SWEEP],
+    priorities=[
+        PriorityNote(
+            kind="starvation",
+            text="pods of lower priority got 4 GPUs after it had begun to wait, such as lab/sweep-3",
+            gpus=4,
+        )
+    ],
     waits=[
         PastWait(reason="quota", text="quota", start=before(26), end=before(14), seconds=720),
         PastWait(reason="capacity", text="capacity", start=before(14), end=None, seconds=840),

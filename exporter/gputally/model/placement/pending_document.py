@@ -18,8 +18,6 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     change that would help, "" if none is known or it was not asked for.
 
     The class, the priority and the policy of a pod that is gone are not known any more.
-
-    A workload whose pods cannot be created is listed once, with an empty `pod` and `uid`.
     """
 
     namespace: str

@@ -94,6 +94,18 @@ class Help(Struct, frozen=True, kw_only=True, gc=False):
     victims: list[OccupantPod] = []
 
 
+class PriorityNote(Struct, frozen=True, kw_only=True, gc=False):
+    """Pods that hold `gpus` GPUs where the pod could run, and that should not precede it.
+
+    `kind` is `outranked` or `starvation` for pods of lower priority that it cannot preempt, of which the latter were
+    bound after it began to wait; or `inversion` for pods that do not serve users, while it does.
+    """
+
+    kind: str
+    text: str
+    gpus: int
+
+
 class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
     """The preemption of the pod; the preemptor's names are None for a user who may not know them, or if unknown."""
 
@@ -120,6 +132,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     nodes: dict[str, int] = {}
     occupants: list[OccupantPod] = []
     more_occupants: int = 0
+    priorities: list[PriorityNote] = []
     waits: list[PastWait] = []
     waited_seconds: float
     similar: SimilarWaits | None = None
