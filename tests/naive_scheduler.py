@@ -1,4 +1,4 @@
-"""A naive scheduler: every node is tried for every pod, from the definitions alone. Obstacles can be removed from it."""
+"""A naive scheduler, which tries every node, by the definitions alone; obstacles can be removed from it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,16 +23,20 @@ class NaiveNode:
 
 @dataclass(frozen=True)
 class NaiveCluster:
-    """A waiting pod before some nodes; `ignored` are requirements that each node is taken to meet."""
+    """A waiting pod before some nodes; `ignored` are requirements that each node is taken to meet.
+
+    With `has_another`, a node was added where it fits.
+    """
 
     needs: Needs
     nodes: tuple[NaiveNode, ...]
     blocks: frozenset[Obstacle] = frozenset()
     ignored: frozenset[str] = frozenset()
+    has_another: bool = False
 
     def binds(self) -> bool:
         """Whether the scheduler binds the pod, at once or after a preemption."""
-        return not self.blocks and any(self.binds_on(node) for node in self.nodes)
+        return not self.blocks and (self.has_another or any(self.binds_on(node) for node in self.nodes))
 
     def fits_now(self) -> set[str]:
         """The nodes on which the pod fits without a preemption."""
@@ -88,11 +92,11 @@ class NaiveCluster:
         match obstacle.kind:
             case ObstacleKind.SELECTOR:
                 return replace(self, ignored=self.ignored | {obstacle.what})
-            case ObstacleKind.SIZE:
-                return replace(self, needs=smaller(self.needs, obstacle))
+            case ObstacleKind.SIZE if not obstacle.node:
+                return replace(self, has_another=True)
             case ObstacleKind.POLICY:
                 return replace(self, needs=with_policy(self.needs))
-            case ObstacleKind.TAINT | ObstacleKind.CORDON | ObstacleKind.RESOURCE:
+            case ObstacleKind.TAINT | ObstacleKind.CORDON | ObstacleKind.RESOURCE | ObstacleKind.SIZE:
                 nodes = [cleared(node, obstacle) if node.place.name == obstacle.node else node for node in self.nodes]
                 return replace(self, nodes=tuple(nodes))
         return replace(self, blocks=self.blocks - {obstacle})
@@ -144,11 +148,6 @@ def written(requirement: LabelRequirement) -> str:
     return forms[requirement.operator]
 
 
-def smaller(needs: Needs, obstacle: Obstacle) -> Needs:
-    amounts = dict(needs.amounts) | {obstacle.what: obstacle.free or 0}
-    return changed(needs, amounts=tuple(sorted(amounts.items())))
-
-
 def with_policy(needs: Needs) -> Needs:
     return changed(needs, may_preempt=True)
 
@@ -160,11 +159,13 @@ def changed(needs: Needs, **fields: object) -> Needs:
 
 def cleared(node: NaiveNode, obstacle: Obstacle) -> NaiveNode:
     place, pods, nominated = node.place, dict(node.pods), dict(node.nominated)
-    taints, is_cordoned = place.taints, place.is_cordoned
+    taints, is_cordoned, offered = place.taints, place.is_cordoned, dict(place.offered)
     if obstacle.kind is ObstacleKind.TAINT:
         taints = tuple(taint for taint in taints if str(taint) != obstacle.what)
     elif obstacle.kind is ObstacleKind.CORDON:
         taints, is_cordoned = tuple(taint for taint in taints if taint != UNSCHEDULABLE), False
+    elif obstacle.kind is ObstacleKind.SIZE:
+        offered[obstacle.what] = obstacle.needed or 0
     else:
         pods = {uid: pod for uid, pod in pods.items() if uid not in obstacle.pods}
         nominated = {uid: pod for uid, pod in nominated.items() if uid not in obstacle.pods}
@@ -173,7 +174,7 @@ def cleared(node: NaiveNode, obstacle: Obstacle) -> NaiveNode:
         name=place.name,
         labels=place.labels,
         taints=taints,
-        offered=place.offered,
+        offered=tuple(sorted(offered.items())),
         is_cordoned=is_cordoned,
     )
     return NaiveNode(new, pods, nominated)

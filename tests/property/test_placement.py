@@ -33,11 +33,6 @@ def test_without_its_obstacles_a_pod_is_bound_and_with_any_one_of_them_it_is_not
     verdict = judged(needs, room, situation)
     cluster = blocked(naive(needs, room), verdict.obstacles)
 
-    if not any(node.place for node in room):
-        assert verdict.reason not in BINDS
-        return
-    if verdict.obstacles and verdict.obstacles[-1].node == "" and verdict.obstacles[-1].kind is ObstacleKind.SIZE:
-        return  # no node offers such GPUs at all
     is_stopping = judged(changed(needs, gates=()), room).reason is Reason.VICTIMS_STOPPING
     is_bound = binds_at_once if is_stopping else NaiveCluster.binds
     assert (verdict.reason in BINDS) == (not verdict.obstacles)
@@ -128,7 +123,7 @@ def fresh(room: Room) -> Room:
 
 def binds_at_once(cluster: NaiveCluster) -> bool:
     """Without a preemption: that has been decided."""
-    return bool(cluster.fits_now())
+    return not cluster.blocks and bool(cluster.has_another or cluster.fits_now())
 
 
 def blocked(cluster: NaiveCluster, obstacles: tuple[object, ...]) -> NaiveCluster:

@@ -68,10 +68,9 @@ def on_node(
         for resource, amount in needs.amounts
         if offered.get(resource, 0) < amount
     ]
-    limited = [(resource, min(amount, offered.get(resource, 0))) for resource, amount in needs.amounts]
-    reduced = tuple([(resource, amount) for resource, amount in limited if amount])
-    smaller = structs.replace(needs, amounts=reduced) if sizes else needs
-    held = held_by(smaller, node, _going(smaller, node, situation.uid), available_on(node, needs, situation.uid))
+    held = _held_on_larger(
+        needs, node, situation.uid, {each.what: (each.needed or 0) - (each.free or 0) for each in sizes}
+    )
     named = [structs.replace(each, node=node.name) for each in exclusions]
     found = (*named, *sizes, *held)
     if is_plain:
@@ -100,6 +99,16 @@ def held_by(
             )
 
 
+def _held_on_larger(needs: Needs, node: NodeRoom, uid: str, more: Mapping[str, int]) -> Iterator[Obstacle]:
+    """The pods that must go on such a node that offers so much `more` that it is large enough; with its own amounts."""
+    free = dict(available_on(node, needs, uid))
+    add(free, tuple(more.items()))
+    for each in held_by(needs, node, _going(needs, node, free, uid), free):
+        extra = more.get(each.what, 0)
+        needed, left = (each.needed or 0) - extra, (each.free or 0) - extra
+        yield structs.replace(each, needed=needed, free=max(left, 0)) if extra else each
+
+
 def _holders(needs: Needs, node: NodeRoom, uid: str) -> Iterator[tuple[str, Taken]]:
     """The pods that it cannot preempt, those first that should stay: the last ones are stopping anyway."""
     fixed = [
@@ -111,10 +120,10 @@ def _holders(needs: Needs, node: NodeRoom, uid: str) -> Iterator[tuple[str, Take
     yield from sorted(by_importance(fixed), key=lambda pod: pod[0] in node.stopping)
 
 
-def _going(needs: Needs, node: NodeRoom, uid: str) -> Mapping[str, Taken]:
-    """A minimal set of pods that must go for the pod to fit on a node that is large enough."""
+def _going(needs: Needs, node: NodeRoom, free: Mapping[str, int], uid: str) -> Mapping[str, Taken]:
+    """A minimal set of pods that must go for the pod to fit."""
     holders = dict(_holders(needs, node, uid))
-    empty = dict(available_on(node, needs, uid))
+    empty = dict(free)
     for each in holders.values():
         add(empty, each.amounts)
     return {key: holders[key] for key in must_go(needs.amounts, empty, holders.items())}

@@ -1,13 +1,16 @@
 """Removes obstacles from states, and applies suggestions to them: to manifests, without the code under test."""
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
+from gputally.model.objects.affinity import LabelRequirement
 from gputally.model.placement.advice import Change, ChangeKind
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.state import NEVER, State
+from tests.naive_scheduler import meets
 
 Names = Mapping[str, str]
 """Names of pods by UID."""
@@ -89,9 +92,51 @@ def requirement(expression: Json) -> str:
     return forms[str(expression["operator"])]
 
 
-def limited(state: State, obstacle: Obstacle, _: Names) -> State:
-    """The pod requests no more than the node offers."""
-    return requesting(state, obstacle.what, obstacle.free or 0)
+def larger(state: State, obstacle: Obstacle, _: Names) -> State:
+    """The node offers what the pod requests; if none offers it at all, there is one more."""
+    if not obstacle.node:
+        return replace(state, nodes=(*state.nodes, accepting(state)))
+    for each in state.nodes:
+        if each["metadata"]["name"] == obstacle.node:
+            for offer in ("capacity", "allocatable"):
+                amount = quantity(obstacle.what, obstacle.needed or 0)
+                each["status"][offer] = each["status"][offer] | {obstacle.what: amount}
+    return state
+
+
+def accepting(state: State) -> Json:
+    """A node that is large enough for the pod, with the labels and without the taints that this needs."""
+    made = deepcopy(state.nodes[0])
+    made["metadata"]["name"] = f"{state.name}-more"
+    made["spec"] = {"taints": made["spec"]["taints"][:1]}
+    labels = dict(state.pod["spec"]["nodeSelector"])
+    if affinity := state.pod["spec"].get("affinity"):
+        terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        labels |= next(found for term in terms if (found := meeting(term, labels)) is not None)
+    made["metadata"]["labels"] = labels
+    resources = {"pods": "110"} | state.pod["spec"]["containers"][0]["resources"]["requests"]
+    made["status"] |= {"capacity": resources, "allocatable": resources}
+    return made
+
+
+def meeting(term: Json, labels: Json) -> Json | None:
+    """Labels that meet the term beside the others; None if there are none."""
+    found = dict(labels)
+    for each in term["matchExpressions"]:
+        values = each.get("values", [""])
+        match each["operator"]:
+            case "In":
+                found.setdefault(each["key"], values[0])
+            case "Exists":
+                found.setdefault(each["key"], "")
+            case "Gt" | "Lt":
+                found.setdefault(each["key"], str(int(values[0]) + (1 if each["operator"] == "Gt" else -1)))
+    is_met = all(meets(LabelRequirement(**each), found) for each in term["matchExpressions"])
+    return found if is_met else None
+
+
+def quantity(resource: str, amount: int) -> str:
+    return f"{amount}m" if resource == "cpu" else str(amount)
 
 
 def smaller(state: State, change: Change, _: Names) -> State:
@@ -100,7 +145,7 @@ def smaller(state: State, change: Change, _: Names) -> State:
 
 def requesting(state: State, resource: str, amount: int) -> State:
     resources = state.pod["spec"]["containers"][0]["resources"]
-    text = f"{amount}m" if resource == "cpu" else str(amount)
+    text = quantity(resource, amount)
     for given in (resources["requests"], resources["limits"]):
         if resource in given:
             given[resource] = text
@@ -146,7 +191,7 @@ REMOVE: Final[Mapping[ObstacleKind, Callable[[State, Obstacle, Names], State]]] 
     ObstacleKind.TAINT: untainted,
     ObstacleKind.CORDON: uncordoned,
     ObstacleKind.SELECTOR: unselective,
-    ObstacleKind.SIZE: limited,
+    ObstacleKind.SIZE: larger,
     ObstacleKind.RESOURCE: gone,
     ObstacleKind.POLICY: preempting,
     ObstacleKind.GATE: ungated,

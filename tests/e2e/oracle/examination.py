@@ -67,11 +67,14 @@ class Examiner:
     async def remove(self, report: Report, state: State, verdict: Verdict, names: dict[str, str]) -> None:
         """Without its obstacles the pod is bound; with any one of them it is not."""
         freed = await self.tried(without(state, verdict.obstacles, names), binds=True)
-        report.check(bool(freed.bound), f"{state.name}: not bound without", verdict, freed)
+        works = freed.nominated if freed.nominated and state.stopping else freed.bound  # its victims take their time
+        report.check(bool(works), f"{state.name}: not bound without", verdict, freed)
+        is_stopping = verdict.reason is Reason.VICTIMS_STOPPING
         for obstacle in verdict.obstacles:
             others = [each for each in verdict.obstacles if each != obstacle]
             kept = await self.tried(without(state, others, names), binds=False)
-            report.check(not kept.bound, f"{state.name}: bound in spite of", obstacle, verdict, kept)
+            is_kept = not kept.bound and (is_stopping or not kept.nominated)
+            report.check(is_kept, f"{state.name}: bound in spite of", obstacle, verdict, kept)
 
     async def suggest(self, report: Report, state: State, found: Sequence[Suggestion], names: dict[str, str]) -> None:
         """Each suggestion has the pod bound, or has it wait for victims that take their time."""

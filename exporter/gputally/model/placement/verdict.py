@@ -65,7 +65,10 @@ class ObstacleKind(StrEnum):
     SELECTOR = "selector"
     """... the node has the label, or the pod does not require it in its selector or affinity."""
     SIZE = "size"
-    """... the pod requests no more than the node offers, which is `free`."""
+    """... such a node offers `needed`, or the pod requests no more than `free`, which it offers.
+
+    Without a node, none offers it at all, and it is gone when a node that accepts the pod does.
+    """
     RESOURCE = "resource"
     """... `pods` are gone, which hold it."""
     POLICY = "policy"
