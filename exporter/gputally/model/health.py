@@ -99,7 +99,7 @@ LAG_BOUNDS_S: Final = (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, inf)
 
 
 class VerdictHealth(Struct, kw_only=True):
-    """How long verdicts on pending pods lagged behind the observations that they follow from; updated by the accountant.
+    """How long verdicts on pending pods lagged behind the observations behind them; updated by the accountant.
 
     `batches` are renewals of verdicts by the upper bound of their lag (s), not cumulative; `lag_s` is its sum.
     """

@@ -50,8 +50,8 @@ def stranded_gpus(snapshot: Snapshot) -> Iterator[Row]:
 PENDING_GPU_SECONDS = Metric[Snapshot](
     name="gputally_pending_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds that pods waited from their creation to their binding or deletion, by what each is charged to, and "
-    "by the tier of the pods that hold what they wait for.",
+    help="GPU-seconds that pods waited from their creation to their binding or deletion, by what each is charged to, "
+    "and by the tier of the pods that hold what they wait for.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING),
 )
@@ -59,7 +59,8 @@ PENDING_GPU_SECONDS = Metric[Snapshot](
 PENDING_COST = Metric[Snapshot](
     name="gputally_pending_cost_total",
     kind=MetricType.COUNTER,
-    help="What the pending GPU-seconds would have cost on the GPU model that their pods select, in units of the currency.",
+    help="What the pending GPU-seconds would have cost on the GPU model that their pods select, in units of the "
+    "currency.",
     labels=("tier", "occupying_tier", "cause", "currency"),
     rows=cost(Total.PENDING_COST),
 )

@@ -41,6 +41,8 @@ from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
+from gputally.ledger.sqlite.sums.wait_rows import read_waits
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.model.work.lost_work import LostWork
@@ -168,18 +170,21 @@ class SqliteLedgerReader:
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
-        for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
-            yield queries.record_of(PreemptionRecord, row)
+        rows = self._rows(queries.PREEMPTIONS, self._bounds(window))
+        return (queries.record_of(PreemptionRecord, row) for row in rows)
 
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
-        for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
-            yield queries.record_of(DisruptionRecord, row)
+        rows = self._rows(queries.DISRUPTIONS, self._bounds(window))
+        return (queries.record_of(DisruptionRecord, row) for row in rows)
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
-        return {each.victim_uid: each for each in found}
+        return {each.victim_uid: each for each in map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))}
+
+    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+        """See `LedgerReader.waits`."""
+        return read_waits(self._rows, self._bounds(window), pod_uid)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""
