@@ -182,8 +182,8 @@ def test_waits_are_returned_as_last_charged_and_not_once_they_were_withdrawn(
     first = WaitRow(uid="a", namespace="ml", name="pod-a", wait=WAIT)
     ended = replace(first, wait=replace(WAIT, to_us=20))
     second = replace(first, wait=replace(WAIT, from_us=20, occupant=None, price=None, reason=Reason.SCHEDULABLE))
-    ledger.write(step(at=1000, waits={("a", 7): first, ("b", 9): replace(first, uid="b")}))
-    ledger.write(step(at=1300, waits={("a", 7): ended, ("a", 20): second, ("b", 9): None}))
+    ledger.write(step(at=1000, waits={("a", 7): first, ("b", 7): replace(first, uid="b")}))
+    ledger.write(step(at=1300, waits={("a", 7): ended, ("a", 20): second, ("b", 7): None}))
 
     expected = [_recorded(ended), _recorded(second)]
     assert list(reader.waits(Window(0, 30))) == expected

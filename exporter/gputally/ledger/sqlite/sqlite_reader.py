@@ -137,10 +137,9 @@ class SqliteLedgerReader:
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_measured(self._rows, bounds, by, plan)
 
-        sums = self._undisturbed(read)
         found = [
             MeasuredTime(labels, price, measured, used, burst, energy, period)
-            for (labels, price, period), (measured, used, burst, energy) in sums.items()
+            for (labels, price, period), (measured, used, burst, energy) in self._undisturbed(read).items()
             if measured or used or energy
         ]
         return sorted(found, key=_by_labels)
@@ -153,10 +152,10 @@ class SqliteLedgerReader:
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
-        bounds = {"start": window.start_us, "end": window.end_us}
         if any(us % US_PER_DAY for us in window):
             self._detailed(window)
-        return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
+        rows = self._rows(usage_rows.UNALLOCATED_IN_WINDOW, self._bounds(window))
+        return map(usage_rows.unallocated_hour, rows)
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
@@ -274,8 +273,7 @@ class SqliteLedgerReader:
         """The starts of all hours with usage."""
         start_us: int | None = window.start_us - 1
         while start_us is not None:
-            bounds = {"after": start_us, "end": window.end_us}
-            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, bounds)
+            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, {"after": start_us, "end": window.end_us})
             if start_us is not None:
                 yield start_us
 
