@@ -12,6 +12,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
 from gputally.model.rules import Rules
@@ -38,7 +39,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
-    server or only the kubelets report as allocated, by pool and side.
+    server or only the kubelets report as allocated, by pool and side. `waits` is None if reasons are not determined.
     """
 
     now_us: int
@@ -63,6 +64,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     agent_restarts: int
     usage_faults: Mapping[Fault, int]
     repeat_victims: Mapping[tuple[str, str], int]
+    waits: WaitingNow | None = None
     book: PriceBook | None = None
 
 
@@ -104,6 +106,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         agent_restarts=fleet.usage.restarts,
         usage_faults=dict(fleet.usage.pending.faults),
         repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
+        waits=fleet.waiting.now(),
         book=fleet.pricing.book,
     )
 

@@ -27,6 +27,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
 from gputally.model.work.lost_work import LostWork
@@ -123,6 +124,10 @@ class JoinedReader:
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
         return self._live.lost_work(window)
+
+    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+        """See `LedgerReader.waits`; nothing is known of the waits of imported jobs."""
+        return self._live.waits(window, pod_uid=pod_uid)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

@@ -22,6 +22,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.work.lost_work import LostWork
 
@@ -164,6 +165,9 @@ class LedgerReader(Protocol):
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
+
+    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+        """Waits for GPUs that overlap the window, of one pod or of all, by begin; not clipped."""
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

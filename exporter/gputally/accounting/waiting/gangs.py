@@ -1,6 +1,7 @@
 """Gangs: pods that their scheduler binds all at once, or not at all."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -80,6 +81,15 @@ class Gangs:
     def of(self, uid: str) -> Gang | None:
         """The gang of a pod."""
         return self._gang_of.get(uid)
+
+    def incomplete(self) -> Counter[bool]:
+        """Gangs with pending members, by whether other members are bound and hold GPUs for nothing."""
+        found = Counter[bool]()
+        for members in self._members.values():
+            bound = sum(members.values())
+            if bound < len(members):
+                found[bound > 0] += 1
+        return found
 
     def pending(self, gang: Gang) -> Iterator[str]:
         """Its members that are not bound."""

@@ -104,21 +104,23 @@ class LiveRoom:
             self.changed.add(name)
             self.places_changed = True
 
-    def pod_seen(self, pod: PlaceablePod) -> None:
-        """A pod was added or has changed; without a node it takes nothing."""
+    def pod_seen(self, pod: PlaceablePod) -> bool:
+        """A pod was added or has changed; returns whether that may matter to a wait, which most events do not."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._touch(uid)
         if not node:
-            return
+            return True
         if pod.status.phase in ENDED:
             self.release(node, uid)
-            return
+            return True
         known = self.room.nodes.get(node)
         taken = known.taken.get(uid) if known else None
-        if taken is None or (taken.started_us is None and pod.status.start_time) or _is_resizing(pod):
+        is_new = taken is None or (taken.started_us is None and pod.status.start_time is not None)
+        if is_new or _is_resizing(pod):
             self.bind(node, uid, taken_from(pod, self._rules))
         if pod.metadata.deletion_timestamp:
             self.stop(node, uid)
+        return is_new
 
     def bind(self, node: str, uid: str, taken: Taken) -> bool:
         """A pod takes this from `node`; returns whether that node matters."""

@@ -31,7 +31,7 @@ class Situations:
         self.changed: set[str] = set()
         self._live = live
         self._rules = rules
-        self._gangs = Gangs()
+        self.gangs = Gangs()
         self._nominated: dict[str, str] = {}
         """The node for which a pod is nominated, by UID."""
         self._schedulers: set[str] = set()
@@ -101,7 +101,7 @@ class Situations:
         is_silent = not plea.is_reported and at_us >= record.created_us + _SILENT_US
         if not (plea.is_reported or is_silent):
             self._silent.add(uid)
-        gang = self._gangs.of(uid)
+        gang = self.gangs.of(uid)
         return Situation(
             uid=uid if uid in self._nominated else "",
             has_scheduler=plea.needs.scheduler in self._schedulers or not is_silent,
@@ -124,16 +124,16 @@ class Situations:
             self._leave_gang(uid)
         else:
             gang = (pod.metadata.namespace, name)
-            if self._gangs.put(uid, gang, is_bound=is_bound, least=least):
-                self.changed.update(self._gangs.pending(gang))
+            if self.gangs.put(uid, gang, is_bound=is_bound, least=least):
+                self.changed.update(self.gangs.pending(gang))
 
     def _leave_gang(self, uid: str) -> None:
-        if gang := self._gangs.drop(uid):
-            self.changed.update(self._gangs.pending(gang))
+        if gang := self.gangs.drop(uid):
+            self.changed.update(self.gangs.pending(gang))
 
     def _gang_state(self, gang: Gang, *, is_silent: bool) -> GangState | None:
-        waiting = Counter(self.pleas[uid].needs for uid in self._gangs.pending(gang) if uid in self.pleas)
-        return self._gangs.state(gang, is_silent=is_silent, waiting=tuple(waiting.items()))
+        waiting = Counter(self.pleas[uid].needs for uid in self.gangs.pending(gang) if uid in self.pleas)
+        return self.gangs.state(gang, is_silent=is_silent, waiting=tuple(waiting.items()))
 
 
 def _is_scheduled(pod: PlaceablePod) -> bool:

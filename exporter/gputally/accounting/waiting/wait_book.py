@@ -29,6 +29,8 @@ class WaitBook:
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
         self.pods: dict[str, PodWait] = {}
         self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
+        self.sums: dict[tuple[str, str], tuple[int, int]] = {}
+        """Pending pods and their µGPU by exported tier and reason; groups that no pod is in any more have 0."""
         self._totals = totals
         self.terms = terms
         self.is_on = is_on
@@ -109,10 +111,19 @@ class WaitBook:
         """Restore the waits that an earlier process charged; times after `at_us` were by a wrong clock."""
         for each in documents:
             self.pods[each.uid] = each
+            self._count(each.waits, 1)
             self._keep(each, _begun_by(at_us, each.waits), at_us=at_us)
 
     def _start_us(self, record: PodRecord) -> int:
         return max(record.created_us, self._totals.accounting_start_us)
+
+    def _count(self, waits: Iterable[Wait], sign: int) -> None:
+        """Add the waits that last to the sums, or take them back."""
+        for each in waits:
+            if each.to_us is None:
+                key = each.shown[0], each.reason.value
+                pods, quantity = self.sums.get(key, (0, 0))
+                self.sums[key] = pods + sign, quantity + sign * each.quantity
 
     def _keep(self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, at_us: int) -> None:
         """Replace the waits of a pod, and correct the counters by the difference."""
@@ -125,6 +136,8 @@ class WaitBook:
             for each in changed:
                 span = each.from_us, each.to_us
                 self._lines.add(each.labels, each.price, sign * each.quantity, span, at_us=at_us)
+        self._count(before[kept:], -1)
+        self._count(waits[kept:], 1)
         self._rows |= {(uid, each.from_us): None for each in before[kept:]}
         for each in waits[kept:]:
             self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)

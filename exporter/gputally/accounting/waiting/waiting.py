@@ -7,11 +7,14 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
+from gputally.accounting.waiting.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.room_nodes import RoomNodes
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.placeable_pod import PlaceablePod
@@ -48,6 +51,8 @@ class Waiting(StatePart[PodWait]):
         self.verdicts = Verdicts(self.room, judged)
         self.situations = Situations(self.live, rules)
         self.is_idle: Callable[[PodRecord], bool] = lambda _: False
+        self._fitting = Fitting(self.room, nodes.labels_at, rules)
+        self._findings = RankFindings(self.room, self.verdicts.classes)
         self._pods = pods
         self._terms = book.terms
         self._unjudged: set[str] = set()
@@ -87,10 +92,22 @@ class Waiting(StatePart[PodWait]):
         found = [each for each in map(self.pod, self.book.pods) if each]
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
+    def now(self) -> WaitingNow | None:
+        """Sums as of the last `judge`; None without the feature."""
+        if not self.is_on:
+            return None
+        is_known = self.live.is_judgeable and self.live.is_complete
+        return WaitingNow(
+            reasons=dict(self.book.sums),
+            findings=self._findings.pods(lambda uid: self.book.pods[uid].waits[-1].shown[0]),
+            gangs=self.situations.gangs.incomplete(),
+            fits=dict(self._fitting.fits) if is_known else {},
+            stranded=dict(self._fitting.stranded) if is_known else {},
+        )
+
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`; comes after `Pods` has seen the pod."""
-        if self.is_on and isinstance(found, PlaceablePod):
-            self.live.pod_seen(found)
+        if self.is_on and isinstance(found, PlaceablePod) and self.live.pod_seen(found):
             self.situations.nominee_seen(found)
             if found.metadata.uid in self._pods.records:
                 self.situations.gpu_pod_seen(found)
@@ -155,6 +172,7 @@ class Waiting(StatePart[PodWait]):
         """See `StatePart.advance`."""
         self.live.advance(now_us)
         self.situations.advance()
+        self._findings.step(lambda uid: self._pods.records[uid].created_us)
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
@@ -168,6 +186,7 @@ class Waiting(StatePart[PodWait]):
             for uid in changed:
                 self._classify(uid, at_us)
             changed.update(self._renewed())
+            self._fitting.step()
         for uid in changed:
             record = self._pods.records.get(uid)
             if record and record.scheduled_us is None and record.end_us is None:
@@ -215,6 +234,7 @@ class Waiting(StatePart[PodWait]):
         is_same = self.room.is_complete is self.live.is_complete and not self.live.places_changed
         self.room.is_complete, self.live.places_changed = self.live.is_complete, False
         changed, self.live.changed = self.live.changed, set()
+        self._fitting.outdate(changed)
         return self.verdicts.renew(changed if is_same and len(changed) <= _FEW else None)
 
     def _verdict(self, record: PodRecord) -> Verdict:

@@ -26,6 +26,7 @@ from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.lost_work_rows import INSERT_LOST_WORK, lost_work
+from gputally.ledger.sqlite.sums.wait_rows import DELETE_WAIT, UPSERT_WAIT, waits, withdrawn_waits
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -162,6 +163,9 @@ class SqliteLedger:
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
         many(INSERT_LOST_WORK, lost_work(changes))
+        self._allocations.store_prices(row.wait.price for row in changes.waits.values() if row and row.wait.price)
+        many(DELETE_WAIT, withdrawn_waits(changes))
+        many(UPSERT_WAIT, waits(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))

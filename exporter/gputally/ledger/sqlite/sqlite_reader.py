@@ -41,6 +41,8 @@ from gputally.ledger.sqlite.sums.names import Key
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
+from gputally.ledger.sqlite.sums.wait_rows import read_waits
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.model.work.lost_work import LostWork
@@ -135,10 +137,9 @@ class SqliteLedgerReader:
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_measured(self._rows, bounds, by, plan)
 
-        sums = self._undisturbed(read)
         found = [
             MeasuredTime(labels, price, measured, used, burst, energy, period)
-            for (labels, price, period), (measured, used, burst, energy) in sums.items()
+            for (labels, price, period), (measured, used, burst, energy) in self._undisturbed(read).items()
             if measured or used or energy
         ]
         return sorted(found, key=_by_labels)
@@ -151,10 +152,10 @@ class SqliteLedgerReader:
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
-        bounds = {"start": window.start_us, "end": window.end_us}
         if any(us % US_PER_DAY for us in window):
             self._detailed(window)
-        return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
+        rows = self._rows(usage_rows.UNALLOCATED_IN_WINDOW, self._bounds(window))
+        return map(usage_rows.unallocated_hour, rows)
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
@@ -168,18 +169,21 @@ class SqliteLedgerReader:
 
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """See `LedgerReader.preemptions`."""
-        for row in self._rows(queries.PREEMPTIONS, self._bounds(window)):
-            yield queries.record_of(PreemptionRecord, row)
+        rows = self._rows(queries.PREEMPTIONS, self._bounds(window))
+        return (queries.record_of(PreemptionRecord, row) for row in rows)
 
     def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
-        for row in self._rows(queries.DISRUPTIONS, self._bounds(window)):
-            yield queries.record_of(DisruptionRecord, row)
+        rows = self._rows(queries.DISRUPTIONS, self._bounds(window))
+        return (queries.record_of(DisruptionRecord, row) for row in rows)
 
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        found = map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))
-        return {each.victim_uid: each for each in found}
+        return {each.victim_uid: each for each in map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))}
+
+    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+        """See `LedgerReader.waits`."""
+        return read_waits(self._rows, self._bounds(window), pod_uid)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""
@@ -269,8 +273,7 @@ class SqliteLedgerReader:
         """The starts of all hours with usage."""
         start_us: int | None = window.start_us - 1
         while start_us is not None:
-            bounds = {"after": start_us, "end": window.end_us}
-            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, bounds)
+            [(start_us,)] = self._rows(usage_rows.NEXT_HOUR, {"after": start_us, "end": window.end_us})
             if start_us is not None:
                 yield start_us
 
