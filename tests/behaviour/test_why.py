@@ -141,8 +141,12 @@ async def test_s4_a_forecast_says_whom_a_pod_would_evict_before_the_scheduler_do
     await stage.create(serve)
     await stage.running(1, tier="inference-critical")
     [answer] = await answers(stage, "ml-inference/serve")
-    assert answer["state"] == "running"
-    assert answer["node"] == "node-0"
+    assert (answer["state"], answer["node"]) == ("running", "node-0")
+    assert "victims_stopping" in {each["reason"] for each in answer["waits"]}, "it waited until the victim had stopped"
+    await stage.pods(lambda items: len(items) == 1)
+    gone = await gone_pod(stage, "ml-training/victim")
+    assert gone["preempted"]["pod"] == "serve"
+    assert gone["pod"]["class_name"] == "training-low"
 
 
 async def test_what_does_not_exist_or_is_not_reached_is_an_error_with_its_own_status(stage: Stage) -> None:
@@ -158,6 +162,17 @@ async def test_what_does_not_exist_or_is_not_reached_is_an_error_with_its_own_st
         )
     unreached = await run("why", "--all", "--url", "http://127.0.0.1:9")
     assert (unreached.status, unreached.out) == (8, "")
+
+
+async def gone_pod(stage: Stage, subject: str) -> Json:
+    """The answer about a deleted pod, once its preemption is in the ledger."""
+    for _ in range(40):
+        found = await ask(stage, "why", "--output", "json", subject)
+        answers: list[Json] = json.loads(found.out)["answers"] if found.status == 0 else []
+        if answers and answers[0]["state"] == "gone" and answers[0]["preempted"]:
+            return answers[0]
+        await asyncio.sleep(0.2)
+    raise AssertionError(found)
 
 
 async def foreseen(stage: Stage, manifest: Path) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from gputally.ledger.protocol import Ledger
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.pending_api.past_pods import LedgerPods
 from gputally.pending_api.pending_described import PENDING_DESCRIBED
 from gputally.pending_api.pending_now import PendingNow, read_pending
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
@@ -276,7 +277,7 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         sections=partial(_sections, running, clock),
         routes=(
             allocations_route(partial(_allocations, running.pipeline, clock)),
-            *PendingRoutes(partial(_pending, running.pipeline, clock)).routes(),
+            *PendingRoutes(partial(_pending, running.pipeline, clock), LedgerPods(settings.ledger)).routes(),
             *report_routes(running.reports, version=__version__, more=PENDING_DESCRIBED),
         ),
         bodies=BODIES,

@@ -125,9 +125,9 @@ class JoinedReader:
         """See `LedgerReader.lost_work`."""
         return self._live.lost_work(window)
 
-    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
         """See `LedgerReader.waits`; nothing is known of the waits of imported jobs."""
-        return self._live.waits(window, pod_uid=pod_uid)
+        return self._live.waits(window, pod_uid=pod_uid, named=named)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

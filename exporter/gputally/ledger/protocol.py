@@ -166,8 +166,11 @@ class LedgerReader(Protocol):
     def lost_work(self, window: Window) -> dict[str, LostWork]:
         """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
 
-    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
-        """Waits for GPUs that overlap the window, of one pod or of all, by begin; not clipped."""
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
+        """Waits for GPUs that overlap the window, by begin; not clipped.
+
+        Those of one pod, of all pods that were `named` so (namespace and name), or of all.
+        """
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.wait import PodWait
 from gputally.model.placement.why_document import WhyDocument
 from gputally.model.pod import PodRecord
+from gputally.pending_api.past_answers import why_gone, why_waited
+from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_request import WhyRequest
-from gputally.pending_api.why_answers import why_gone, why_waited, why_waiting
+from gputally.pending_api.why_answers import why_waiting
 
 _MOST_HINTS: Final = 3
 
@@ -28,7 +29,7 @@ class Found(NamedTuple):
     others: Sequence[PodRecord]
 
 
-def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocument:
+def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
     """The answer. Raises: NoSuchPods."""
     found = _found(now, asked, viewer)
     _expect_one_place(found, asked)
@@ -36,11 +37,10 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> WhyDocum
     if found.waiting:
         return why_waiting(now, found.waiting, viewer, bound=bound)
     if not found.others:
-        if gone := _gone(now, asked, viewer):
-            return why_gone(now, gone, viewer)
-        raise NoSuchPods(_unknown(now, asked, viewer))
+        return _gone(now, asked, viewer, past)
     latest = max(found.others, key=lambda each: each.created_us)
-    return replace(why_waited(now, latest, viewer, tenant=tenant_of(latest)), bound=bound)
+    waits, tenant = past.waits(latest.uid), tenant_of(latest)
+    return replace(why_waited(now, latest, viewer, tenant=tenant, waits=waits), bound=bound)
 
 
 def _expect_one_place(found: Found, asked: WhyRequest) -> None:
@@ -67,11 +67,12 @@ def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
     return Found(waiting, others)
 
 
-def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> PodWait | None:
-    """The last pod of that name that was bound."""
-    place = asked.namespace
-    named = (each for each in reversed(now.finished) if each.name == asked.pod and place in ("", each.namespace))
-    return next((each for each in named if viewer.sees(each.waits[-1].tenant)), None)
+def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:
+    """The answer about a pod that only the ledger knows. Raises: NoSuchPods."""
+    gone = past.last_named(asked.namespace, asked.pod) if asked.namespace and asked.pod else None
+    if gone and viewer.sees(gone.tenant):
+        return why_gone(now, gone, viewer)
+    raise NoSuchPods(_unknown(now, asked, viewer))
 
 
 def _matches(record: PodRecord, asked: WhyRequest) -> bool:

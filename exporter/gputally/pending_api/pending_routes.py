@@ -20,6 +20,7 @@ from gputally.pending_api.evaluation import Evaluation, TooBusy
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
+from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
@@ -47,10 +48,11 @@ class ReadPending(Protocol):
 
 
 class PendingRoutes:
-    """Answers from `read`, which must not block; a thread does the rest."""
+    """Answers from `read`, which must not block, and from `past` about pods that are gone. A thread does the rest."""
 
-    def __init__(self, read: ReadPending) -> None:
+    def __init__(self, read: ReadPending, past: PastPods) -> None:
         self._read = read
+        self._past = past
         self._evaluation = Evaluation()
         self._reading = 0
 
@@ -81,7 +83,7 @@ class PendingRoutes:
     async def why(self, request: web.Request) -> web.Response:
         """Why a pod waits."""
         asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
-        return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer)))
+        return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The forecast of a pod with these parameters."""

@@ -1,39 +1,33 @@
 """Why a pod, or the pods of a job, wait; or when and why they waited."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from gputally.accounting.active_pods import ANY, holding
-from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import Suggestion
 from gputally.model.placement.finding import FindingKind
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
-from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Verdict
-from gputally.model.placement.wait import PodWait, Wait
 from gputally.model.placement.why_document import (
     Help,
     NeededResources,
     ObstacleText,
-    PastWait,
-    PreemptedBy,
     PriorityNote,
     WhyAnswer,
     WhyDocument,
 )
 from gputally.model.pod import PodRecord
-from gputally.model.units import GPU, US_PER_SECOND, to_datetime
+from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
+from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
 from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
-from gputally.pending_api.words.verdict_words import NODE_COUNTS, SHORT, obstacle_text
+from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
 from gputally.placement.findings import findings
 from gputally.placement.suggestions import suggestions
 
@@ -51,54 +45,6 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *,
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers, bound=bound)
 
 
-def why_waited(now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str) -> WhyDocument:
-    """The answer about a pod that waits no longer."""
-    until_us = record.scheduled_us or record.end_us or now.at_us
-    known = next((each.waits for each in now.finished if each.uid == record.uid), ())
-    answer = WhyAnswer(
-        state="ended" if record.end_us is not None else record.segments[-1].state.value if record.segments else "bound",
-        pod=_past_pod(now, record, tenant),
-        node=record.node or None,
-        waits=_past_waits(known, now.at_us),
-        waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
-        preempted=_preempted(now.preemptions.get(record.uid), viewer),
-    )
-    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
-
-
-def why_gone(now: PendingNow, gone: PodWait, viewer: Viewer) -> WhyDocument:
-    """The answer about a pod that was bound, and that exists no longer."""
-    first, last = gone.waits[0], gone.waits[-1]
-    created = to_datetime(first.from_us)
-    pod = PendingPod(
-        namespace=gone.namespace,
-        pod=gone.name,
-        uid=gone.uid,
-        tier=last.tier,
-        tenant=last.tenant,
-        job_kind="",
-        job="",
-        class_name=None,
-        priority=None,
-        may_preempt=None,
-        gpus=last.quantity / GPU,
-        gpu_model=ANY,
-        created=created,
-        reason="",
-        text="",
-        since=created,
-        cost_per_hour=None,
-    )
-    answer = WhyAnswer(
-        state="gone",
-        pod=pod,
-        waits=_past_waits(gone.waits, now.at_us),
-        waited_seconds=((last.to_us or now.at_us) - first.from_us) / US_PER_SECOND,
-        preempted=_preempted(now.preemptions.get(gone.uid), viewer),
-    )
-    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
-
-
 def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> WhyAnswer:
     record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
     named = (uid for obstacle in verdict.obstacles for uid in obstacle.pods)
@@ -113,7 +59,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         occupants=shown,
         more_occupants=more,
         priorities=_priorities(now, waiting, viewer),
-        waits=_past_waits(waiting.waits, now.at_us),
+        waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
         similar=similar_waits(now, tier=waiting.tier, units=record.units),
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
@@ -192,68 +138,3 @@ def node_counts(verdict: Verdict) -> dict[str, int]:
 def _toleration(key: str, operator: str, value: str, effect: str) -> str:
     what = key if operator == "Exists" or not value else f"{key}={value}"
     return f"{what or 'any'}:{effect}" if effect else what or "any"
-
-
-def _past_waits(waits: Iterable[Wait], now_us: int) -> list[PastWait]:
-    """Parts with one reason, however often their occupants changed."""
-    merged: list[Wait] = []
-    spans: list[tuple[int, int | None]] = []
-    for each in waits:
-        if merged and merged[-1].reason is each.reason and spans[-1][1] == each.from_us:
-            spans[-1] = spans[-1][0], each.to_us
-        else:
-            merged.append(each)
-            spans.append((each.from_us, each.to_us))
-    return [
-        PastWait(
-            reason=each.reason.value,
-            text=SHORT[each.reason],
-            start=to_datetime(from_us),
-            end=None if to_us is None else to_datetime(to_us),
-            seconds=((now_us if to_us is None else to_us) - from_us) / US_PER_SECOND,
-        )
-        for each, (from_us, to_us) in zip(merged, spans, strict=True)
-    ]
-
-
-def _past_pod(now: PendingNow, record: PodRecord, tenant: str) -> PendingPod:
-    """A pod that waits no longer, without a verdict."""
-    terms = record.terms[-1] if record.terms else None
-    created = to_datetime(record.created_us)
-    return PendingPod(
-        namespace=record.namespace,
-        pod=record.name,
-        uid=record.uid,
-        tier=terms.tier if terms else tier_of_pod(record, now.rules),
-        tenant=tenant,
-        job_kind=record.job_kind,
-        job=record.job,
-        class_name=record.class_name,
-        priority=record.priority or 0,
-        may_preempt=record.may_preempt,
-        gpus=_gpus(record),
-        gpu_model=terms.gpu_model if terms else ANY,
-        created=created,
-        reason="",
-        text="",
-        since=created,
-        cost_per_hour=None,
-    )
-
-
-def _gpus(record: PodRecord) -> float:
-    return holding(record).quantity / GPU if record.segments else 0.0
-
-
-def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
-    if preemption is None:
-        return None
-    by = preemption.preemptor
-    known = by is not None and viewer.sees(by.tenant)
-    return PreemptedBy(
-        at=to_datetime(preemption.decided_us),
-        tier=by.tier if by and by.tier else "unknown",
-        namespace=by.namespace if by and known else None,
-        pod=by.name if by and known else None,
-        is_inferred=bool(by and by.is_inferred),
-    )

@@ -108,6 +108,8 @@ def _class(answer: WhyAnswer) -> str:
     payer = f"tier {pod.tier}, tenant {pod.tenant}"
     if pod.priority is None:
         return payer
+    if pod.may_preempt is None:
+        return f"{pod.class_name or 'none'}, priority {pod.priority:,}; {payer}"
     policy = "may preempt lower priorities" if pod.may_preempt else "never preempts (preemptionPolicy: Never)"
     return f"{pod.class_name or 'none'}, priority {pod.priority:,}, {policy}; {payer}"
 

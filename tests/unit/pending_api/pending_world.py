@@ -7,6 +7,8 @@ import msgspec
 from gputally.accounting.active_pods import read_active
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.ledger.records import PreemptionRecord
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import PriorityChoice
@@ -17,6 +19,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, PICO
+from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow
 from gputally.placement.judge import judged
 from gputally.placement.needs_of import needs_of, taken_of
@@ -141,3 +144,49 @@ PRICE = Price(
     basis=Basis.NODE,
     purchase=Purchase.ON_DEMAND,
 )
+
+
+class Past:
+    """A ledger with these pods."""
+
+    def __init__(self, *pods: PastPod) -> None:
+        self._pods = pods
+
+    def waits(self, uid: str) -> list[WaitRecord]:
+        return [each for pod in self._pods for each in pod.waits if each.pod_uid == uid]
+
+    def last_named(self, namespace: str, name: str) -> PastPod | None:
+        found = (each for each in self._pods if (each.namespace, each.name) == (namespace, name))
+        return next(found, None)
+
+
+def past_pod(*waits: WaitRecord, preemption: PreemptionRecord | None = None) -> PastPod:
+    last = waits[-1]
+    return PastPod(
+        namespace=last.namespace,
+        name=last.name,
+        uid=last.pod_uid,
+        tier=last.tier,
+        tenant=last.tenant,
+        quantity=last.quantity,
+        waits=waits,
+        preemption=preemption,
+    )
+
+
+def waited(name: str, gpus: int, reason: Reason, *, start: float, end: float, namespace: str = "ml") -> WaitRecord:
+    return WaitRecord(
+        pod_uid=f"uid-{name}",
+        from_us=us(start),
+        to_us=us(end),
+        namespace=namespace,
+        name=name,
+        tier="batch",
+        tenant=namespace,
+        quantity=gpus * GPU,
+        reason=reason,
+        cause=CAUSE_OF[reason],
+        occupying_tier="",
+        occupying_tenant="",
+        price_key=None,
+    )

@@ -19,7 +19,7 @@ from gputally.pending_api.pending_now import PendingNow, WaitsUnexplained
 from gputally.pending_api.pending_routes import BODIES, BODY_BYTES, PendingRoutes
 from tests.fakes.policies import SiteClient
 from tests.unit.export.test_web import site
-from tests.unit.pending_api.pending_world import holds, node, waits, world
+from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
 
 RESTRICTED = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({"ml"})})
 CLASSES = [PriorityChoice("batch", 400), PriorityChoice("top", 9000), PriorityChoice("quiet", 900, may_preempt=False)]
@@ -44,7 +44,7 @@ def state(*, with_room: bool = True) -> PendingNow:
 
 @asynccontextmanager
 async def served(policy: AccessPolicy | None = None, read: Any = state) -> AsyncIterator[ClientSession]:  # noqa: ANN401 - a fake
-    what = replace(site(routes=PendingRoutes(read).routes()), bodies=BODIES)
+    what = replace(site(routes=PendingRoutes(read, Past()).routes()), bodies=BODIES)
     headers = {"Authorization": "Bearer t"} if policy else {}
     async with (
         serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy or AccessPolicy()) as [address],
@@ -238,7 +238,7 @@ async def test_a_hostile_body_is_rejected_and_the_server_answers_on(
     data: bytes, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending_routes, "_BODY_SECONDS", 0.2)
-    what = replace(site(routes=PendingRoutes(state).routes()), bodies=BODIES)
+    what = replace(site(routes=PendingRoutes(state, Past()).routes()), bodies=BODIES)
     async with serve(what, addresses=["127.0.0.1:0"]) as [address]:
         client = SiteClient("http", address.host, address.port)
         heard = await client.send(data, within=2)
@@ -248,7 +248,7 @@ async def test_a_hostile_body_is_rejected_and_the_server_answers_on(
 
 
 async def test_a_body_is_not_read_before_its_sender_is_known() -> None:
-    what = replace(site(routes=PendingRoutes(state).routes()), bodies=BODIES)
+    what = replace(site(routes=PendingRoutes(state, Past()).routes()), bodies=BODIES)
     async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: RESTRICTED) as [address]:
         heard = await SiteClient("http", address.host, address.port).send(POST + b"Content-Length: 5\r\n\r\n", within=2)
 

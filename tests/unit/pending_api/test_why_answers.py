@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
+from gputally.ledger.records import PreemptionRecord
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.placement.verdict import Reason
@@ -14,15 +15,19 @@ from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.pending_request import WhyRequest
 from tests.core.manifests import PodForm, us
-from tests.unit.pending_api.pending_world import holds, node, wait, waits, world
+from tests.unit.pending_api.pending_world import Past, holds, node, past_pod, wait, waited, waits, world
+
+NOTHING = Past()
 
 
-def why(now: PendingNow, pod: str = "a", *, namespace: str = "ml", viewer: Viewer = ALL) -> WhyDocument:
-    return why_document(now, WhyRequest(namespace, pod, ""), viewer)
+def why(
+    now: PendingNow, pod: str = "a", *, namespace: str = "ml", viewer: Viewer = ALL, past: Past = NOTHING
+) -> WhyDocument:
+    return why_document(now, WhyRequest(namespace, pod, ""), viewer, past=past)
 
 
-def answer(now: PendingNow, pod: str = "a") -> WhyAnswer:
-    [found] = why(now, pod).answers
+def answer(now: PendingNow, pod: str = "a", *, past: Past = NOTHING) -> WhyAnswer:
+    [found] = why(now, pod, past=past).answers
     return found
 
 
@@ -93,8 +98,8 @@ def finished(name: str, gpus: int, *, waited: int) -> PodWait:
 
 def test_a_pod_that_runs_says_how_long_it_waited_and_for_what() -> None:
     form = PodForm(name="b", gpus=2, tier="batch", priority=400, node="g1", created=10, scheduled=40, started=50)
-    known = PodWait(uid="uid-b", namespace="ml", name="b", waits=(wait(Reason.FRAGMENTED, us(10), us(40), form),))
-    found = answer(world([node("g1")], [form], finished=[known]), "b")
+    past = Past(past_pod(waited("b", 2, Reason.FRAGMENTED, start=10, end=40)))
+    found = answer(world([node("g1")], [form]), "b", past=past)
 
     assert (found.state, found.node, found.waited_seconds, found.pod.gpus) == ("running", "g1", 30.0, 2.0)
     assert [(each.text, each.seconds) for each in found.waits] == [("fragmentation", 30.0)]
@@ -111,11 +116,48 @@ def test_a_preempted_pod_says_by_whom_as_far_as_the_reader_may_know() -> None:
     assert (found.preempted.tier, found.preempted.pod) == ("unknown", None)
 
 
+GONE = [
+    waited("gone", 4, Reason.QUOTA, start=100, end=160),
+    waited("gone", 4, Reason.CAPACITY, start=160, end=190),
+]
+PREEMPTION = PreemptionRecord(
+    victim_uid="uid-gone",
+    victim_namespace="ml",
+    victim_name="gone",
+    victim_tier="batch",
+    victim_tenant="ml",
+    preemptor_uid="uid-p",
+    preemptor_namespace="api",
+    preemptor_name="llm-2",
+    preemptor_tier="serving",
+    node="g1",
+    quantity=4_000_000,
+    decided_us=us(300),
+    requested_us=us(300),
+    released_us=us(330),
+    is_inferred=False,
+)
+
+
 def test_a_pod_that_is_gone_has_its_waits_and_no_class_that_is_made_up() -> None:
-    found = answer(world([node("g1")], [], finished=[finished("gone", 4, waited=90)]), "gone")
+    found = answer(world([node("g1")], []), "gone", past=Past(past_pod(*GONE)))
 
     assert (found.state, found.waited_seconds, found.pod.gpus) == ("gone", 90.0, 4.0)
+    assert [(each.text, each.seconds) for each in found.waits] == [("quota", 60.0), ("capacity", 30.0)]
     assert (found.pod.class_name, found.pod.priority, found.pod.may_preempt) == (None, None, None)
+
+
+def test_a_pod_that_is_gone_says_who_preempted_it_as_far_as_the_reader_may_know() -> None:
+    now, past = world([node("g1")], []), Past(past_pod(*GONE, preemption=PREEMPTION))
+    everybody, owner = why(now, "gone", past=past), why(now, "gone", past=past, viewer=Viewer({"ml"}))
+
+    by, hidden = everybody.answers[0].preempted, owner.answers[0].preempted
+    assert by
+    assert hidden
+    assert (by.tier, by.namespace, by.pod) == ("serving", "api", "llm-2")
+    assert (hidden.tier, hidden.namespace, hidden.pod) == ("serving", None, None)
+    with pytest.raises(NoSuchPods):
+        why(now, "gone", past=past, viewer=Viewer({"lab"}))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +196,7 @@ def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
     records = {uid: replace(each, job="train") for uid, each in now.records.items()}
     now = now._replace(waiting=renamed, records=records)
 
-    found = why_document(now, WhyRequest("ml", "", "train"), ALL)
+    found = why_document(now, WhyRequest("ml", "", "train"), ALL, past=NOTHING)
     assert [(each.pod.pod, each.pods, each.pod.reason) for each in found.answers] == [
         ("a", 2, "impossible"),
         ("c", 1, "schedulable"),

@@ -15,7 +15,7 @@ from gputally.pending_api.pending_now import PendingNow
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from tests.fakes.command import done, run, start
 from tests.unit.export.test_web import site
-from tests.unit.pending_api.pending_world import holds, node, waits, world
+from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
 
 SECRET = "hunter2"
 
@@ -27,7 +27,7 @@ def state(*, with_room: bool) -> PendingNow:
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    what = replace(site(routes=PendingRoutes(state).routes()), bodies=BODIES)
+    what = replace(site(routes=PendingRoutes(state, Past()).routes()), bodies=BODIES)
     async with serve(what, addresses=["127.0.0.1:0"]) as [address]:
         yield f"http://{address}"
 

@@ -181,9 +181,9 @@ class SqliteLedgerReader:
         """See `LedgerReader.lost_work`."""
         return {each.victim_uid: each for each in map(lost_work_of, self._rows(LOST_WORK, self._bounds(window)))}
 
-    def waits(self, window: Window, *, pod_uid: str = "") -> Iterator[WaitRecord]:
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
         """See `LedgerReader.waits`."""
-        return read_waits(self._rows, self._bounds(window), pod_uid)
+        return read_waits(self._rows, self._bounds(window), pod_uid, named)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

@@ -24,6 +24,11 @@ SELECT {_COLUMNS} FROM waits
 WHERE pod_uid = :uid AND from_us < :end AND (to_us IS NULL OR to_us > :start)
 ORDER BY from_us
 """  # noqa: S608 (literals only)
+_WAITS_NAMED: Final = f"""
+SELECT {_COLUMNS} FROM waits
+WHERE name = :name AND namespace = :namespace AND from_us < :end AND (to_us IS NULL OR to_us > :start)
+ORDER BY from_us, pod_uid
+"""  # noqa: S608 (literals only)
 _DELETE_OLD: Final = """
 DELETE FROM waits WHERE (pod_uid, from_us) IN (
     SELECT pod_uid, from_us FROM waits WHERE from_us < :before AND to_us < :before LIMIT :rows
@@ -43,9 +48,16 @@ def withdrawn_waits(changes: Changes) -> Iterator[Row]:
     return (key for key, each in changes.waits.items() if each is None)
 
 
-def read_waits(rows: Callable[..., list[Row]], bounds: Mapping[str, int], pod_uid: str) -> Iterator[WaitRecord]:
-    """Waits that overlap the bounds, of one pod or of all."""
-    return map(_record, rows(_WAITS_OF, {**bounds, "uid": pod_uid}) if pod_uid else rows(_WAITS, bounds))
+def read_waits(
+    rows: Callable[..., list[Row]], bounds: Mapping[str, int], pod_uid: str, named: tuple[str, str]
+) -> Iterator[WaitRecord]:
+    """Waits that overlap the bounds, of one pod, of those `named` so, or of all."""
+    namespace, name = named
+    if pod_uid:
+        return map(_record, rows(_WAITS_OF, {**bounds, "uid": pod_uid}))
+    if name:
+        return map(_record, rows(_WAITS_NAMED, {**bounds, "namespace": namespace, "name": name}))
+    return map(_record, rows(_WAITS, bounds))
 
 
 def _record(row: Row) -> WaitRecord:
