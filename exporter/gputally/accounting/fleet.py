@@ -79,7 +79,8 @@ class Fleet:
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, self.pricing, self.nodes), is_on=explains_waits)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
-        self.waiting = Waiting(self.pods, self.nodes, waits, rules, is_resumed=bool(saved.resumes))
+        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
+        self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.nodes, self.limiter, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, ClassTiers(rules, self.limiter))
@@ -89,7 +90,6 @@ class Fleet:
             *self.waiting.parts,
             NamespaceTenants(self.pods),
         )
-        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.now_us, self._next_round_us = saved.at_us, 0
