@@ -105,6 +105,6 @@ def pod(name: str, tier: str, gpus: int, **spec: object) -> Json:
 
 
 def cpu_pod(name: str, *, cpu: str) -> Json:
-    found = copy.deepcopy(gpu_pod(name, "ml", gpus=0, annotations=conduct(run_for="1h")))
+    found = copy.deepcopy(gpu_pod(name, "ml", gpus=0, annotations=conduct(run_for="1h"), priorityClassName="training"))
     found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
     return found

@@ -24,9 +24,11 @@ from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 
+_RENEW_EVERY_US: Final = 60 * US_PER_SECOND
 _FEW: Final = 100
 """Changed nodes for which it is worth to find out whom they matter to."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
@@ -44,20 +46,29 @@ class Waiting(StatePart[PodWait]):
     name = "waiting"
     kinds = (Kind.PODS,)
 
-    def __init__(self, pods: Pods, nodes: Nodes, book: WaitBook, rules: Rules, *, is_resumed: bool) -> None:
+    def __init__(
+        self,
+        pods: Pods,
+        nodes: Nodes,
+        book: WaitBook,
+        rules: Rules,
+        is_idle: Callable[[PodRecord], bool],
+        *,
+        is_resumed: bool,
+    ) -> None:
         self.is_on = book.is_on
         self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
         self.situations = Situations(self.live, rules)
-        self.is_idle: Callable[[PodRecord], bool] = lambda _: False
+        self._is_idle = is_idle
         self._fitting = Fitting(self.room, nodes.labels_at, rules)
         self._findings = RankFindings(self.room, self.verdicts.classes)
         self._pods = pods
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
-        self._judged_us = 0
+        self._judged_us = self._renew_us = 0
 
     @property
     def room(self) -> Room:
@@ -172,6 +183,9 @@ class Waiting(StatePart[PodWait]):
         """See `StatePart.advance`."""
         self.live.advance(now_us)
         self.situations.advance()
+        if now_us >= self._renew_us:  # pods that hold GPUs may have become idle
+            self._renew_us = now_us + _RENEW_EVERY_US
+            self._unjudged |= self.situations.pleas.keys()
         self._findings.step(lambda uid: self._pods.records[uid].created_us)
 
     def judge(self, *, at_us: int) -> None:
@@ -244,7 +258,7 @@ class Waiting(StatePart[PodWait]):
         verdict = self._verdict(record)
         if verdict.reason is Reason.UNKNOWN and record.uid in self.book.pods:
             return  # the last known verdict counts until there is another
-        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self.is_idle)
+        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
         tenant = self._pods.namespaces.tenant(record)
         wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
         self.book.charge(record, wait, at_us=at_us)
