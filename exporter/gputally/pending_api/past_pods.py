@@ -61,13 +61,14 @@ class LedgerPods:
         """See `PastPods.last_named`."""
         try:
             with open_reader(self._url) as reader:
-                return _last(reader, namespace, name)
+                return last_pod(reader, namespace, name)
         except LedgerError as error:
             logger.warning("the waits of a pod cannot be read: %s", error)
             return None
 
 
-def _last(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
+def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
+    """The last pod of that name that waited, or was preempted lately."""
     found = list(reader.waits(_EVER, named=(namespace, name)))
     if not found:
         return _last_victim(reader, namespace, name)
