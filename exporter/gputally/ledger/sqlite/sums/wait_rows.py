@@ -26,9 +26,10 @@ ORDER BY from_us
 """  # noqa: S608 (literals only)
 _WAITS_NAMED: Final = f"""
 SELECT {_COLUMNS} FROM waits
-WHERE name = :name AND namespace = :namespace AND from_us < :end AND (to_us IS NULL OR to_us > :start)
-ORDER BY from_us, pod_uid
+WHERE name = :name AND namespace = :namespace AND +from_us < :end AND (to_us IS NULL OR to_us > :start)
+ORDER BY +from_us, pod_uid
 """  # noqa: S608 (literals only)
+"""Reads the whole table, 0.1 s for a million rows: by the index on begins, it would take 2.5 s."""
 _DELETE_OLD: Final = """
 DELETE FROM waits WHERE (pod_uid, from_us) IN (
     SELECT pod_uid, from_us FROM waits WHERE from_us < :before AND to_us < :before LIMIT :rows
