@@ -243,8 +243,10 @@ class NodeForm:
             | ({"annotations": dict(self.annotations)} if self.annotations else {}),
             "spec": ({"unschedulable": True} if self.cordoned else {}) | {"taints": list(self.taints)},
             "status": {
-                "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
-                "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
+                "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110"}
+                | {name: str(amount) for name, amount in capacity.items()},
+                "allocatable": {"cpu": "63500m", "memory": "511Gi", "pods": "110"}
+                | {name: str(amount) for name, amount in allocatable.items()},
                 "conditions": [ready, *self.conditions],
                 "nodeInfo": {"systemUUID": self.machine, "machineID": "", "bootID": ""},
             },

@@ -20,6 +20,7 @@ from gputally.catalog.metric import Metric
 from gputally.export.text import Rows, render
 from gputally.model.health import AgentHealth, AgentsHealth, ClosingHealth, Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Event, Job, Kind, Namespace, Node, Object, Pod, PriorityClass
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
@@ -67,7 +68,7 @@ OWNERS: Mapping[str, tuple[Json, ...]] = {
 """Training is a Job that may not fail once."""
 BOUND = {"train": ("scavenger", 8, "n1", 10), "batch": ("normal", 2, "n2", 12), "lab": ("normal", 1, "n2", 14)}
 KIND_OF = {
-    Pod: Kind.PODS,
+    PlaceablePod: Kind.PODS,
     Node: Kind.NODES,
     Namespace: Kind.NAMESPACES,
     PriorityClass: Kind.PRIORITY_CLASSES,
@@ -119,13 +120,12 @@ class Tape:
         for each in pods:
             self.fleet.apply(Deleted(kind=Kind.PODS, object=each, at_us=us(at), since_us=us(at)))
 
-    def listed(self, at: float, *pods: Object, since: float) -> None:
-        """A relist of all pods; the watch was last complete at `since`."""
-        self.fleet.apply(RelistStarted(kind=Kind.PODS, at_us=us(at)))
-        self.seen(at, *pods, since=since)
-        self.fleet.apply(
-            RelistFinished(kind=Kind.PODS, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at))
-        )
+    def listed(self, at: float, *objects: Object, kind: Kind = Kind.PODS, since: float | None = None) -> None:
+        """A list of all objects of a kind; the watch was last complete at `since`, None if it is the first."""
+        since_us = None if since is None else us(since)
+        self.fleet.apply(RelistStarted(kind=kind, at_us=us(at)))
+        self.seen(at, *objects, since=since)
+        self.fleet.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
     def scrape(self, at: float) -> Snapshot:
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))
@@ -136,7 +136,8 @@ def an_hour() -> Snapshot:
     tape = Tape()
     tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
-    tape.seen(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4))
+    tape.listed(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4), kind=Kind.NODES)
+    tape.listed(0)
     tape.seen(0, train())
     for name, (tier, gpus, where, at) in BOUND.items():
         tape.seen(at + 20, pod(name, tier, gpus, node=where, created=5, scheduled=at, started=at + 20))
@@ -144,7 +145,7 @@ def an_hour() -> Snapshot:
 
     preempt(tape)
     preempt_worker(tape)
-    waits = pod("wide", "normal", 8, created=900)
+    waits = pod("wide", "normal", 8, created=900, node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
     tape.seen(900, waits)
     measure(tape)
     tape.seen(1190, node("n2", "NVIDIA-A100-SXM4-80GB", 2))  # for ten seconds, it has fewer GPUs than its pods

@@ -6,6 +6,7 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.placement.finding import FindingKind
 from gputally.model.units import GPU
 
 
@@ -22,9 +23,10 @@ def reason_gpus(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def finding_pods(snapshot: Snapshot) -> Iterator[Row]:
-    """A row for each tier with pods that others should not precede."""
+    """A row for every known tier, including 0, so that alerts resolve."""
     if snapshot.waits:
-        yield from (Row(key, pods) for key, pods in snapshot.waits.findings.items())
+        known = {(tier, kind.value): 0 for tier in snapshot.tiers for kind in FindingKind}
+        yield from (Row(key, pods) for key, pods in {**known, **snapshot.waits.findings}.items())
 
 
 def incomplete_gangs(snapshot: Snapshot) -> Iterator[Row]:
