@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from gputally.model.placement.verdict import Reason
+from gputally.model.placement.verdict import ObstacleKind, Reason
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.e2e.oracle.board import Board
@@ -51,7 +51,7 @@ async def examine(api: Api, board: Board, gang: Gang, errors: list[str]) -> None
             errors.append(f"{gang.name}: {number} of {changed.least} are bound, {binds=}: {verdict}")
 
     await check(gang, binds=verdict.reason is Reason.SCHEDULABLE)
-    if verdict.reason is Reason.GANG:
+    if verdict.obstacles and all(each.kind is ObstacleKind.GANG for each in verdict.obstacles):
         for kept in (None, *verdict.obstacles):
             changed = gang
             for obstacle in verdict.obstacles:
