@@ -11,8 +11,8 @@ from gputally.placement.fit import copies, fits
 from gputally.placement.node_room import add
 from gputally.placement.room import Room
 
-EXIST: Final = "members"
-FIT: Final = "members that fit at once"
+MEMBERS: Final = "members"
+"""Of these, too few exist; else too few fit at once."""
 _ALONE: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 
 
@@ -21,13 +21,12 @@ def gang_obstacles(needs: Needs, room: Room, situation: Situation, alone: Reason
     if (gang := situation.gang) is None:
         return
     if gang.members < gang.least:
-        what = f"{gang.name}: {EXIST}"
-        yield Obstacle(kind=ObstacleKind.GANG, what=what, needed=gang.least, free=gang.members)
+        yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {MEMBERS}", needed=gang.least, free=gang.members)
     if alone in _ALONE:
         needed = max(gang.least - gang.bound, 0)
         fitting = _fitting(gang.waiting or ((needs, needed),), room, needed)
         if fitting < needed:
-            yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {FIT}", needed=needed, free=fitting)
+            yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=fitting)
 
 
 def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int:

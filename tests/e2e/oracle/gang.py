@@ -10,7 +10,7 @@ import msgspec
 from gputally.model.kube import Node
 from gputally.model.placement.situation import GangState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Verdict
-from gputally.placement.gang import FIT
+from gputally.placement.gang import MEMBERS
 from gputally.placement.judge import judged
 from gputally.placement.needs_of import needs_of, taken_of
 from gputally.placement.place_of import place_of
@@ -52,7 +52,7 @@ class Gang:
     def without(self, obstacle: Obstacle) -> "Gang":
         """The gang in which the obstacle is gone: its members exist, or there are nodes for them."""
         assert obstacle.kind is ObstacleKind.GANG
-        if obstacle.what.endswith(FIT):
+        if not obstacle.what.endswith(MEMBERS):
             more = [plain_node(f"{self.name}-m{index}", self.name, gpus=4) for index in range(obstacle.needed or 0)]
             return replace(self, nodes=(*self.nodes, *more))
         return replace(self, members=obstacle.needed or 0)
