@@ -278,5 +278,5 @@ def pod(name: str, owner: str, needs: dict[str, str], *, labels: dict[str, str],
     }
 
 
-def own_namespace(state: State) -> Json:
-    return namespace(state.name)
+def own_namespace(name: str) -> Json:
+    return namespace(name)

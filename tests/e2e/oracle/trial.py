@@ -62,7 +62,7 @@ class Trial:
             await trial.clear()
 
     async def furnish(self) -> None:
-        await self.api.create(own_namespace(self.state))
+        await self.api.create(own_namespace(self.state.name))
         if self.state.quota is not None:
             await self.set_quota(self.state.quota)
         for node in self.state.nodes:

@@ -193,6 +193,15 @@ def test_a_gang_whose_members_do_not_fit_at_once_waits_though_each_of_them_would
     assert judged(needs(gpu=16), room(), Situation(gang=gang)).reason is Reason.IMPOSSIBLE
 
 
+def test_a_gang_may_have_too_few_members_of_which_too_few_would_fit() -> None:
+    verdict = judged(needs(gpu=3), room(), Situation(gang=GangState(name="g", least=4, members=3)))
+
+    assert [(each.what, each.needed, each.free) for each in verdict.obstacles] == [
+        ("g: members", 4, 3),
+        ("g", 4, 2),
+    ]
+
+
 def test_members_of_a_gang_with_different_needs_are_placed_beside_each_other() -> None:
     large, small = needs(gpu=6), needs(gpu=2)
 
