@@ -23,10 +23,18 @@ class ControlPlane:
 
     RBAC is on. The user `admin` may do everything; the user `gputally` has only permissions that tests bind to it.
     Nodes are not marked lost without heartbeats; a test that needs a lost node patches its conditions.
-    Pods need no ServiceAccount, since no process runs in them, unless `service_accounts` is set.
+    Pods need no ServiceAccount, since no process runs in them, unless `service_accounts` is set. `scheduler_args` are
+    added to those of the scheduler.
     """
 
-    def __init__(self, scratch: Path, *, api_server_args: Sequence[str] = (), service_accounts: bool = False) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        *,
+        api_server_args: Sequence[str] = (),
+        scheduler_args: Sequence[str] = (),
+        service_accounts: bool = False,
+    ) -> None:
         self.scratch = scratch
         ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         certificates = scratch / "certificates"
@@ -41,7 +49,7 @@ class ControlPlane:
             for component in (
                 self.etcd(ports),
                 self.api_server(ports, certificates, api_server_args),
-                self.scheduler(ports),
+                self.scheduler(ports, scheduler_args),
                 self.controller_manager(ports),
                 self.kwok(ports),
             )
@@ -125,8 +133,8 @@ class ControlPlane:
         ]
         return self.component(build.API_SERVER, arguments, health=f"{self.url}/readyz")
 
-    def scheduler(self, ports: Mapping[str, int]) -> Component:
-        arguments = [*self.control_loop(ports["kube-scheduler"]), f"--config={self.scheduler_config()}"]
+    def scheduler(self, ports: Mapping[str, int], extra: Sequence[str]) -> Component:
+        arguments = [*self.control_loop(ports["kube-scheduler"]), f"--config={self.scheduler_config()}", *extra]
         return self.component(build.SCHEDULER, arguments, health=health(ports["kube-scheduler"]))
 
     def scheduler_config(self) -> Path:

@@ -78,7 +78,7 @@ SITUATIONS = st.builds(
     has_scheduler=st.sampled_from([True, True, True, False]),
     quota=st.sampled_from([None, None, QuotaState(name="q", what=f"requests.{GPU}", hard=4, used=4, needed=1)]),
     open_claims=st.sampled_from([(), (), ("claim",)]),
-    gang=st.sampled_from([None, None, GangState(name="g", least=2, members=1)]),
+    gang=st.sampled_from([None, None, GangState(name="g", least=1, members=0)]),
     is_serving=st.booleans(),
 )
 

@@ -1,5 +1,8 @@
 """Whether the waiting members of a gang fit at once."""
 
+from collections.abc import Iterator
+from typing import Final
+
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
@@ -8,19 +11,22 @@ from gputally.placement.fit import copies, fits
 from gputally.placement.node_room import add
 from gputally.placement.room import Room
 
-_ALONE = (Reason.SCHEDULABLE, Reason.PREEMPTING)
+MEMBERS: Final = "members"
+"""Of these, too few exist; else too few fit at once."""
+_ALONE: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 
 
-def gang_obstacle(needs: Needs, room: Room, situation: Situation, alone: Reason) -> Obstacle | None:
-    """The gang, if its pod fits alone and the others do not fit with it; `alone` is the verdict on the pod alone."""
-    gang = situation.gang
-    if gang is None or alone not in _ALONE:
-        return None
-    needed = max(gang.least - gang.bound, 0)
-    fitting = _fitting(gang.waiting or ((needs, needed),), room, needed)
-    if fitting >= needed:
-        return None
-    return Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=fitting)
+def gang_obstacles(needs: Needs, room: Room, situation: Situation, alone: Reason) -> Iterator[Obstacle]:
+    """Too few members exist; or they do not fit at once, though the pod does, of which `alone` is the verdict."""
+    if (gang := situation.gang) is None:
+        return
+    if gang.members < gang.least:
+        yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {MEMBERS}", needed=gang.least, free=gang.members)
+    if alone in _ALONE:
+        needed = max(gang.least - gang.bound, 0)
+        fitting = _fitting(gang.waiting or ((needs, needed),), room, needed)
+        if fitting < needed:
+            yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=fitting)
 
 
 def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.gang import gang_obstacle
+from gputally.placement.gang import gang_obstacles
 from gputally.placement.node_verdict import node_verdict
 from gputally.placement.room import Room
 
@@ -26,12 +26,11 @@ _BLOCKED: Final = frozenset(Reason) - {Reason.SCHEDULABLE, Reason.PREEMPTING, Re
 def judged(needs: Needs, room: Room, situation: Situation = NOWHERE) -> Verdict:
     """The verdict on a waiting pod, with a minimal set of obstacles; see `Reason` and `Verdict`.
 
+    Of a gang whose pod does not fit alone, the obstacles are those of that pod.
     What keeps it from all nodes comes first; if it would not fit afterwards either, its nodes add their obstacles.
     """
     on_node = node_verdict(needs, room, situation)
-    general = tuple(_general(needs, situation))
-    if not general and (obstacle := gang_obstacle(needs, room, situation, on_node.reason)):
-        general = (obstacle,)
+    general = (*_general(needs, situation), *gang_obstacles(needs, room, situation, on_node.reason))
     if not general:
         return on_node
     return Verdict(
@@ -63,5 +62,3 @@ def _general(needs: Needs, situation: Situation) -> Iterator[Obstacle]:
         yield Obstacle(kind=ObstacleKind.QUOTA, what=f"{quota.name}: {quota.what}", needed=quota.needed, free=free)
     for claim in situation.open_claims:
         yield Obstacle(kind=ObstacleKind.CLAIM, what=claim)
-    if (gang := situation.gang) and gang.members < gang.least:
-        yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=gang.least, free=gang.members)

@@ -7,14 +7,16 @@ from itertools import count
 from gputally.model.placement.advice import PriorityChoice, Suggestion, WhatIf
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.placement.judge import judged
+from gputally.placement.needs_of import needs_of
 from gputally.placement.scheduler_text import unmodelled
 from gputally.placement.suggestions import suggestions
 from gputally.placement.what_if import what_if
 from tests.cluster.api import Api
 from tests.e2e.oracle.alter import after, without
 from tests.e2e.oracle.board import Board
+from tests.e2e.oracle.sample import with_priority
 from tests.e2e.oracle.state import VALUES, State, class_name
-from tests.e2e.oracle.trial import Outcome, Trial
+from tests.e2e.oracle.trial import RULES, Outcome, Trial, situation_of
 
 CLASSES = tuple(
     PriorityChoice(class_name(value, preempts=preempts), value, preempts)
@@ -47,8 +49,8 @@ class Examiner:
 
     async def examine(self, state: State) -> Report:
         async with Trial.of(self.api, self.board, state) as trial:
-            room, needs = await trial.room(), await trial.needs()
-            predicted = what_if(needs, room, trial.situation())
+            room, needs = await trial.room(), needs_of(with_priority(state.pod), RULES)
+            predicted = what_if(needs, room, situation_of(state))
             await trial.wait_pod()
             outcome = await trial.outcome(binds=bool(predicted.nodes or predicted.evictions))
             situation = trial.situation(outcome)

@@ -1,6 +1,6 @@
 """Generated states of a small cluster before which a pod waits, as manifests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
@@ -10,6 +10,8 @@ from tests.cluster.manifests import GPU, Json, namespace, priority_class
 
 ORACLE: Final = "oracle"
 """The label and the taint that keep states apart in one cluster."""
+SERVING: Final = "serving"
+"""The label of pods that serve users."""
 VALUES: Final = tuple(range(10, 210, 10))
 """Priorities, each with a class that preempts and one that never does."""
 NEVER: Final = "-never"
@@ -88,52 +90,118 @@ def class_name(value: int, *, preempts: bool = True) -> str:
     return f"{ORACLE}-{value}{'' if preempts else NEVER}"
 
 
-def states(count: int, *, seed: int, prefix: str) -> Iterator[State]:
-    """`count` different states."""
-    chance = Random(seed)
-    for number in range(count):
-        yield state(chance, f"{prefix}-{number}")
+def priority_of(pod: Json) -> int:
+    """The value of its PriorityClass, which its name contains."""
+    return int(pod["spec"]["priorityClassName"].split("-")[1])
 
 
 def state(chance: Random, name: str) -> State:
+    """Any state, or one of two that chance alone makes too seldom."""
+    return chance.choice((anything, anything, anything, split, stopping))(chance, name)
+
+
+def anything(chance: Random, name: str) -> State:
     nodes = [node(chance, f"{name}-n{index}", name) for index in range(chance.choice((1, 2, 2, 3)))]
     holders = [each for index, each in enumerate(nodes) for each in holders_on(chance, each, index, name)]
-    preemptible = [each["metadata"]["name"] for each in holders]
-    is_stopping = chance.random() < 0.15 and preemptible
+    named = [each["metadata"]["name"] for each in holders]
     return State(
         name=name,
         nodes=tuple(nodes),
         holders=tuple(holders),
         pod=waiting_pod(chance, name),
-        stopping=frozenset(chance.sample(preemptible, 1) if is_stopping else ()),
-        quota=chance.choice((0, 1, 3)) if chance.random() < 0.1 else None,
+        stopping=frozenset(chance.sample(named, 1) if named and chance.random() < 0.2 else ()),
+        quota=chance.choice((0, 1, 3)) if chance.random() < 0.08 else None,
+    )
+
+
+def split(chance: Random, name: str) -> State:
+    """Important pods leave a part of each node."""
+    nodes = [plain_node(f"{name}-n{index}", name, gpus=4) for index in range(chance.choice((2, 3)))]
+    holders = [
+        holder(f"holder-{index}", each, gpus=chance.choice((1, 2, 3)), priority=chance.choice(VALUES[8:]))
+        for index, each in enumerate(nodes)
+    ]
+    pod = plain_pod(chance, name, gpus=chance.choice((3, 4)), priority=chance.choice(VALUES[:10]))
+    return State(name=name, nodes=tuple(nodes), holders=tuple(holders), pod=pod)
+
+
+def stopping(chance: Random, name: str) -> State:
+    """Some of the pods that fill the nodes are stopping."""
+    nodes = [plain_node(f"{name}-n{index}", name, gpus=4) for index in range(chance.choice((1, 2)))]
+    holders = [
+        holder(f"holder-{index}-{value}", each, gpus=chance.choice((1, 2)), priority=value)
+        for index, each in enumerate(nodes)
+        for value in chance.sample(VALUES, 3)
+    ]
+    names = [each["metadata"]["name"] for each in holders]
+    pod = plain_pod(chance, name, gpus=chance.choice((1, 2, 3)), priority=chance.choice(VALUES))
+    picked = frozenset(chance.sample(names, chance.choice((1, 2))))
+    return State(name=name, nodes=tuple(nodes), holders=tuple(holders), pod=pod, stopping=picked)
+
+
+def plain_node(name: str, owner: str, *, gpus: int) -> Json:
+    """A node that accepts all pods of its state."""
+    offered = {GPU: str(gpus), "cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+    return shaped_node(name, owner, offered, labels={}, taints=[])
+
+
+def plain_pod(chance: Random, owner: str, *, gpus: int, priority: int) -> Json:
+    """A pod that accepts all nodes of its state."""
+    return pod(
+        "waiting",
+        owner,
+        requests(gpus=gpus, cpu="1", memory="1Gi"),
+        labels={},
+        priorityClassName=class_name(priority, preempts=chance.random() < 0.6),
+        nodeSelector={ORACLE: owner},
+        tolerations=[{"key": ORACLE, "operator": "Equal", "value": owner, "effect": "NoSchedule"}],
+    )
+
+
+def holder(name: str, on: Json, *, gpus: int, priority: int) -> Json:
+    owner = on["metadata"]["labels"][ORACLE]
+    return pod(
+        name,
+        owner,
+        requests(gpus=gpus, cpu="1", memory="1Gi"),
+        labels={},
+        nodeName=on["metadata"]["name"],
+        priorityClassName=class_name(priority),
+        tolerations=[{"operator": "Exists"}],
     )
 
 
 def node(chance: Random, name: str, owner: str) -> Json:
-    taints = [{"key": ORACLE, "value": owner, "effect": "NoSchedule"}]
-    if chance.random() < 0.4:
+    taints: list[Json] = []
+    if chance.random() < 0.3:
         drawn = chance.sample(TAINTS, chance.choice((1, 1, 2)))
-        taints += {taint["key"]: taint for taint in drawn}.values()  # a key and an effect may occur once
-    labels = {ORACLE: owner, "kubernetes.io/hostname": name}
-    labels |= {"pool": chance.choice("ab")} if chance.random() < 0.8 else {}
+        taints += {str(taint["key"]): taint for taint in drawn}.values()  # a key and an effect may occur once
+    labels = {"pool": chance.choice("ab")} if chance.random() < 0.8 else {}
     labels |= {"fast": ""} if chance.random() < 0.5 else {}
     labels |= {"generation": chance.choice("1234x")} if chance.random() < 0.8 else {}
     resources = {
-        GPU: str(chance.choice((0, 2, 4, 4, 8))),
+        GPU: str(chance.choice((*(2, 4, 4, 8, 8) * 3, 0))),
         "cpu": str(chance.choice((4, 8, 16))),
-        "memory": f"{chance.choice((8, 32, 64))}Gi",
+        "memory": f"{chance.choice((16, 32, 64))}Gi",
         "ephemeral-storage": f"{chance.choice((20, 200))}Gi",
         "pods": str(chance.choice((2, 4, 110, 110))),
     }
+    made = shaped_node(name, owner, resources, labels=labels, taints=taints)
+    if chance.random() < 0.12:
+        made["spec"]["unschedulable"] = True
+    return made
+
+
+def shaped_node(name: str, owner: str, offered: Json, *, labels: Json, taints: Sequence[Json]) -> Json:
+    own = {"key": ORACLE, "value": owner, "effect": "NoSchedule"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": taints} | ({"unschedulable": True} if chance.random() < 0.12 else {}),
+        "metadata": {"name": name, "labels": {ORACLE: owner, "kubernetes.io/hostname": name} | labels},
+        "spec": {"taints": [own, *taints]},
         "status": {
-            "capacity": resources,
-            "allocatable": resources,
+            "capacity": offered,
+            "allocatable": offered,
             "conditions": [{"type": "Ready", "status": "True", "reason": "Simulated", "message": ""}],
         },
     }
@@ -148,7 +216,7 @@ def holders_on(chance: Random, on: Json, index: int, owner: str) -> Iterator[Jso
     for number, value in enumerate(values):
         if chance.random() > how_full + 0.1 or cpu < 1:
             continue
-        wanted = min(chance.choice((0, 1, 1, 2, 4)), gpus)
+        wanted = min(chance.choice((0, 1, 1, 2, 3, 4)), gpus)
         cpus = min(chance.choice((1, 1, 2, 4)), cpu)
         gpus, cpu = gpus - wanted, cpu - cpus
         yield pod(
@@ -158,14 +226,15 @@ def holders_on(chance: Random, on: Json, index: int, owner: str) -> Iterator[Jso
             nodeName=on["metadata"]["name"],
             priorityClassName=class_name(value),
             tolerations=[{"operator": "Exists"}],
+            labels=chance.choice(({}, {SERVING: "yes"})),
         )
 
 
 def waiting_pod(chance: Random, owner: str) -> Json:
     needs = requests(
-        gpus=chance.choice((1, 1, 2, 2, 4, 8)),
-        cpu=chance.choice(("500m", "1", "2", "6")),
-        memory=chance.choice(("1Gi", "4Gi", "16Gi")),
+        gpus=chance.choice((1, 1, 2, 2, 3, 4, 8)),
+        cpu=chance.choice(("500m", "1", "1", "2", "3", "6")),
+        memory=chance.choice(("1Gi", "1Gi", "4Gi", "16Gi")),
     )
     if chance.random() < 0.15:
         needs["ephemeral-storage"] = chance.choice(("10Gi", "100Gi"))
@@ -179,15 +248,16 @@ def waiting_pod(chance: Random, owner: str) -> Json:
             {"key": ORACLE, "operator": "Equal", "value": owner, "effect": "NoSchedule"},
             *chance.sample(TOLERATIONS, chance.choice((0, 0, 1, 2))),
         ],
+        labels=chance.choice(({}, {}, {SERVING: "yes"})),
     )
-    if chance.random() < 0.3:
+    if chance.random() < 0.25:
         terms = [
             {"matchExpressions": chance.sample(REQUIREMENTS, chance.choice((1, 1, 2)))}
             for _ in range(chance.choice((1, 1, 2)))
         ]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         made["spec"]["affinity"] = {"nodeAffinity": required}
-    if chance.random() < 0.1:
+    if chance.random() < 0.07:
         made["spec"]["schedulingGates"] = [{"name": "example.com/wait"}, {"name": "example.com/check"}]
     return made
 
@@ -196,17 +266,17 @@ def requests(*, gpus: int, cpu: str, memory: str) -> dict[str, str]:
     return ({GPU: str(gpus)} if gpus else {}) | {"cpu": cpu, "memory": memory}
 
 
-def pod(name: str, owner: str, needs: dict[str, str], **spec: object) -> Json:
+def pod(name: str, owner: str, needs: dict[str, str], *, labels: dict[str, str], **spec: object) -> Json:
     """A pod that is gone at once when it is deleted: no kubelet runs here."""
     gpus = {GPU: needs[GPU]} if GPU in needs else {}
     container = {"name": "main", "image": "registry.example/train:1", "resources": {"requests": needs, "limits": gpus}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": owner, "labels": {ORACLE: "yes"}},
+        "metadata": {"name": name, "namespace": owner, "labels": {ORACLE: "yes"} | labels},
         "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0} | spec,
     }
 
 
-def own_namespace(state: State) -> Json:
-    return namespace(state.name)
+def own_namespace(name: str) -> Json:
+    return namespace(name)

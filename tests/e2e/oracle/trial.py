@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import msgspec
+from msgspec import structs
 
 from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.rules import Rules
-from gputally.placement.needs_of import needs_of, taken_of
+from gputally.placement.needs_of import taken_of
 from gputally.placement.place_of import place_of
 from gputally.placement.room import Room
 from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import GPU, Json, resource_quota
 from tests.cluster.objects import condition
 from tests.e2e.oracle.board import Board
-from tests.e2e.oracle.state import State, own_namespace
+from tests.e2e.oracle.state import SERVING, State, own_namespace
 
 WAITING: Final = "waiting"
 SETTLED: Final = 2.5
@@ -62,7 +62,7 @@ class Trial:
             await trial.clear()
 
     async def furnish(self) -> None:
-        await self.api.create(own_namespace(self.state))
+        await self.api.create(own_namespace(self.state.name))
         if self.state.quota is not None:
             await self.set_quota(self.state.quota)
         for node in self.state.nodes:
@@ -77,7 +77,7 @@ class Trial:
 
     async def set_quota(self, gpus: int) -> None:
         """A quota of as many GPUs beyond those of the holders, which it counts as they are created."""
-        await self.api.create(resource_quota("gpus", self.state.name, gpus=self.held + gpus))
+        await self.api.create(resource_quota("gpus", self.state.name, gpus=held(self.state) + gpus))
         path = f"/api/v1/namespaces/{self.state.name}/resourcequotas/gpus"
         await self.api.wait_for(path, lambda quota: bool(quota and quota["status"].get("used")), within=PATIENCE)
 
@@ -114,35 +114,16 @@ class Trial:
         for item in (await self.api.list(f"/api/v1/namespaces/{self.state.name}/pods"))["items"]:
             pod = msgspec.convert(item, PlaceablePod)
             if pod.spec.node_name:
-                room.bind(pod.spec.node_name, pod.metadata.uid, taken_of(pod))
+                room.bind(pod.spec.node_name, pod.metadata.uid, taken_of(pod, is_serving=is_serving(item)))
                 if pod.metadata.deletion_timestamp:
                     room.stop(pod.spec.node_name, pod.metadata.uid)
         return room
 
-    async def needs(self) -> Needs:
-        """Of the manifest, which may be refused; its priority is that of its class."""
-        pod = self.state.pod
-        tier = await self.api.get(f"/apis/scheduling.k8s.io/v1/priorityclasses/{pod['spec']['priorityClassName']}")
-        classed = pod["spec"] | {"priority": tier["value"], "preemptionPolicy": tier["preemptionPolicy"]}
-        return needs_of(msgspec.convert(pod | {"spec": classed}, PlaceablePod), RULES)
-
-    def situation(self, outcome: Outcome | None = None) -> Situation:
-        """What decides besides the nodes, before the pod is created or after it."""
-        needed, quota = gpus_of(self.state.pod), self.state.quota
-        refused = None
-        if quota is not None and needed > quota:
-            what, hard = f"requests.{GPU}", self.held + quota
-            refused = QuotaState(name="gpus", what=what, hard=hard, used=self.held, needed=needed)
-        if outcome is None:
-            return Situation(quota=refused)
+    def situation(self, outcome: Outcome) -> Situation:
+        """What decides besides the nodes, after the pod was created or refused."""
         pod = self.board.of(self.state.name).get(WAITING)
         uid = pod["metadata"]["uid"] if pod and outcome.nominated else ""
-        return Situation(quota=refused, text=outcome.text, nominated_node=outcome.nominated, uid=uid)
-
-    @property
-    def held(self) -> int:
-        """The GPUs of the holders."""
-        return sum(map(gpus_of, self.state.holders))
+        return structs.replace(situation_of(self.state), text=outcome.text, nominated_node=outcome.nominated, uid=uid)
 
     async def outcome(self, *, binds: bool) -> Outcome:
         """What the scheduler does, once that is final; if it `binds`, it is given more time for that."""
@@ -170,6 +151,24 @@ class Trial:
 
     def path(self, pod: str) -> str:
         return f"/api/v1/namespaces/{self.state.name}/pods/{pod}"
+
+
+def held(state: State) -> int:
+    """The GPUs of the holders."""
+    return sum(map(gpus_of, state.holders))
+
+
+def situation_of(state: State) -> Situation:
+    """What decides besides the nodes, before the pod is created."""
+    needed, quota = gpus_of(state.pod), None
+    if state.quota is not None and needed > state.quota:
+        used = held(state)
+        quota = QuotaState(name="gpus", what=f"requests.{GPU}", hard=used + state.quota, used=used, needed=needed)
+    return Situation(quota=quota, is_serving=is_serving(state.pod))
+
+
+def is_serving(pod: Json) -> bool:
+    return SERVING in pod["metadata"]["labels"]
 
 
 def gpus_of(pod: Json) -> int:

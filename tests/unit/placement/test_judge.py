@@ -193,6 +193,15 @@ def test_a_gang_whose_members_do_not_fit_at_once_waits_though_each_of_them_would
     assert judged(needs(gpu=16), room(), Situation(gang=gang)).reason is Reason.IMPOSSIBLE
 
 
+def test_a_gang_may_have_too_few_members_of_which_too_few_would_fit() -> None:
+    verdict = judged(needs(gpu=3), room(), Situation(gang=GangState(name="g", least=4, members=3)))
+
+    assert [(each.what, each.needed, each.free) for each in verdict.obstacles] == [
+        ("g: members", 4, 3),
+        ("g", 4, 2),
+    ]
+
+
 def test_members_of_a_gang_with_different_needs_are_placed_beside_each_other() -> None:
     large, small = needs(gpu=6), needs(gpu=2)
 
@@ -269,3 +278,26 @@ def test_of_shares_of_gpus_and_of_countless_tolerations_nothing_is_known() -> No
 
         assert verdict.reason is Reason.OTHER
         assert verdict.obstacles == (Obstacle(kind=ObstacleKind.UNMODELLED, what=what),)
+
+
+def test_pods_that_are_stopping_anyway_are_named_before_others() -> None:
+    nodes = room(place(gpu=3), a=("n1", taken()), b=("n1", taken()), c=("n1", taken()))
+    nodes.stop("n1", "a")
+
+    assert judged(needs(gpu=2), nodes).obstacles == (gpus_held("c", "a", needed=2),)
+
+
+def test_a_nominated_pod_fits_into_the_room_that_is_made_for_it() -> None:
+    nodes = room(place(gpu=1))
+    nodes.nominate("n1", "me", taken(priority=100))
+
+    assert judged(needs(), nodes, Situation(uid="me", nominated_node="n1")).reason is Reason.SCHEDULABLE
+
+
+def test_the_largest_members_of_a_gang_are_placed_first_on_the_fullest_node_that_suffices() -> None:
+    waiting = ((needs(gpu=3), 2), (needs(gpu=4), 1))
+    gang = GangState(name="g", least=3, members=3, waiting=waiting)
+
+    verdict = judged(needs(gpu=3), room(place("n1", gpu=6), place("n2", gpu=4)), Situation(gang=gang))
+
+    assert verdict.reason is Reason.SCHEDULABLE

@@ -1,3 +1,4 @@
+from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
 from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice, Suggestion
 from gputally.model.placement.needs import Needs, Taint
 from gputally.model.placement.situation import QuotaState, Situation
@@ -86,3 +87,20 @@ def test_a_quota_is_raised_by_what_is_missing_and_gates_are_removed_together() -
 
 def test_no_change_of_the_nodes_makes_a_gang_complete() -> None:
     assert changes(needs(gpu=9), Room()) == []
+
+
+def test_a_smaller_request_and_a_toleration_help_together() -> None:
+    small = room(place(gpu=2, taints=(Taint("t", "", "NoSchedule"),)))
+
+    assert changes(needs(gpu=4), small) == [
+        [
+            Change(kind=ChangeKind.TOLERATE, what="t:NoSchedule"),
+            Change(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=2),
+        ]
+    ]
+
+
+def test_a_term_that_has_lost_its_last_requirement_matches_all_nodes() -> None:
+    term = NodeSelectorTerm(match_expressions=(LabelRequirement(key="pool", operator="Exists"),))
+
+    assert changes(needs(node_terms=(term,)), room()) == [[Change(kind=ChangeKind.DROP_SELECTOR, what="pool")]]

@@ -82,7 +82,7 @@ class ObstacleKind(StrEnum):
     CLAIM = "claim"
     """... the claim is allocated."""
     GANG = "gang"
-    """... `needed` members exist, or fit at once, instead of `free`."""
+    """... `needed` of its members fit at once, or exist, instead of `free`."""
     SCHEDULER = "scheduler"
     """... a scheduler of that name runs."""
     UNMODELLED = "unmodelled"
