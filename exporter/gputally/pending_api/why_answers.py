@@ -61,7 +61,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         priorities=_priorities(now, waiting, viewer),
         waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
-        similar=similar_waits(now, tier=waiting.tier, units=record.units),
+        similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
     )

@@ -88,6 +88,15 @@ def test_others_like_it_are_those_of_its_tier_and_request() -> None:
     assert similar
     assert (similar.tier, similar.gpus, similar.pods) == ("batch", 1.0, 5)
     assert (similar.median_seconds, similar.p90_seconds) == (10.0, 1000.0)
+    [restricted] = why(now, viewer=Viewer({"ml", "none"})).answers
+    assert restricted.similar == similar, "all of them are of its tenant"
+
+
+def test_pods_of_other_tenants_are_not_compared_with_for_a_restricted_reader() -> None:
+    now = world([node("g1")], [holds("b", 1, on="g1", namespace="lab"), waits("a", 1)])
+
+    assert why(now).answers[0].similar
+    assert why(now, viewer=Viewer({"ml"})).answers[0].similar is None
 
 
 def finished(name: str, gpus: int, *, waited: int) -> PodWait:
