@@ -190,21 +190,8 @@ class Waiting(StatePart[PodWait]):
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
-        if not self.is_on:
-            return
-        self._judged_us = at_us
-        changed = self._unjudged | self.situations.changed
-        self._unjudged.clear()
-        self.situations.changed.clear()
-        if self.live.is_judgeable:
-            for uid in changed:
-                self._classify(uid, at_us)
-            changed.update(self._renewed())
-            self._fitting.step()
-        for uid in changed:
-            record = self._pods.records.get(uid)
-            if record and record.scheduled_us is None and record.end_us is None:
-                self._charge(record, at_us)
+        if self.is_on:
+            self._judge(at_us)
         self.book.post()
 
     def drain(self) -> dict[str, PodWait | None]:
@@ -229,6 +216,21 @@ class Waiting(StatePart[PodWait]):
                 self.live.restored(record)
             elif record.scheduled_us is None and record.end_by is None:
                 self._unjudged.add(record.uid)
+
+    def _judge(self, at_us: int) -> None:
+        self._judged_us = at_us
+        changed = self._unjudged | self.situations.changed
+        self._unjudged.clear()
+        self.situations.changed.clear()
+        if self.live.is_judgeable:
+            for uid in changed:
+                self._classify(uid, at_us)
+            changed.update(self._renewed())
+            self._fitting.step()
+        for uid in changed:
+            record = self._pods.records.get(uid)
+            if record and record.scheduled_us is None and record.end_us is None:
+                self._charge(record, at_us)
 
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
