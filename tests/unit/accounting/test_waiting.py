@@ -8,12 +8,18 @@ from typing import Any
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.totals import Total
+from gputally.accounting.waiting.verdicts import MOST_CLASSES
 from gputally.accounting.waiting.wait_book import MOST_WAITS
 from gputally.model.kube import Kind, Pod
-from gputally.model.placement.verdict import Reason
+from gputally.model.observation import RelistFinished, RelistStarted
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.placement.wait import Occupant
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
+from gputally.placement import judge as placement
+from gputally.placement.room import Room
 from tests.core.manifests import NodeForm, PodForm, as_pod, us
 from tests.core.replay import Replay
 
@@ -163,8 +169,12 @@ def test_a_verdict_is_renewed_only_for_classes_that_a_changed_node_accepts() -> 
     replay.scrape(30)
     judged: list[str] = []
     verdicts = replay.fleet.waiting.verdicts
-    judge = verdicts._judge
-    verdicts._judge = lambda needs, room, situation: judged.append(needs.namespace) or judge(needs, room, situation)
+
+    def judge(needs: Needs, room: Room, situation: Situation) -> Verdict:
+        judged.append(needs.namespace)
+        return placement.judged(needs, room, situation)
+
+    verdicts._judge = judge
 
     replay.see(PodForm(name="x", gpus=1, node="n2", scheduled=31), at=31)
     replay.scrape(32)
@@ -261,3 +271,34 @@ def without_report(form: PodForm, *, scheduler: str) -> Pod:
     manifest["spec"]["schedulerName"] = scheduler
     manifest["status"]["conditions"] = []
     return as_pod(manifest)
+
+
+def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
+    replay = new_replay()
+    count = MOST_CLASSES + 50
+    replay.see(*(replace(WAITS, name=f"b{number}", priority=-number) for number in range(count)), at=21)
+    waiting = replay.fleet.waiting
+
+    steps = 0
+    while waiting.is_behind:
+        waiting.judge(at_us=us(22))
+        steps += 1
+
+    assert steps == 2
+    assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
+    assert len(waiting.pods()) == count
+
+
+def test_pods_that_were_seen_before_all_nodes_and_pods_were_listed_have_a_verdict_afterwards() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    replay.apply(RelistStarted(kind=Kind.PODS, at_us=us(2)))
+    replay.see(WAITS, at=21)
+    replay.scrape(22)
+    assert reasons(replay) == [(Reason.UNKNOWN, 20, None)]
+
+    replay.see(HOLDER, at=23)
+    replay.apply(RelistFinished(kind=Kind.PODS, version="9", at_us=us(24), since_us=None, as_of_us=us(2)))
+    replay.scrape(25)
+
+    assert reasons(replay)[-1] == (Reason.CAPACITY, 25, None)
