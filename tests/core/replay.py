@@ -96,6 +96,8 @@ class Replay:
 
     def scrape(self, at: float) -> Snapshot:
         """Publish and flush, then check that no counter decreased."""
+        self.fleet.advance(us(at))
+        self.fleet.waiting.judge(at_us=self.fleet.now_us)
         snapshot = publish(self.fleet, now_us=us(at), ledger=None)
         self.flush()
         for total, rows in snapshot.totals.items():

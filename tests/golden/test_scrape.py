@@ -128,6 +128,8 @@ class Tape:
         self.fleet.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
     def scrape(self, at: float) -> Snapshot:
+        self.fleet.advance(us(at))
+        self.fleet.waiting.judge(at_us=us(at))
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))
 
 

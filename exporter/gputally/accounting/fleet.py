@@ -161,7 +161,7 @@ class Fleet:
     def catch_up(self) -> None:
         """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
         self.nodes.catch_up(at_us=self.now_us)
-        self.waiting.judge(at_us=self.now_us)
+        self.waiting.book.post()
         self.ends.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:

@@ -68,6 +68,8 @@ class Accountant:
             ended = time.monotonic()
             self._health.verdicts.renewed(ended - updated)
             linger_s = max(LINGER_SECONDS, ended - started)
+            if self.fleet.waiting.is_behind:
+                self._updated.set()
             then()
 
     def advance(self, *, now_us: int) -> None:

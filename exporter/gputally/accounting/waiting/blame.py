@@ -11,6 +11,8 @@ from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.placement.wait import CAUSE_OF, Cause, Occupant
 from gputally.model.pod import PodRecord
 
+_BY_NOBODY = (Cause.QUOTA, Cause.GANG, Cause.GATES, Cause.OTHER)
+"""These would keep a pod waiting on empty nodes, too."""
 _BY_PRIORITY = (Reason.CAPACITY, Reason.INVERSION)
 _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREEMPTING, Reason.FRAGMENTED)
 """Idle pods that occupy the node are the cause of these, rather than the priorities."""
@@ -32,7 +34,7 @@ def blame(
 ) -> Blame:
     """What the wait of a pod of that priority is charged to."""
     cause = CAUSE_OF[verdict.reason]
-    found = _occupants(verdict, records)
+    found = {} if cause in _BY_NOBODY else _occupants(verdict, records)
     if not found:
         return Blame(cause)
     occupant = max(sorted(found), key=lambda each: sum(_quantity(record) for record in found[each]))

@@ -8,16 +8,13 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from gputally.accounting.shared import shared
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
-from gputally.errors import MalformedObject
+from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import PODS, Taken
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
-from gputally.placement.needs_of import taken_of
 from gputally.placement.place_of import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
@@ -220,16 +217,6 @@ class LiveRoom:
         if until_us > at_us and len(self._young) < _MOST_YOUNG:
             self._young[name] = until_us
         return name in self._young
-
-
-def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
-    """What a bound pod takes from its node; at least its place among the pods, if it cannot be read."""
-    priority = pod.spec.priority or 0
-    is_serving = serves(tier_of(pod.spec.priority_class_name, pod.spec.priority, rules), rules)
-    try:
-        return taken_of(pod, is_serving=is_serving)
-    except MalformedObject:
-        return Taken(((PODS, 1),), priority, is_serving)
 
 
 def _is_resizing(pod: PlaceablePod) -> bool:

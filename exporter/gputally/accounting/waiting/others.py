@@ -5,7 +5,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from gputally.accounting.shared import shared
-from gputally.accounting.waiting.live_room import ENDED, taken_from
+from gputally.accounting.waiting.live_room import ENDED
+from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.kube import Object
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import OtherPod

@@ -7,8 +7,9 @@ from typing import Final
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.gangs import Gang, Gangs, gang_of
-from gputally.accounting.waiting.live_room import ENDED, LiveRoom, taken_from
+from gputally.accounting.waiting.live_room import ENDED, LiveRoom
 from gputally.accounting.waiting.plea import Plea, plea_of
+from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import GangState, Situation
 from gputally.model.pod import PodRecord

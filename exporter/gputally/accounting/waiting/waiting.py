@@ -1,6 +1,7 @@
 """Pods that wait for GPUs: the room on the nodes, and the verdict and the cause of each wait."""
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any, Final
 
 from gputally.accounting.nodes.nodes import Nodes
@@ -24,11 +25,13 @@ from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 
-_RENEW_EVERY_US: Final = 60 * US_PER_SECOND
+_RENEW_ROUNDS: Final = 12
+"""In so many rounds, all pending pods are looked at again."""
+_MOST_PODS: Final = 4000
+"""Pending pods that are looked at in one call."""
 _FEW: Final = 100
 """Changed nodes for which it is worth to find out whom they matter to."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
@@ -68,7 +71,8 @@ class Waiting(StatePart[PodWait]):
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
-        self._judged_us = self._renew_us = 0
+        self._judged_us = 0
+        self._turn: list[str] = []
 
     @property
     def room(self) -> Room:
@@ -183,29 +187,22 @@ class Waiting(StatePart[PodWait]):
         """See `StatePart.advance`."""
         self.live.advance(now_us)
         self.situations.advance()
-        if now_us >= self._renew_us:  # pods that hold GPUs may have become idle
-            self._renew_us = now_us + _RENEW_EVERY_US
-            self._unjudged |= self.situations.pleas.keys()
+        self._turn = self._turn or list(self.situations.pleas)
+        count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
+        self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
+        del self._turn[-count:]
         self._findings.step(lambda uid: self._pods.records[uid].created_us)
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
-        if not self.is_on:
-            return
-        self._judged_us = at_us
-        changed = self._unjudged | self.situations.changed
-        self._unjudged.clear()
-        self.situations.changed.clear()
-        if self.live.is_judgeable:
-            for uid in changed:
-                self._classify(uid, at_us)
-            changed.update(self._renewed())
-            self._fitting.step()
-        for uid in changed:
-            record = self._pods.records.get(uid)
-            if record and record.scheduled_us is None and record.end_us is None:
-                self._charge(record, at_us)
+        if self.is_on:
+            self._judge(at_us)
         self.book.post()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `judge` has left some pods for the next call."""
+        return self.live.is_judgeable and (bool(self._unjudged) or self.verdicts.is_behind)
 
     def drain(self) -> dict[str, PodWait | None]:
         """See `StatePart.drain`."""
@@ -229,6 +226,22 @@ class Waiting(StatePart[PodWait]):
                 self.live.restored(record)
             elif record.scheduled_us is None and record.end_by is None:
                 self._unjudged.add(record.uid)
+
+    def _judge(self, at_us: int) -> None:
+        self._judged_us = at_us
+        self._unjudged |= self.situations.changed
+        self.situations.changed.clear()
+        changed = set(islice(self._unjudged, _MOST_PODS))
+        if self.live.is_judgeable:
+            self._unjudged -= changed
+            for uid in changed:
+                self._classify(uid, at_us)
+            changed.update(self._renewed())
+            self._fitting.step()
+        for uid in changed:
+            record = self._pods.records.get(uid)
+            if record and record.scheduled_us is None and record.end_us is None:
+                self._charge(record, at_us)
 
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
