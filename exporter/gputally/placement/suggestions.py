@@ -30,7 +30,7 @@ def suggestions(
     state, by_name = State(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
     all_at_once = tuple(_remedies(verdict))
-    several = [all_at_once] if len(all_at_once) == len(verdict.obstacles) > 1 else []
+    several = [all_at_once] if len(all_at_once) > 1 else []
     tried = (_tried(state, changes, by_name) for changes in (*single, *several))
     return tuple([each for each in tried if each])
 

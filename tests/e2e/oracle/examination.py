@@ -12,6 +12,7 @@ from gputally.placement.scheduler_text import unmodelled
 from gputally.placement.suggestions import suggestions
 from gputally.placement.what_if import what_if
 from tests.cluster.api import Api
+from tests.e2e.oracle import live
 from tests.e2e.oracle.alter import after, without
 from tests.e2e.oracle.board import Board
 from tests.e2e.oracle.sample import with_priority
@@ -60,6 +61,10 @@ class Examiner:
             report.check(not wrong, f"{state.name}: what-if:", wrong, predicted, outcome)
             report.check(not unmodelled(outcome.text), f"{state.name}: text", outcome.text)
             names = dict(trial.names)
+            if verdict.obstacles and live.is_removable(verdict.obstacles):
+                await live.remove(trial, verdict.obstacles)
+                after_all = await trial.outcome(binds=True)
+                report.check(is_done(after_all, state), f"{state.name}: live: not bound without", verdict, after_all)
         if verdict.obstacles:
             await self.remove(report, state, verdict, names)
             found = suggestions(verdict, needs, room, situation, classes=CLASSES)
@@ -69,8 +74,7 @@ class Examiner:
     async def remove(self, report: Report, state: State, verdict: Verdict, names: dict[str, str]) -> None:
         """Without its obstacles the pod is bound; with any one of them it is not."""
         freed = await self.tried(without(state, verdict.obstacles, names), binds=True)
-        works = freed.nominated if freed.nominated and state.stopping else freed.bound  # its victims take their time
-        report.check(bool(works), f"{state.name}: not bound without", verdict, freed)
+        report.check(is_done(freed, state), f"{state.name}: not bound without", verdict, freed)
         is_stopping = verdict.reason is Reason.VICTIMS_STOPPING
         for obstacle in verdict.obstacles:
             others = [each for each in verdict.obstacles if each != obstacle]
@@ -93,6 +97,11 @@ class Examiner:
         async with Trial.of(self.api, self.board, state.renamed(f"{state.name}-{next(self._numbers)}")) as trial:
             await trial.wait_pod()
             return await trial.outcome(binds=binds)
+
+
+def is_done(outcome: Outcome, state: State) -> bool:
+    """Whether the pod is bound, or waits only for victims that take their time."""
+    return bool(outcome.bound or (outcome.nominated and state.stopping))
 
 
 def disagreement(predicted: WhatIf, outcome: Outcome, trial: Trial) -> str:

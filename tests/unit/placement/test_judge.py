@@ -98,6 +98,12 @@ def test_no_node_is_large_enough() -> None:
     assert verdict.counts == ((ObstacleKind.SIZE, 1),)
 
 
+def test_on_a_node_that_is_too_small_the_rest_is_what_it_has() -> None:
+    verdict = judged(needs(gpu=16), room(place(gpu=4), a=("n1", taken())))
+
+    assert verdict.obstacles[1:] == (gpus_held("a", needed=4, free=3),)
+
+
 def test_no_node_offers_such_gpus_at_all() -> None:
     amd = Needs(namespace="ml", amounts=(("amd.com/gpu", 1), ("pods", 1)), gpus=("amd.com/gpu",))
 

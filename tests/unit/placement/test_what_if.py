@@ -33,6 +33,13 @@ def test_several_small_pods_share_a_node() -> None:
     assert what_if(needs(gpu=3), room(), count=3).fitting == 2
 
 
+def test_a_pod_uses_what_the_victims_of_another_leave() -> None:
+    found = what_if(needs(), room(place(gpu=4), big=("n1", taken(gpu=4, priority=1))), count=2)
+
+    assert found.evictions == (Eviction(node="n1", victims=("big",)), Eviction(node="n1", victims=()))
+    assert found.verdict is None
+
+
 def test_a_pod_that_has_no_place_has_a_verdict() -> None:
     found = what_if(needs(gpu=9), room())
 
